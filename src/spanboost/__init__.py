@@ -1,0 +1,43 @@
+"""Online gradient boosting: any weak online learner made strong, in one pass over a stream."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spanboost.booster import HullBoost, SpanBoost
+    from spanboost.errors import DataError
+    from spanboost.learners.ball import LinearBall
+    from spanboost.learners.finite import FiniteClass
+    from spanboost.learners.objects import FromTargets
+    from spanboost.learners.symmetric import Symmetrised
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "SpanBoost": "booster",
+    "HullBoost": "booster",
+    "DataError": "errors",
+    "FiniteClass": "learners.finite",
+    "LinearBall": "learners.ball",
+    "Symmetrised": "learners.symmetric",
+    "FromTargets": "learners.objects",
+}
+
+__all__ = [
+    "DataError",
+    "FiniteClass",
+    "FromTargets",
+    "HullBoost",
+    "LinearBall",
+    "SpanBoost",
+    "Symmetrised",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # NumPy and the rest are imported when a name is first asked for: `import spanboost` costs nothing
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"spanboost.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,161 @@
+"""The one place that touches Numba: compile a loop, find methods, keep the disk cache honest.
+
+Kernels are plain Python. ``@kernel`` marks a function, or a ``NamedTuple`` class with methods, as
+usable from compiled code; nothing is compiled, and Numba is not even imported, until a function
+marked ``@jit`` is called on arrays. A method call ``loss.gradient(...)`` on a ``NamedTuple`` compiles
+to the method of that class, so the same source runs plain and compiled.
+"""
+
+import functools
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=Callable[..., Any] | type)
+
+_PACKAGE = __name__.partition(".")[0]
+_waiting: list[Any] = []  # kernels Numba has not been told about yet
+_methods: dict[str, int] = {}  # method names Numba can already resolve, and how many arguments
+_plain = False
+
+
+def kernel(item: T) -> T:
+    """Mark a function or NamedTuple class as usable from compiled code; it stays plain Python."""
+    _waiting.append(item)
+    return item
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `function` compiled when every argument is an array, a number or a NamedTuple of those.
+
+    Anything else among the arguments (an object bank, a loss that is an ordinary class) runs the
+    same source as plain Python.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if _plain:
+            return function(*args)
+        states = set[type]()
+        if not all(_compilable(arg, states) for arg in args):
+            return function(*args)
+        # machine code of classes from elsewhere is not kept on disk: their source is not in our stamp
+        foreign = any(cls.__module__.partition(".")[0] != _PACKAGE for cls in states)
+        _register([*_waiting, *states])
+        _waiting.clear()
+        return _dispatcher(function, not foreign)(*args)
+
+    return call
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Run everything as plain Python inside this block: the oracle of the compiled loop."""
+    global _plain  # noqa: PLW0603
+    before, _plain = _plain, True
+    try:
+        yield
+    finally:
+        _plain = before
+
+
+def _compilable(value: Any, states: set[type]) -> bool:
+    if hasattr(value, "_fields"):
+        states.add(type(value))
+        return all(_compilable(item, states) for item in value)
+    return hasattr(value, "dtype") or isinstance(value, int | float)
+
+
+def _register(items: list[Any]) -> None:
+    """Tell Numba about kernels: functions as they are, classes by the names of their methods."""
+    from numba.core import types
+    from numba.extending import overload_method, register_jitable
+
+    # Numba drops the receiver of a method when `bool(type)` is false, as it is for no fields
+    types.NamedTuple.__bool__ = lambda self: True
+
+    for item in items:
+        if inspect.isfunction(item):
+            register_jitable(item)
+            continue
+        for name, method in vars(item).items():
+            if not inspect.isfunction(method) or name.startswith("_"):
+                continue
+            arguments = method.__code__.co_argcount
+            if name not in _methods:
+                _methods[name] = arguments
+                overload_method(types.BaseNamedTuple, name, strict=False)(_resolver(name, method))
+            elif _methods[name] != arguments:
+                raise TypeError(
+                    f"{item.__name__}.{name} takes {arguments} arguments, but in compiled code "
+                    f"every method called {name!r} takes {_methods[name]}"
+                )
+    for item in items:
+        if clash := set(getattr(item, "_fields", ())) & set(_methods):
+            raise TypeError(
+                f"{item.__name__} has a field {clash.pop()!r}, which in compiled code is the name "
+                "of a method: call the field something else"
+            )
+
+
+def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
+    def resolve(self: Any, *_: Any) -> Any:
+        return getattr(self.instance_class, name, None)
+
+    resolve.__signature__ = inspect.signature(example)  # type: ignore[attr-defined]
+    return resolve
+
+
+@functools.cache
+def _dispatcher(function: Callable[..., Any], keep: bool) -> Any:
+    import numba
+
+    compiled = numba.njit(function)
+    if keep:
+        with suppress(RuntimeError):  # no folder to write to: compile again in every process
+            compiled._cache = _stamped_cache(function)
+    return compiled
+
+
+def _stamped_cache(function: Callable[..., Any]) -> Any:
+    """Numba's disk cache, valid only for this very source of the whole package.
+
+    Numba itself looks at the file of the outermost function alone, so it would go on running old
+    machine code after an edit, or an upgrade, of anything that function calls.
+    """
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+    class StampedFile(IndexDataCacheFile):  # type: ignore[misc]
+        def save(self, key: Any, data: Any) -> None:
+            # Named by content: numbered in turn, two processes could claim one name for two kernels.
+            number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
+            self._save_data(self._data_name(number), data)
+            self._save_index(self._load_index() | {key: self._data_name(number)})
+
+    class StampedCache(FunctionCache):  # type: ignore[misc]
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            found = super().load_overload(sig, target_context)
+            if found is None:
+                print(
+                    "spanboost: compiling for this kind of model (once; kept on disk)",
+                    file=sys.stderr,
+                )
+            return found
+
+    cache = StampedCache(function)
+    stamp = _source_stamp()
+    cache._cache_file = StampedFile(cache.cache_path, cache._impl.filename_base, stamp)
+    cache._cache_file._version += stamp  # compared before anything is unpickled
+    return cache
+
+
+@functools.cache
+def _source_stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

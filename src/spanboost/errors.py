@@ -1,0 +1,12 @@
+"""The one exception for bad data."""
+
+
+class DataError(ValueError):
+    """A row that cannot be learned or predicted; nothing of its block was learned.
+
+    `row` is the row's number in the block that was given, counted from 0.
+    """
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"row {row}: {what}")
+        self.row = row

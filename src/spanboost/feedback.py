@@ -1,0 +1,104 @@
+"""What a copy receives: not a number but a loss function of its own prediction h.
+
+`linear` feedback is the printed one, h -> (1/L_B) grad l(y^{i-1}) . h, the same slope everywhere.
+`greedy` feedback is the supplement's, h -> w l(offset + alpha h): the loss itself, at the place
+where h will be added. A bank asks either for slopes and values at any h, all N copies in one call;
+arrays are [output, copy] throughout, so the copies are contiguous and vectorise.
+"""
+
+from typing import Any, NamedTuple
+
+from spanboost._jit import kernel
+from spanboost.losses import Array, VectorLoss
+
+
+@kernel
+class LinearFeedback(NamedTuple):
+    """Copy i receives h -> slope[:, i] . h."""
+
+    slope: Array  # [d, N]
+
+    def slopes(self, h: Array, out: Array) -> None:
+        """Slope of each copy's loss at its own h."""
+        out[:] = self.slope
+
+    def losses(self, h: Array, out: Array) -> None:
+        """Loss of each copy at its own h."""
+        out[:] = 0
+        for k in range(h.shape[0]):
+            slope_k, h_k = self.slope[k], h[k]
+            for i in range(out.shape[0]):
+                out[i] += slope_k[i] * h_k[i]
+
+    def only(self, i: int) -> "LinearFeedback":
+        """The feedback of copy i alone."""
+        return LinearFeedback(self.slope[:, i : i + 1])
+
+
+@kernel
+class GreedyFeedback(NamedTuple):
+    """Copy i receives h -> w l(offset[:, i] + alpha[i] h)."""
+
+    loss: VectorLoss
+    label: Array  # [d]
+    weight: float
+    offset: Array  # [d, N]
+    alpha: Array  # [N]
+    point: Array  # [d, N] scratch
+
+    def reach(self, h: Array) -> None:
+        """Where the losses are asked: offset + alpha h."""
+        for k in range(h.shape[0]):
+            point_k, offset_k, h_k = self.point[k], self.offset[k], h[k]
+            for i in range(self.alpha.shape[0]):
+                point_k[i] = offset_k[i] + self.alpha[i] * h_k[i]
+
+    def slopes(self, h: Array, out: Array) -> None:
+        """Slope of each copy's loss at its own h: the chain rule brings a factor alpha."""
+        self.reach(h)
+        self.loss.gradients(self.label, self.point, out)
+        for k in range(h.shape[0]):
+            out_k = out[k]
+            for i in range(self.alpha.shape[0]):
+                out_k[i] *= self.weight * self.alpha[i]
+
+    def losses(self, h: Array, out: Array) -> None:
+        """Loss of each copy at its own h."""
+        self.reach(h)
+        self.loss.values(self.label, self.point, out)
+        for i in range(out.shape[0]):
+            out[i] *= self.weight
+
+    def only(self, i: int) -> "GreedyFeedback":
+        """The feedback of copy i alone."""
+        one = slice(i, i + 1)
+        return GreedyFeedback(
+            self.loss,
+            self.label,
+            self.weight,
+            self.offset[:, one],
+            self.alpha[one],
+            self.point[:, one],
+        )
+
+
+@kernel
+class LinearMode(NamedTuple):
+    """Feedback as printed: the booster's backward pass has already made the slopes."""
+
+    def feedback(self, loss: VectorLoss, label: Array, weight: float, trace: Any) -> LinearFeedback:
+        """Alg 1 line 13, Alg 2 line 11."""
+        return LinearFeedback(trace.slope)
+
+
+@kernel
+class GreedyMode(NamedTuple):
+    """Feedback by fitting to the actual losses (supplement), with a step alpha fixed in advance."""
+
+    alpha: Array  # [N]
+    shrunk: bool  # offset: the partial sum h is really added to, instead of the printed y^{i-1}
+
+    def feedback(self, loss: VectorLoss, label: Array, weight: float, trace: Any) -> GreedyFeedback:
+        """Alg 1 line 13, Alg 2 line 11, with an offset."""
+        offset = trace.kept if self.shrunk else trace.before
+        return GreedyFeedback(loss, label, weight, offset, self.alpha, trace.point)

@@ -1,0 +1,1 @@
+"""Weak learners, each a bank of N copies behind one protocol."""

@@ -1,0 +1,93 @@
+"""Linear functions in a norm ball, learned by projected online gradient descent.
+
+The class is {x -> W x : ||W||_F <= D / x_norm} over rows with ||x||_2 <= x_norm, so functions are
+D-bounded. Steps of sqrt(2) G / (x_norm L sqrt t), G = D / x_norm, for losses with Lipschitz constant
+L give R(T) = 2 sqrt(2) D sqrt(T) at L = 1 (M. Zinkevich, ICML 2003: the squared diameter over twice
+the last step, plus half the sum of steps times squared gradients).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.errors import DataError
+from spanboost.learners.protocol import Feedback, Task
+from spanboost.losses import Array
+
+
+@dataclass(frozen=True)
+class LinearBall:
+    """Projected online gradient descent over linear functions of rows of norm at most `x_norm`.
+
+    A missing feature (NaN) is absent: it neither predicts nor learns.
+    """
+
+    x_norm: float = 1.0
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same stream always gives the same predictions, whatever the seed."""
+        return True
+
+    def encode(self, X: Any) -> Array:
+        """Rows of numbers with absent features 0."""
+        rows = np.nan_to_num(np.ascontiguousarray(X, dtype=np.float64), nan=0.0, posinf=np.inf)
+        norms = np.sqrt((rows * rows).sum(axis=1))
+        bad = ~(norms <= self.x_norm * (1 + 1e-9))
+        if bad.any():
+            t = int(bad.argmax())
+            raise DataError(t, f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}")
+        return rows
+
+    def bank(self, task: Task) -> "BallBank":
+        """N copies, all W = 0."""
+        G = task.D / self.x_norm
+        return BallBank(
+            W=np.zeros((task.rows.shape[1], task.d, task.n)),
+            t=np.zeros(1, dtype=np.int64),
+            step=math.sqrt(2) * G / (self.x_norm * task.lipschitz),
+            G=np.float64(G),
+        )
+
+    def regret(self, T: int, D: float) -> float:
+        """R(T) = 2 sqrt(2) D sqrt(T)."""
+        return 2 * math.sqrt(2 * T) * D
+
+
+@kernel
+class BallBank(NamedTuple):
+    """N matrices, each in the ball of radius G."""
+
+    W: Array  # [feature, d, N]
+    t: Array  # [1] rounds learned
+    step: Array  # [N]
+    G: float
+
+    def predict(self, x: Array, h: Array) -> None:
+        """h = W x for all copies at once."""
+        h[:] = 0
+        for f in range(x.shape[0]):
+            for k in range(h.shape[0]):
+                w, out = self.W[f, k], h[k]
+                for i in range(out.shape[0]):
+                    out[i] += w[i] * x[f]
+
+    def update(self, x: Array, h: Array, feedback: Feedback) -> None:
+        """One gradient step, then back onto the ball."""
+        slope = np.empty_like(h)
+        feedback.slopes(h, slope)
+        self.t[0] += 1
+        root = math.sqrt(self.t[0])
+        square = np.zeros_like(self.step)
+        for f in range(x.shape[0]):
+            for k in range(h.shape[0]):
+                w, s = self.W[f, k], slope[k]
+                for i in range(w.shape[0]):
+                    w[i] -= self.step[i] / root * s[i] * x[f]
+                    square[i] += w[i] * w[i]
+        for i in range(square.shape[0]):
+            if square[i] > self.G * self.G:
+                self.W[:, :, i] *= self.G / math.sqrt(square[i])

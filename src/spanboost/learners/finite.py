@@ -1,0 +1,147 @@
+"""A finite class of functions, learned by Hedge.
+
+R(T) = 2 D (2 sqrt(T/2 ln M) + sqrt(ln M / 8)) for M functions: a 1-Lipschitz linear loss of a
+prediction of norm <= D lies in an interval of width 2 D. The randomised learner predicts with one
+function drawn from Hedge's weights; against an adversary that does not see the draws R(T) then holds
+in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/delta)).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.errors import DataError
+from spanboost.experts import hedge_rate, hedge_regret
+from spanboost.learners.protocol import Feedback, Task
+from spanboost.losses import Array
+from spanboost.rng import streams, uniform
+
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class FiniteClass:
+    """Hedge over `functions` of a row, each a number or a vector of R^d of norm at most D.
+
+    Without `functions` the row itself holds the values of the M functions, [M] or [M, d].
+    `randomised` predicts with one function drawn at random instead of the mixture of all.
+    """
+
+    functions: Sequence[Function] | None = None
+    randomised: bool = False
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same stream always gives the same predictions, whatever the seed."""
+        return not self.randomised
+
+    def encode(self, X: Any) -> Array:
+        """The values of all functions on each row, [rows, M, d]."""
+        if self.functions is not None:
+            X = [[f(x) for f in self.functions] for x in X]
+        values = np.ascontiguousarray(X, dtype=np.float64)
+        if values.ndim == 2:
+            values = values[:, :, None]
+        bad = ~np.isfinite(values).all(axis=(1, 2))
+        if bad.any():
+            raise DataError(int(bad.argmax()), "a function of the class has no finite value here")
+        return values
+
+    def bank(self, task: Task) -> "FiniteBank":
+        """N copies of Hedge, all weights equal."""
+        M = task.rows.shape[1]
+        rng = streams(task.seed, task.n)
+        return FiniteBank(
+            sums=np.zeros((M, task.n)),
+            best=np.zeros(task.n),
+            t=np.ones(1, dtype=np.int64),
+            spread=2 * task.D * task.lipschitz,
+            randomised=self.randomised,
+            rng=rng,
+            rng_next=rng.copy(),
+        )
+
+    def regret(self, T: int, D: float) -> float:
+        """R(T) of the module's docstring; needs `functions`, to know how many there are."""
+        if self.functions is None:
+            raise ValueError("R(T) depends on the number of functions: use experts.hedge_regret")
+        return hedge_regret(len(self.functions), T, 2 * D)
+
+
+def symmetric(functions: Sequence[Function]) -> list[Function]:
+    """The class closed under negation, with the zero function: the paper's standing assumption."""
+
+    def negated(f: Function) -> Function:
+        return lambda x: -np.asarray(f(x))
+
+    def zero(x: Any) -> Any:
+        return 0 * np.asarray(functions[0](x))
+
+    return [*functions, *map(negated, functions), zero]
+
+
+@kernel
+class FiniteBank(NamedTuple):
+    """N copies of Hedge over M functions. A row is their values, x[function, output]."""
+
+    sums: Array  # [M, N] summed losses of every function, as copy i was given them
+    best: Array  # [N] the least of them
+    t: Array  # [1] the round to come
+    spread: Array  # [N] width of the interval the losses lie in
+    randomised: bool
+    rng: Array  # [N, 6] one stream a copy
+    rng_next: Array  # [N, 6] where the streams will be once this round is learned
+
+    def predict(self, x: Array, h: Array) -> None:
+        """The mixture of the functions with Hedge's weights, or one drawn from them."""
+        if self.randomised:
+            self.draw(x, h)
+        else:
+            self.mix(x, h)
+
+    def mix(self, x: Array, h: Array) -> None:
+        h[:] = 0
+        M, n = self.sums.shape
+        for i in range(n):
+            rate = hedge_rate(M, self.t[0], self.spread[i])
+            total = 0.0
+            for j in range(M):
+                weight = math.exp(-rate * (self.sums[j, i] - self.best[i]))
+                total += weight
+                for k in range(x.shape[1]):
+                    h[k, i] += weight * x[j, k]
+            for k in range(x.shape[1]):
+                h[k, i] /= total
+
+    def draw(self, x: Array, h: Array) -> None:
+        """By rejection, which looks at few weights: propose uniformly, accept w.p. weight / best."""
+        M, n = self.sums.shape
+        self.rng_next[:] = self.rng
+        for i in range(n):
+            rate = hedge_rate(M, self.t[0], self.spread[i])
+            state = self.rng_next[i]
+            j = int(uniform(state) * M)
+            while uniform(state) > math.exp(-rate * (self.sums[j, i] - self.best[i])):
+                j = int(uniform(state) * M)
+            for k in range(x.shape[1]):
+                h[k, i] = x[j, k]
+
+    def update(self, x: Array, h: Array, feedback: Feedback) -> None:
+        """Add the loss of every function to its sum, for every copy at once."""
+        function = np.empty_like(h)
+        loss = np.empty_like(self.best)
+        self.best[:] = np.inf
+        for j in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                function[k, :] = x[j, k]
+            feedback.losses(function, loss)
+            row = self.sums[j]
+            for i in range(row.shape[0]):
+                row[i] += loss[i]
+                self.best[i] = min(self.best[i], row[i])
+        self.t[0] += 1
+        self.rng[:] = self.rng_next

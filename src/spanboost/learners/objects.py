@@ -1,0 +1,166 @@
+"""Any object as a weak learner: N deep copies of it, run as plain Python."""
+
+import copy
+import inspect
+from typing import Any, Protocol
+
+import numpy as np
+
+from spanboost.learners.protocol import Feedback, Task
+from spanboost.losses import Array
+
+
+class CopyLoss:
+    """The loss function one copy receives in one round: value and slope at any prediction.
+
+    `h` is what the copy predicted, `weight` the row's importance (already in value and slope),
+    `lipschitz` and `smoothness` bound every loss this copy will ever get, at weight 1; `D` bounds
+    the predictions; `linear` says that the slope is the same everywhere.
+    """
+
+    def __init__(self, feedback: Feedback, i: int, h: Array, task: Task) -> None:
+        self._feedback, self._d = feedback.only(i), task.d
+        self.h = self._out(h[:, i])
+        self.weight = float(getattr(feedback, "weight", 1.0))
+        self.lipschitz = float(task.lipschitz[i])
+        self.smoothness = float(task.smoothness[i])
+        self.D, self.linear = task.D, task.linear
+
+    def value(self, h: Any) -> float:
+        """The loss of predicting h."""
+        out = np.empty(1)
+        self._feedback.losses(self._column(h), out)
+        return float(out[0])
+
+    def slope(self, h: Any) -> Any:
+        """Its slope at h: a number for one output, else a vector."""
+        out = np.empty((self._d, 1))
+        self._feedback.slopes(self._column(h), out)
+        return self._out(out[:, 0])
+
+    def _column(self, h: Any) -> Array:
+        return np.asarray(h, dtype=np.float64).reshape(self._d, 1)
+
+    def _out(self, vector: Array) -> Any:
+        return float(vector[0]) if self._d == 1 else vector.copy()
+
+
+class UpdatesByLoss(Protocol):
+    """What an object must offer to be boosted as it is."""
+
+    def predict(self, x: Any) -> Any:
+        """A number, or a vector for several outputs."""
+
+    def update(self, x: Any, loss: CopyLoss) -> None:
+        """Learn from the loss function of this round."""
+
+
+class ObjectLearner:
+    """N independent deep copies of an object with `predict(x)` and `update(x, loss)`.
+
+    An object that only learns from targets, with `predict_one(x)` and `learn_one(x, y)`, is wrapped
+    in `FromTargets`. Rows go to the copies as they are: arrays, dictionaries, anything.
+    """
+
+    def __init__(self, prototype: Any) -> None:
+        if hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one"):
+            prototype = FromTargets(prototype)
+        if not (hasattr(prototype, "predict") and hasattr(prototype, "update")):
+            raise TypeError(
+                f"{type(prototype).__name__} is no weak learner: it needs predict(x) and "
+                "update(x, loss), or predict_one(x) and learn_one(x, y)"
+            )
+        self.prototype = prototype
+
+    def encode(self, X: Any) -> Any:
+        """Rows as they are."""
+        return X
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows may have weights other than 1."""
+        return bool(getattr(self.prototype, "weighted", True))
+
+    def bank(self, task: Task) -> "ObjectBank":
+        """N deep copies."""
+        if isinstance(self.prototype, FromTargets):
+            self.prototype.check(task)
+        return ObjectBank([copy.deepcopy(self.prototype) for _ in range(task.n)], task)
+
+
+class ObjectBank:
+    """The copies themselves."""
+
+    def __init__(self, copies: list[UpdatesByLoss], task: Task) -> None:
+        self.copies, self.task = copies, task
+
+    def predict(self, x: Any, h: Array) -> None:
+        """Ask each copy in turn."""
+        for i, learner in enumerate(self.copies):
+            h[:, i] = learner.predict(x)
+            if not np.isfinite(h[:, i]).all():
+                raise ValueError(f"weak learner {i} of {len(self.copies)} predicted {h[:, i]}")
+
+    def update(self, x: Any, h: Array, feedback: Feedback) -> None:
+        """Give each copy its loss."""
+        for i, learner in enumerate(self.copies):
+            learner.update(x, CopyLoss(feedback, i, h, self.task))
+
+
+class FromTargets:
+    """A learner that only accepts (x, y), given the target its loss function asks for.
+
+    Greedy feedback: the minimiser of the loss's quadratic upper bound at the prediction h,
+
+        target = h - slope(h) / (alpha^2 beta_B),
+
+    which for squared loss is exactly (y - offset) / alpha. Linear feedback: -D sign(slope), with
+    the size of the slope as the weight of the row.
+    """
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+        names = inspect.signature(learner.learn_one).parameters
+        self._weight = next((name for name in ("w", "weight", "sample_weight") if name in names), "")
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the learner takes a weight with a row."""
+        return bool(self._weight)
+
+    def check(self, task: Task) -> None:
+        """Refuse losses that no target stands for."""
+        name = type(self.learner).__name__
+        if task.linear and not self.weighted:
+            raise ValueError(
+                f"{name}.learn_one takes no weight, and linear feedback says by the weight how "
+                "much a row matters: use feedback='greedy'"
+            )
+        if not np.isfinite(task.smoothness).all():
+            raise ValueError(
+                f"no target stands for a loss with a kink, and {name} learns from targets only: "
+                "use feedback='linear'"
+            )
+
+    def predict(self, x: Any) -> Any:
+        """As the learner predicts."""
+        return self.learner.predict_one(x)
+
+    def update(self, x: Any, loss: CopyLoss) -> None:
+        """Learn from the target."""
+        target, weight = target_of(loss)
+        if weight == 0:
+            return
+        if self.weighted:
+            self.learner.learn_one(x, target, **{self._weight: weight})
+        else:
+            self.learner.learn_one(x, target)
+
+
+def target_of(loss: CopyLoss) -> tuple[Any, float]:
+    """The target and the weight that stand for a loss function (see `FromTargets`)."""
+    slope = loss.slope(loss.h)
+    if loss.smoothness > 0:
+        return loss.h - slope / (loss.weight * loss.smoothness), loss.weight
+    size = float(np.linalg.norm(slope))
+    return (-loss.D * slope / size if size else slope), size

@@ -1,0 +1,58 @@
+"""What a weak learner is to a booster: a bank of N copies.
+
+A *learner* is what the user writes down: parameters, no state. Asked for a bank, it answers with the
+state of all N copies: a NamedTuple of arrays with two methods, compiled into the booster's loop, or
+any object with the same two methods, run as plain Python.
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from spanboost.feedback import GreedyFeedback, LinearFeedback
+from spanboost.losses import Array
+
+Feedback = LinearFeedback | GreedyFeedback
+
+
+class Task(NamedTuple):
+    """What a learner is told before its first round."""
+
+    n: int  # copies
+    d: int  # outputs
+    rows: Any  # the first rows, as `encode` returned them; None for a learner that takes any row
+    D: float  # predictions have norm at most D
+    linear: bool  # whether the feedback is linear, or greedy
+    lipschitz: Array  # [n] of the losses each copy will receive
+    smoothness: Array  # [n] likewise
+    seed: int
+
+
+class Bank(Protocol):
+    """The state of N copies. Arrays are [output, copy]."""
+
+    def predict(self, x: Any, h: Array) -> None:
+        """h[:, i] = what copy i predicts for the row x. Learns nothing."""
+
+    def update(self, x: Any, h: Array, feedback: Feedback) -> None:
+        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """Parameters of a weak learner."""
+
+    def encode(self, X: Any) -> Any:
+        """Rows as the bank wants them, checked; a DataError names the first bad one."""
+
+    def bank(self, task: Task) -> Bank:
+        """N copies, fresh."""
+
+
+@runtime_checkable
+class Provable(Protocol):
+    """A learner with a regret bound."""
+
+    def regret(self, T: int, D: float) -> float:
+        """R(T): after T linear losses with Lipschitz constant 1, against functions of norm <= D.
+
+        For losses with Lipschitz constant L it is L R(T).
+        """

@@ -1,0 +1,100 @@
+"""The paper's footnote: any online linear learner made to compete with -f and 0 as well as f.
+
+Hedge runs over two copies of the learner. Copy 1 is given each loss l, copy 2 is given -l and its
+output enters negated, so Hedge's two losses are l(a1) and l(-a2), and the prediction is their mixture
+q1 a1 - q2 a2: deterministic, because the losses are linear. Hedge's losses lie in [-D, D], so
+
+    R'(T) = R(T) + 2 D (2 sqrt(T/2 ln 2) + sqrt(ln 2 / 8)).
+
+Only linear losses can be negated and stay convex: with greedy feedback this is an error.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.algorithms import project
+from spanboost.experts import hedge_rate, hedge_regret
+from spanboost.feedback import LinearFeedback
+from spanboost.learners.protocol import Learner, Provable, Task
+from spanboost.losses import Array
+
+
+@dataclass(frozen=True)
+class Symmetrised:
+    """Hedge over `learner` and its negation. Linear feedback only."""
+
+    learner: Learner
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same stream always gives the same predictions, whatever the seed."""
+        return bool(getattr(self.learner, "deterministic", True))
+
+    def encode(self, X: Any) -> Any:
+        """As the learner itself does."""
+        return self.learner.encode(X)
+
+    def bank(self, task: Task) -> "SymmetrisedBank":
+        """2 N copies of the learner: N as they are, then N negated."""
+        if not task.linear:
+            raise ValueError(
+                "Symmetrised needs feedback='linear': the negative of a greedy loss is not convex"
+            )
+        twice = task._replace(
+            n=2 * task.n,
+            lipschitz=np.tile(task.lipschitz, 2),
+            smoothness=np.tile(task.smoothness, 2),
+        )
+        return SymmetrisedBank(
+            bank=self.learner.bank(twice),
+            h=np.zeros((task.d, 2 * task.n)),
+            sums=np.zeros((2, task.n)),
+            t=np.ones(1, dtype=np.int64),
+            D=np.float64(task.D),
+        )
+
+    def regret(self, T: int, D: float) -> float:
+        """R'(T) of the module's docstring."""
+        if not isinstance(self.learner, Provable):
+            raise ValueError(f"{type(self.learner).__name__} states no regret bound")
+        return self.learner.regret(T, D) + hedge_regret(2, T, 2 * D)
+
+
+@kernel
+class SymmetrisedBank(NamedTuple):
+    """N pairs of copies, each pair mixed by Hedge."""
+
+    bank: Any  # of 2 N copies
+    h: Array  # [d, 2 N] what they predicted in this round
+    sums: Array  # [2, N] Hedge's summed losses
+    t: Array  # [1] the round to come
+    D: float
+
+    def predict(self, x: Any, h: Array) -> None:
+        """q1 a1 - q2 a2."""
+        n = h.shape[1]
+        self.bank.predict(x, self.h)
+        rate = hedge_rate(2, self.t[0], 2 * self.D)
+        for i in range(2 * n):
+            project(self.h[:, i], self.D)
+        for i in range(n):
+            q1 = 1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i])))
+            for k in range(h.shape[0]):
+                h[k, i] = q1 * self.h[k, i] - (1 - q1) * self.h[k, n + i]
+
+    def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
+        """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
+        n = h.shape[1]
+        slope = np.empty_like(self.h)
+        for k in range(h.shape[0]):
+            for i in range(n):
+                s = feedback.slope[k, i]
+                slope[k, i], slope[k, n + i] = s, -s
+                self.sums[0, i] += s * self.h[k, i]
+                self.sums[1, i] -= s * self.h[k, n + i]
+        self.bank.update(x, self.h, LinearFeedback(slope))
+        self.t[0] += 1

@@ -1,0 +1,72 @@
+"""The one loop: a block of rows through a booster, compiled for array banks, plain Python otherwise."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import jit, kernel
+from spanboost.algorithms import Hull, Span, Trace, project
+from spanboost.feedback import GreedyMode, LinearMode
+from spanboost.losses import Array, VectorLoss
+
+
+class Model(NamedTuple):
+    """A booster at work: nothing but arrays, when its bank is."""
+
+    algorithm: Span | Hull
+    mode: LinearMode | GreedyMode
+    loss: VectorLoss
+    bank: Any
+    D: float
+
+
+@kernel
+def new_trace(model: Model, d: int) -> Trace:
+    """Room for one round."""
+    eta = model.algorithm.eta
+    shape = (d, eta.shape[0])
+    return Trace(
+        np.zeros(shape, eta.dtype),
+        np.zeros(shape, eta.dtype),
+        np.zeros(shape, eta.dtype),
+        np.zeros(d, eta.dtype),
+        np.zeros(shape, eta.dtype),
+        np.zeros(shape, eta.dtype),
+    )
+
+
+@kernel
+def predict_row(model: Model, x: Any, trace: Trace) -> None:
+    """Receive x_t, ask every copy, answer trace.y."""
+    model.bank.predict(x, trace.h)
+    for i in range(trace.h.shape[1]):
+        project(trace.h[:, i], model.D)  # the paper's normalisation: ||A(x)|| <= D
+    model.algorithm.forward(trace)
+
+
+@kernel
+def learn_row(model: Model, x: Any, label: Array, weight: float, trace: Trace) -> None:
+    """One round: answer first, then see the label. A row of weight 0 is answered, not learned."""
+    predict_row(model, x, trace)
+    if weight > 0:
+        model.algorithm.backward(model.loss, label, weight, trace)
+        feedback = model.mode.feedback(model.loss, label, weight, trace)
+        model.bank.update(x, trace.h, feedback)
+
+
+@jit
+def predict(model: Model, X: Any, out: Array) -> None:
+    """out[t] = the answer to row t."""
+    trace = new_trace(model, out.shape[1])
+    for t in range(out.shape[0]):
+        predict_row(model, X[t], trace)
+        out[t] = trace.y
+
+
+@jit
+def learn(model: Model, X: Any, labels: Array, weights: Array, out: Array) -> None:
+    """out[t] = the answer to row t, given before its label was learned."""
+    trace = new_trace(model, out.shape[1])
+    for t in range(out.shape[0]):
+        learn_row(model, X[t], labels[t], weights[t], trace)
+        out[t] = trace.y

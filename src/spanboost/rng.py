@@ -1,0 +1,28 @@
+"""Random numbers that are the same in compiled code and in plain Python.
+
+L'Ecuyer's MRG32k3a (Operations Research 47(1), 1999): every product stays below 2^53, so 64-bit
+integers and Python's own agree. The state is six integers, kept in an array like any other state.
+"""
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.losses import Array
+
+_M1, _M2 = 4294967087, 4294944443
+
+
+def streams(seed: int, n: int) -> Array:
+    """States of n independent streams, [n, 6]."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, _M2, size=(n, 6), dtype=np.int64)
+
+
+@kernel
+def uniform(state: Array) -> float:
+    """The next number in (0, 1); advances the state."""
+    a = (1403580 * int(state[1]) - 810728 * int(state[0])) % 4294967087
+    b = (527612 * int(state[5]) - 1370589 * int(state[3])) % 4294944443
+    state[0], state[1], state[2] = state[1], state[2], a
+    state[3], state[4], state[5] = state[4], state[5], b
+    return ((a - b) % 4294967087 + 0.5) / 4294967087.0

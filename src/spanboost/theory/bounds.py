@@ -1,0 +1,255 @@
+"""The guarantees as plain functions: numbers in, the separate terms of the bound out.
+
+The symbols are the paper's. ``T`` is the number of rounds, ``N`` the number of copies of the base
+learner, ``eta`` the step size, ``D`` the bound on what a base function predicts, ``R`` the regret
+R(T) of the base learner on linear losses of slope at most 1, ``f_norm`` the norm ||f||_1 >= 1 of
+the function competed with, and ``Delta_0`` by how much the zero function's total loss exceeds that
+of f. ``L_B`` and ``beta_B`` are the Lipschitz and smoothness constants on the ball of radius ``B``.
+
+Importance weights: with weights w_t the losses are w_t l_t, so give L_B and beta_B multiplied by
+the largest weight, and Delta_0 as a weighted sum.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+class SpanBound(NamedTuple):
+    """The terms of a regret bound against one function of the span."""
+
+    initial: float
+    smoothness: float
+    learner: float
+    sigma: float
+
+    @property
+    def total(self) -> float:
+        """The regret bound."""
+        return sum(self)
+
+
+class HullBound(NamedTuple):
+    """The terms of a regret bound against every convex combination."""
+
+    smoothness: float
+    learner: float
+
+    @property
+    def total(self) -> float:
+        """The regret bound."""
+        return sum(self)
+
+
+class BatchBound(NamedTuple):
+    """The terms of a bound on the batch errors Delta_i, one entry for each i = 1..N."""
+
+    initial: Array
+    smoothness: Array
+
+    @property
+    def total(self) -> Array:
+        """The bounds on Delta_1..Delta_N."""
+        return self.initial + self.smoothness
+
+
+class GreedyRegret(NamedTuple):
+    """A step size for greedy fitting and the regret on linear losses that it yields."""
+
+    alpha: float
+    regret: float
+
+
+def theorem_1(
+    *,
+    eta: float,
+    N: int,
+    T: int,
+    f_norm: float,
+    Delta_0: float,
+    L_B: float,
+    beta_B: float,
+    B: float,
+    R: float,
+) -> SpanBound:
+    """Theorem 1: the regret of Algorithm 1 against one f in the span.
+
+    - ``initial``: what is left, after N steps, of the distance the zero function starts with;
+    - ``smoothness``: what curvature costs, because steps of size eta follow linearised losses, and
+      what projecting onto the ball costs;
+    - ``learner``: the base learner's own regret, at the scale of the gradients and of f;
+    - ``sigma``: the regret of learning the shrinkage factors by online gradient descent.
+
+    The proof steps up to eta D outside the ball before it projects. Where the smoothness grows
+    with the radius (p-norm losses with p > 2), beta at radius B + eta D is the safe value to give.
+
+    More copies shrink the first term, at eta = ln(N) / N the second too:
+
+    >>> import math
+    >>> for N in (10, 100, 1000):
+    ...     bound = theorem_1(eta=math.log(N) / N, N=N, T=1000, f_norm=1.0, Delta_0=1000.0,
+    ...                       L_B=4.0, beta_B=2.0, B=1.0, R=10.0)
+    ...     print(*(round(term) for term in bound))
+    73 1382 40 253
+    9 276 40 253
+    1 41 40 253
+    """
+    return SpanBound(
+        initial=(1 - eta / f_norm) ** N * Delta_0,
+        smoothness=3 * eta * beta_B * B**2 * f_norm * T,
+        learner=L_B * f_norm * R,
+        sigma=2 * L_B * B * f_norm * math.sqrt(T),
+    )
+
+
+def theorem_2(*, N: int, T: int, D: float, L_D: float, beta_D: float, R: float) -> HullBound:
+    """Theorem 2: the regret of Algorithm 2 against the best convex combination.
+
+    - ``smoothness``: what is left after N steps of what curvature costs;
+    - ``learner``: the base learner's own regret, at the scale of the gradients.
+
+    The first falls with N, the second does not:
+
+    >>> theorem_2(N=100, T=1000, D=1.0, L_D=4.0, beta_D=2.0, R=10.0)
+    HullBound(smoothness=160.0, learner=40.0)
+    """
+    return HullBound(smoothness=8 * beta_D * D**2 * T / N, learner=L_D * R)
+
+
+def corollary_1(
+    *,
+    eta: float,
+    N: int,
+    T: int,
+    f_norm: float,
+    Delta_0: float,
+    L_B: float,
+    B: float,
+    R: float,
+) -> SpanBound:
+    """Corollary 1: Theorem 1 for any convex losses, through their linearisations at the prediction.
+
+    The terms are those of `theorem_1`; ``smoothness`` is 0, as linear losses do not curve. The base
+    learner must be deterministic, and B = eta N D, which is the caller's to give.
+    """
+    return theorem_1(
+        eta=eta, N=N, T=T, f_norm=f_norm, Delta_0=Delta_0, L_B=L_B, beta_B=0.0, B=B, R=R
+    )
+
+
+def scaling_corollary(
+    *,
+    lam: float,
+    eta: float,
+    N: int,
+    T: int,
+    f_norm: float,
+    Delta_0: float,
+    L_B: float,
+    beta_B: float,
+    B: float,
+    R: float,
+) -> SpanBound:
+    """Scaling corollary: Theorem 1 when every base prediction is multiplied by lambda >= 1.
+
+    The terms are those of `theorem_1`. ``f_norm`` is measured over F and ``R`` is A's own; this
+    function makes of them ||f||'_1 = max{1, ||f||_1 / lambda} and lambda R. ``B`` is the radius B'
+    found with lambda D in the place of D, and L_B and beta_B are taken there.
+
+    A larger lambda makes up for a large norm until the norm is used up:
+
+    >>> settings = dict(eta=0.1, N=100, T=1, f_norm=8.0, Delta_0=1.0, L_B=0.0, beta_B=0.0, B=1.0,
+    ...                 R=0.0)
+    >>> [round(scaling_corollary(lam=lam, **settings).initial, 5) for lam in (1, 2, 4, 8, 16)]
+    [0.28426, 0.07952, 0.00592, 3e-05, 3e-05]
+    """
+    return theorem_1(
+        eta=eta,
+        N=N,
+        T=T,
+        f_norm=max(1.0, f_norm / lam),
+        Delta_0=Delta_0,
+        L_B=L_B,
+        beta_B=beta_B,
+        B=B,
+        R=lam * R,
+    )
+
+
+def greedy_regret(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
+    """Greedy fitting as a linear learner ("Fitting to actual loss functions").
+
+    A base learner fitting l(y' + alpha g) with regret R is a linear learner whose regret is
+    R / alpha, plus what curvature costs, beta D^2 T alpha / 2; this alpha makes their sum least.
+
+    - ``alpha``: the step size to fit with;
+    - ``regret``: the regret on the gradients as they are, not divided by L_B. It takes the place of
+      L_B R(T) in the theorems.
+
+    >>> greedy_regret(R=50.0, beta=1.0, D=1.0, T=10_000)
+    GreedyRegret(alpha=0.1, regret=1000.0)
+    """
+    return GreedyRegret(
+        alpha=math.sqrt(2 * R / (beta * D**2 * T)), regret=math.sqrt(2 * beta * D**2 * T * R)
+    )
+
+
+def greedy_regret_scaling(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
+    """Greedy fitting when the learner's regret is proportional to alpha: R(T) = alpha R'(T).
+
+    Give R'(T) as ``R``. Both parts then equal R', at the largest alpha for which curvature costs no
+    more than the learner does. The terms are those of `greedy_regret`.
+
+    >>> greedy_regret_scaling(R=50.0, beta=1.0, D=1.0, T=10_000)
+    GreedyRegret(alpha=0.01, regret=100.0)
+    """
+    return GreedyRegret(alpha=2 * R / (beta * D**2 * T), regret=2 * R)
+
+
+def zhang_yu(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) -> BatchBound:
+    """Bound the batch errors Delta_i of Zhang and Yu's plain greedy boosting, i = 1..N.
+
+    - ``initial``: what is left of Delta_0; it falls like 1 / s_i, s_i = 1 + eta_1 + .. + eta_i;
+    - ``smoothness``: what curvature costs over the steps so far, forgotten at the same slow rate.
+
+    Steps that add up to 98 leave 1/50 of Delta_0, where `batch_boosting` leaves exp(-98) of it:
+
+    >>> float(zhang_yu(Delta_0=1.0, f_norm=1.0, beta=0.0, steps=[1.0] * 98).initial[-1])
+    0.02
+    """
+    eta = np.asarray(steps, dtype=float)
+    reach = 1 + np.cumsum(eta) + f_norm
+    return BatchBound(
+        initial=(1 + f_norm) / reach * Delta_0,
+        smoothness=np.cumsum(reach * beta / 2 * eta**2) / reach,
+    )
+
+
+def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) -> BatchBound:
+    """Bound the batch errors Delta_i of boosting with the paper's shrinkage, i = 1..N.
+
+    - ``initial``: what is left of Delta_0; it falls exponentially in s_i = 1 + eta_1 + .. + eta_i;
+    - ``smoothness``: what curvature costs over the steps so far, forgotten exponentially as well,
+      but charged a factor s_i^2 + 1 for the size the combination may have grown to.
+
+    The steps must not exceed 1. The second term vanishes only if eta_i s_i^2 does: steps like 1/i
+    are short enough, steps like 1/sqrt(i) are not.
+
+    >>> import numpy as np
+    >>> i = np.arange(1, 10_001)
+    >>> batch_boosting(Delta_0=1.0, f_norm=1.0, beta=2.0, steps=1 / i).total[[99, -1]].round(3)
+    array([0.938, 0.044])
+    >>> batch_boosting(Delta_0=1.0, f_norm=1.0, beta=2.0, steps=i**-0.5).total[[99, -1]].round()
+    array([ 39., 398.])
+    """
+    eta = np.asarray(steps, dtype=float)
+    s = 1 + np.cumsum(eta)
+    with np.errstate(divide="ignore"):  # a term that is 0 has the logarithm -inf, as it should
+        charge = np.log(beta / 2 * eta**2 * (s**2 + 1))
+    # in logarithms, because exp(s_i / ||f||_1) alone overflows in a long run
+    smoothness = np.exp(np.logaddexp.accumulate(s / f_norm + charge) - s / f_norm)
+    return BatchBound(initial=np.exp(-(s - 1) / f_norm) * Delta_0, smoothness=smoothness)
