@@ -29,6 +29,7 @@ from spanboost.losses import (
     Squared,
     SquaredEuclidean,
     constant,
+    predicts_scores,
     radius,
     resolve,
 )
@@ -259,8 +260,9 @@ def test_which_losses_are_for_two_labels_and_which_give_scores():
     def holds(name):
         return {type(loss) for loss in SCALAR + VECTOR if getattr(loss, name, False)}
 
-    assert holds("binary") == {*TWO_LABELS, Softmax}
-    assert holds("margin") == {*TWO_LABELS, Linear, Softmax}
+    assert holds("binary") == {*TWO_LABELS}
+    scores = {type(loss) for loss in SCALAR + VECTOR if predicts_scores(loss)}
+    assert scores == {*TWO_LABELS, Linear, Softmax}
 
 
 # -- Constants -------------------------------------------------------------------------------------
@@ -513,7 +515,7 @@ def test_one_dimensional_squared_euclidean_is_the_squared_loss():
         loss.values(np.array([0.3]), Y, out)
         loss.gradients(np.array([0.3]), Y, slopes)
         both.append(np.vstack([out, slopes]))
-    np.testing.assert_allclose(*both, rtol=1e-14)
+    np.testing.assert_allclose(both[0], both[1], rtol=1e-14)
 
 
 def test_two_class_softmax_is_the_logistic_loss_of_the_difference():
@@ -551,8 +553,6 @@ class Exponential(NamedTuple):
     """l(y*, y) = exp(-rate y* y): a loss of one's own, for labels -1 and +1, as a NamedTuple."""
 
     rate: float = 1.0
-
-    binary = True
 
     def value(self, label: float, y: float) -> float:
         return math.exp(-self.rate * label * y)
@@ -687,6 +687,14 @@ def test_scaling_the_learners_scales_D(loss, scale):
 )
 def test_radius_of_a_kinked_loss_makes_projecting_free(loss, eta, N, D, expected):
     assert radius(loss, eta, N, D) == pytest.approx(expected, rel=1e-15)
+
+
+def test_a_kink_with_a_slight_slope_counts_in_full():
+    class Slight(Absolute):
+        def eps(self, b):
+            return 1e-6 if b < 3 else 0.0
+
+    assert radius(Slight(), 0.1, 100, 1.0) == pytest.approx(3.0, rel=1e-15)
 
 
 # -- Losses of one's own ---------------------------------------------------------------------------

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # NumPy and the rest are imported when a name is first asked for: `import spanboost` costs nothing
+    # NumPy and the rest wait until a name is asked for: `import spanboost` costs nothing
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"spanboost.{_HOMES[name]}"), name)

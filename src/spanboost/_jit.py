@@ -2,8 +2,8 @@
 
 Kernels are plain Python. ``@kernel`` marks a function, or a ``NamedTuple`` class with methods, as
 usable from compiled code; nothing is compiled, and Numba is not even imported, until a function
-marked ``@jit`` is called on arrays. A method call ``loss.gradient(...)`` on a ``NamedTuple`` compiles
-to the method of that class, so the same source runs plain and compiled.
+marked ``@jit`` is called on arrays. A method call ``loss.gradient(...)`` on a ``NamedTuple`` is
+compiled as the method of that class, so the same source runs plain and compiled.
 """
 
 import functools
@@ -43,7 +43,7 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         states = set[type]()
         if not all(_compilable(arg, states) for arg in args):
             return function(*args)
-        # machine code of classes from elsewhere is not kept on disk: their source is not in our stamp
+        # code of classes from elsewhere is not kept on disk: their source is not in our stamp
         foreign = any(cls.__module__.partition(".")[0] != _PACKAGE for cls in states)
         _register([*_waiting, *states])
         _waiting.clear()
@@ -72,7 +72,7 @@ def _compilable(value: Any, states: set[type]) -> bool:
 
 def _register(items: list[Any]) -> None:
     """Tell Numba about kernels: functions as they are, classes by the names of their methods."""
-    from numba.core import types
+    from numba import types
     from numba.extending import overload_method, register_jitable
 
     # Numba drops the receiver of a method when `bool(type)` is false, as it is for no fields
@@ -131,7 +131,7 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
 
     class StampedFile(IndexDataCacheFile):  # type: ignore[misc]
         def save(self, key: Any, data: Any) -> None:
-            # Named by content: numbered in turn, two processes could claim one name for two kernels.
+            # Named by key: numbered in turn, two processes could give two kernels one name.
             number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
             self._save_data(self._data_name(number), data)
             self._save_index(self._load_index() | {key: self._data_name(number)})

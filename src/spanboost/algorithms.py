@@ -3,8 +3,8 @@
 A round is always the same four steps (see loop.py): all N weak predictions h at once; `forward`,
 from them to the answer; `backward`, from the loss to one loss function per copy; all N updates.
 
-`forward` and `backward` keep the round in a `Trace`. Arrays are [output, copy]: ``h[k, i]`` is output
-k of copy A^{i+1}. Predictions are numbers when there is one output, vectors of R^d otherwise.
+`forward` and `backward` keep the round in a `Trace`. Arrays are [output, copy]: ``h[k, i]`` is
+output k of copy A^{i+1}. Predictions are vectors of R^d, numbers when d = 1.
 """
 
 from typing import NamedTuple
@@ -96,9 +96,7 @@ class Hull(NamedTuple):
 
 
 @kernel
-def gradients(
-    loss: VectorLoss, label: Array, weight: float, at_final: bool, trace: Trace
-) -> None:
+def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, trace: Trace) -> None:
     """slope[:, i] = grad w l_t at y_t^{i-1}, or at y_t^N for every i (corollary 1)."""
     at = trace.before
     if at_final:

@@ -19,7 +19,8 @@ class Booster:
     """What both algorithms share: parameters, rows and labels at the border, the block calls."""
 
     _default_offset: str
-    _reach: float  # radius of the ball the partial sums live in: B, or lambda D
+    steps_: Array  # [N] eta for Algorithm 1, 2 / (i + 1) for Algorithm 2
+    reach_: float  # radius of the ball the partial sums live in: B, or lambda D
 
     def __init__(
         self,
@@ -40,9 +41,10 @@ class Booster:
         self.label_range, self.seed = label_range, seed
         self._check()
         self._learner = learner if isinstance(learner, Learner) else ObjectLearner(learner)
-        self._loss = losses.resolve(loss)
-        self._d = int(getattr(self._loss, "d", 1))
-        self._smooth = not math.isinf(constant(self._loss, "beta", scale * D))
+        self.loss_ = losses.resolve(loss)
+        self._d = int(getattr(self.loss_, "d", 1))
+        self.offset_ = offset or self._default_offset
+        self.smooth_ = not math.isinf(constant(self.loss_, "beta", scale * D))
         self._check_determinism()
         self._model: Model | None = None
         self._features: int | None = None
@@ -68,12 +70,19 @@ class Booster:
         The whole block is checked first: either every row is learned or, with a `DataError` that
         names the first bad one, none. A row of weight 0 is predicted, not learned.
         """
+        return self._to_user(self.learn_scaled(X, y, weights)[0])
+
+    def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
+        """As `learn_many`, in the model's own units: predictions and labels [rows, d], weights.
+
+        These are the units of the theorems: labels in [-1, 1].
+        """
         rows = self._rows(X)
         labels = self._labels(y, len(X))
         weights = self._weights(weights, len(X))
         out = np.empty((len(X), self._d))
         learn(self._start(rows), rows, labels, weights, out)
-        return self._to_user(out)
+        return out, labels, weights
 
     # -- the border: parameters
 
@@ -111,7 +120,7 @@ class Booster:
 
     def _check_determinism(self) -> None:
         deterministic = getattr(self._learner, "deterministic", True)
-        if not self._smooth and self.feedback == "linear" and not deterministic:
+        if not self.smooth_ and self.feedback == "linear" and not deterministic:
             raise ValueError(
                 "a loss with a kink under linear feedback (corollary 1) needs a deterministic "
                 "learner: use feedback='greedy' or a learner that does not draw at random"
@@ -131,9 +140,7 @@ class Booster:
         if block.ndim < 2:
             raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
         if self._features not in (None, block.shape[1]):
-            raise DataError(
-                0, f"the row has {block.shape[1]} features, the model {self._features}"
-            )
+            raise DataError(0, f"the row has {block.shape[1]} features, the model {self._features}")
         bad = np.isinf(block).reshape(len(block), -1).any(axis=1)
         if bad.any():
             raise DataError(int(bad.argmax()), "a feature is infinite")
@@ -142,7 +149,7 @@ class Booster:
     def _labels(self, y: Any, rows: int) -> Array:
         if len(y) != rows:
             raise ValueError(f"{rows} rows but {len(y)} labels")
-        if isinstance(self._loss, losses.Softmax):
+        if isinstance(self.loss_, losses.Softmax):
             return self._classes(y)
         try:
             given = np.asarray(y, dtype=np.float64).reshape(rows, self._d)
@@ -155,11 +162,13 @@ class Booster:
             np.sqrt((labels * labels).sum(axis=1)) > 1 + 1e-12,
             lambda t: f"the label {_show(given[t])} is outside label_range=({low:g}, {high:g})",
         )
-        if getattr(self._loss, "binary", False):
+        if getattr(self.loss_, "binary", False):
             _first(
                 (np.abs(labels) != 1).any(axis=1),
-                lambda t: f"the label {_show(given[t])} is neither {low:g} nor {high:g}, the two "
-                f"labels of {type(self._loss).__name__}",
+                lambda t: (
+                    f"the label {_show(given[t])} is neither {low:g} nor {high:g}, the two "
+                    f"labels of {type(self.loss_).__name__}"
+                ),
             )
         return labels
 
@@ -190,7 +199,7 @@ class Booster:
         return given
 
     def _to_user(self, out: Array) -> Array:
-        if not getattr(self._loss, "margin", False):
+        if not losses.predicts_scores(self.loss_):
             low, high = self.label_range
             out = (low + high) / 2 + (high - low) / 2 * out
         return out[:, 0] if self._d == 1 else out
@@ -201,7 +210,7 @@ class Booster:
         """The model, made when the first rows show how wide they are."""
         if self._model is None:
             algorithm = self._algorithm()
-            mode, lipschitz, smoothness = self._mode(algorithm.eta)
+            mode, lipschitz, smoothness = self._mode()
             bank = self._learner.bank(
                 Task(
                     self.n,
@@ -214,22 +223,21 @@ class Booster:
                     self.seed,
                 )
             )
-            loss = self._loss if hasattr(self._loss, "gradients") else losses.Scalar(self._loss)
+            loss = losses.on_vectors(self.loss_)
             self._model = Model(algorithm, mode, loss, bank, np.float64(self.D))
             self._features = rows.shape[1] if isinstance(rows, np.ndarray) else None
         return self._model
 
-    def _mode(self, eta: Array) -> tuple[LinearMode | GreedyMode, Array, Array]:
+    def _mode(self) -> tuple[LinearMode | GreedyMode, Array, Array]:
         """How copies get their losses, and what bounds those losses' slope and curvature."""
         if self.feedback == "linear":
             return LinearMode(), np.ones(self.n), np.zeros(self.n)
-        step = eta if self.alpha is None else np.full(self.n, float(self.alpha))
+        step = self.steps_ if self.alpha is None else np.full(self.n, float(self.alpha))
         alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
-        reach = self._reach + alpha * self.D  # the supplement's B' = B + alpha D
-        lipschitz = alpha * [constant(self._loss, "L", b) for b in reach]
-        smoothness = alpha**2 * constant(self._loss, "beta", self._reach)
-        shrunk = (self.offset or self._default_offset) == "shrunk"
-        return GreedyMode(alpha, shrunk), lipschitz, smoothness
+        reach = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
+        lipschitz = alpha * [constant(self.loss_, "L", b) for b in reach]
+        smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
+        return GreedyMode(alpha, self.offset_ == "shrunk"), lipschitz, smoothness
 
     def _algorithm(self) -> Span | Hull:
         raise NotImplementedError
@@ -296,10 +304,11 @@ class SpanBoost(Booster):
             seed=seed,
         )
         self.eta_ = max(1 / n, math.log(n) / n) if eta is None else float(eta)
-        if not (1 - 1e-12 <= self.eta_ * n and self.eta_ <= 1):
+        if not (self.eta_ * n >= 1 - 1e-12 and self.eta_ <= 1):
             raise ValueError(f"eta={eta!r} is not allowed: a step in [1/n, 1] = [{1 / n:g}, 1]")
-        self.B_ = self._reach = self._radius()
-        self.L_B_ = constant(self._loss, "L", self.B_)
+        self.steps_ = np.full(n, self.eta_)
+        self.B_ = self.reach_ = self._radius()
+        self.L_B_ = constant(self.loss_, "L", self.B_)
 
     def _radius(self) -> float:
         reach = self.scale * self.D
@@ -309,24 +318,27 @@ class SpanBoost(Booster):
                     f"B={self.B!r} is not allowed: a number not below scale * D = {reach:g}"
                 )
             return float(self.B)
-        if not self._smooth and self.feedback == "linear":
+        if not self.smooth_ and self.feedback == "linear":
             return self.eta_ * self.n * reach  # corollary 1
-        return radius(self._loss, self.eta_, self.n, reach)
+        return radius(self.loss_, self.eta_, self.n, reach)
 
     @property
     def sigma_(self) -> Array:
         """The shrinkage of every copy, as it stands now."""
-        return self._model.algorithm.sigma.copy() if self._model else np.zeros(self.n)
+        if self._model is None:
+            return np.zeros(self.n)
+        sigma: Array = self._model.algorithm.sigma.copy()
+        return sigma
 
     def _algorithm(self) -> Span:
         return Span(
-            eta=np.full(self.n, self.eta_),
+            eta=self.steps_,
             sigma=np.zeros(self.n),
             t=np.zeros(1, dtype=np.int64),
             B=np.float64(self.B_),
             L_B=np.float64(self.L_B_),
             scale=np.float64(self.scale),
-            at_final=not self._smooth and self.feedback == "linear",
+            at_final=not self.smooth_ and self.feedback == "linear",
         )
 
 
@@ -365,15 +377,16 @@ class HullBoost(Booster):
             label_range=label_range,
             seed=seed,
         )
-        self._reach = self.scale * self.D
-        self.L_D_ = constant(self._loss, "L", self._reach)
+        self.steps_ = 2 / (np.arange(1, n + 1) + 1.0)
+        self.reach_ = self.scale * self.D
+        self.L_D_ = constant(self.loss_, "L", self.reach_)
 
     def _algorithm(self) -> Hull:
         return Hull(
-            eta=2 / (np.arange(1, self.n + 1) + 1.0),
+            eta=self.steps_,
             L_D=np.float64(self.L_D_),
             scale=np.float64(self.scale),
-            at_final=not self._smooth and self.feedback == "linear",
+            at_final=not self.smooth_ and self.feedback == "linear",
         )
 
 
@@ -382,7 +395,7 @@ def _one(x: Any) -> Any:
     return np.asarray(x)[None] if isinstance(x, np.ndarray | list | tuple) else [x]
 
 
-def _first(bad: Array, what: Any) -> None:
+def _first(bad: Any, what: Any) -> None:
     if bad.any():
         t = int(bad.argmax())
         raise DataError(t, what(t))

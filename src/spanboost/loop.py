@@ -1,11 +1,11 @@
-"""The one loop: a block of rows through a booster, compiled for array banks, plain Python otherwise."""
+"""The one loop: rows through a booster, compiled for array banks, plain Python for any other."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost._jit import jit, kernel
-from spanboost.algorithms import Hull, Span, Trace, project
+from spanboost.algorithms import Trace, project
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.losses import Array, VectorLoss
 
@@ -13,7 +13,7 @@ from spanboost.losses import Array, VectorLoss
 class Model(NamedTuple):
     """A booster at work: nothing but arrays, when its bank is."""
 
-    algorithm: Span | Hull
+    algorithm: Any  # Span or Hull
     mode: LinearMode | GreedyMode
     loss: VectorLoss
     bank: Any

@@ -1,8 +1,8 @@
 """Linear functions in a norm ball, learned by projected online gradient descent.
 
 The class is {x -> W x : ||W||_F <= D / x_norm} over rows with ||x||_2 <= x_norm, so functions are
-D-bounded. Steps of sqrt(2) G / (x_norm L sqrt t), G = D / x_norm, for losses with Lipschitz constant
-L give R(T) = 2 sqrt(2) D sqrt(T) at L = 1 (M. Zinkevich, ICML 2003: the squared diameter over twice
+D-bounded. Steps of sqrt(2) G / (x_norm L sqrt t), G = D / x_norm, for L-Lipschitz losses give
+R(T) = 2 sqrt(2) D sqrt(T) at L = 1 (M. Zinkevich, ICML 2003: the squared diameter over twice
 the last step, plus half the sum of steps times squared gradients).
 """
 

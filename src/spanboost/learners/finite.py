@@ -2,7 +2,7 @@
 
 R(T) = 2 D (2 sqrt(T/2 ln M) + sqrt(ln M / 8)) for M functions: a 1-Lipschitz linear loss of a
 prediction of norm <= D lies in an interval of width 2 D. The randomised learner predicts with one
-function drawn from Hedge's weights; against an adversary that does not see the draws R(T) then holds
+function drawn from Hedge's weights; against an adversary that does not see the draws R(T) holds
 in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/delta)).
 """
 
@@ -118,7 +118,7 @@ class FiniteBank(NamedTuple):
                 h[k, i] /= total
 
     def draw(self, x: Array, h: Array) -> None:
-        """By rejection, which looks at few weights: propose uniformly, accept w.p. weight / best."""
+        """By rejection, which looks at few weights: propose any, accept with weight / best."""
         M, n = self.sums.shape
         self.rng_next[:] = self.rng
         for i in range(n):

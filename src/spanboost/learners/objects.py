@@ -121,7 +121,9 @@ class FromTargets:
     def __init__(self, learner: Any) -> None:
         self.learner = learner
         names = inspect.signature(learner.learn_one).parameters
-        self._weight = next((name for name in ("w", "weight", "sample_weight") if name in names), "")
+        self._weight = next(
+            (name for name in ("w", "weight", "sample_weight") if name in names), ""
+        )
 
     @property
     def weighted(self) -> bool:

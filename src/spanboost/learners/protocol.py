@@ -1,8 +1,8 @@
 """What a weak learner is to a booster: a bank of N copies.
 
-A *learner* is what the user writes down: parameters, no state. Asked for a bank, it answers with the
-state of all N copies: a NamedTuple of arrays with two methods, compiled into the booster's loop, or
-any object with the same two methods, run as plain Python.
+A *learner* is what the user writes down: parameters, no state. Asked for a bank, it answers with
+the state of all N copies: a NamedTuple of arrays with two methods, compiled into the booster's
+loop, or any object with the same two methods, run as plain Python.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable

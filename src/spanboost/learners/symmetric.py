@@ -1,8 +1,8 @@
 """The paper's footnote: any online linear learner made to compete with -f and 0 as well as f.
 
 Hedge runs over two copies of the learner. Copy 1 is given each loss l, copy 2 is given -l and its
-output enters negated, so Hedge's two losses are l(a1) and l(-a2), and the prediction is their mixture
-q1 a1 - q2 a2: deterministic, because the losses are linear. Hedge's losses lie in [-D, D], so
+output enters negated, so Hedge's two losses are l(a1) and l(-a2), and the prediction is the
+mixture q1 a1 - q2 a2: deterministic, because the losses are linear. They lie in [-D, D], so
 
     R'(T) = R(T) + 2 D (2 sqrt(T/2 ln 2) + sqrt(ln 2 / 8)).
 

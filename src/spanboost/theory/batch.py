@@ -233,14 +233,14 @@ def plot(result: Comparison, path: str | Path) -> None:
 
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     axes = figure.add_subplot()
-    for curve, name, color, width in (  # the wider line shows where the other covers it
+    for curve, name, color, wide in (  # the wide line shows where the other covers it
         (result.zhang_yu, "Zhang-Yu", "#e08a3c", 3.2),
-        (result.paper, "with shrinkage $\\sigma$", "#1f4e8c", 1.5),
+        (result.paper, "with shrinkage $\\sigma$", "#1f4e8c", 1.4),
     ):
-        for style, what, y in (
-            ("-", "error", curve.errors),
-            ("--", "bound", curve.bound.total),
-            (":", "first term of the bound", curve.bound.initial),
+        for style, width, what, y in (
+            ("-", wide, "error", curve.errors),
+            ("--", 1.8, "bound", curve.bound.total),
+            (":", 1.8, "first term of the bound", curve.bound.initial),
         ):
             label = f"{name}: {what}"
             axes.plot(result.s[at], y[at], style, color=color, linewidth=width, label=label)

@@ -1,0 +1,40 @@
+"""Loss functions and the constants the paper asks of them: L_b, beta_b, eps_b, and the radius B."""
+
+from spanboost.losses.constants import NAMES, constant, predicts_scores, radius, resolve
+from spanboost.losses.protocol import Array, Loss, VectorLoss
+from spanboost.losses.scalar import (
+    Absolute,
+    Hinge,
+    Huber,
+    Linear,
+    Logistic,
+    ModifiedLeastSquares,
+    PNorm,
+    Quantile,
+    Squared,
+)
+from spanboost.losses.vector import Scalar, Softmax, SquaredEuclidean, on_vectors
+
+__all__ = [
+    "NAMES",
+    "Absolute",
+    "Array",
+    "Hinge",
+    "Huber",
+    "Linear",
+    "Logistic",
+    "Loss",
+    "ModifiedLeastSquares",
+    "PNorm",
+    "Quantile",
+    "Scalar",
+    "Softmax",
+    "Squared",
+    "SquaredEuclidean",
+    "VectorLoss",
+    "constant",
+    "on_vectors",
+    "predicts_scores",
+    "radius",
+    "resolve",
+]

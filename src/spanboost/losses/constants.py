@@ -1,0 +1,86 @@
+"""The constants a booster needs of its loss, and the radius B made of them."""
+
+import math
+import sys
+from typing import Any
+
+from spanboost.losses.scalar import (
+    Absolute,
+    Hinge,
+    Linear,
+    Logistic,
+    ModifiedLeastSquares,
+    Squared,
+)
+
+NAMES = {
+    "linear": Linear(),
+    "squared": Squared(),
+    "modified_least_squares": ModifiedLeastSquares(),
+    "logistic": Logistic(),
+    "absolute": Absolute(),
+    "hinge": Hinge(),
+}
+
+
+def resolve(loss: Any) -> Any:
+    """The loss object for a name or an object, with its parameters checked."""
+    if isinstance(loss, str):
+        if loss not in NAMES:
+            raise ValueError(
+                f"loss={loss!r} is not known; allowed are {', '.join(map(repr, NAMES))}, or a loss "
+                "object such as PNorm(4), Quantile(0.9), Huber(0.1) or Softmax(3)"
+            )
+        return NAMES[loss]
+    if hasattr(loss, "check"):
+        loss.check()
+    return loss
+
+
+def predicts_scores(loss: Any) -> bool:
+    """Whether predictions are scores, not numbers in label units."""
+    return bool(getattr(loss, "binary", False) or getattr(loss, "margin", False))
+
+
+def constant(loss: Any, name: str, b: float) -> float:
+    """L_b, beta_b or eps_b of a loss; an error that names it where the loss does not define it."""
+    method = getattr(loss, name, None)
+    if method is None:
+        meaning = {
+            "L": "its Lipschitz constant L_b",
+            "beta": "its smoothness beta_b",
+            "eps": "its projection loss eps_b",
+        }[name]
+        raise ValueError(f"the loss {type(loss).__name__} has no method {name}(b), {meaning}")
+    try:
+        return float(method(b))
+    except OverflowError:
+        return sys.float_info.max  # a number too large, where infinity would say a kink
+
+
+def radius(loss: Any, eta: float, N: int, D: float) -> float:
+    """B = min{eta N D, inf{b >= D : eta beta_b b^2 >= eps_b D}} (Algorithm 1, line 1).
+
+    Scaling the learner by lambda is D -> lambda D. Exact to the last float: beta_b b^2 grows with b
+    and eps_b falls, by their definitions, so the infimum is found by bisection. A loss with a kink
+    (beta_b infinite) asks eps_b = 0 instead, so that projecting never costs anything.
+
+    >>> radius(Squared(), eta=0.1, N=100, D=1.0)
+    1.0
+    >>> radius(Logistic(), eta=0.1, N=100, D=1.0)  # printed: ln(4 / eta) = 3.69
+    2.0...
+    """
+    loss = resolve(loss)
+
+    def enough(b: float) -> bool:
+        beta, eps = constant(loss, "beta", b), constant(loss, "eps", b)
+        return eps <= 0 if math.isinf(beta) else eta * beta * b * b >= eps * D
+
+    low, high = D, max(eta * N * D, D)
+    if enough(low):
+        return low
+    if not enough(high):
+        return high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

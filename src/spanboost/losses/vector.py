@@ -1,0 +1,132 @@
+"""Losses on R^d. Predictions are the columns of Y[output, copy]: one call serves all copies."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.losses.protocol import Array, Loss, require
+
+
+@kernel
+class Scalar(NamedTuple):
+    """A scalar loss, for a booster whose predictions are numbers (d = 1)."""
+
+    loss: Loss
+
+    @property
+    def d(self) -> int:
+        return 1
+
+    def values(self, label: Array, Y: Array, out: Array) -> None:
+        y_star, y = np.float64(label[0]), Y[0]
+        for i in range(y.shape[0]):
+            out[i] = self.loss.value(y_star, np.float64(y[i]))
+
+    def gradients(self, label: Array, Y: Array, out: Array) -> None:
+        # in double precision, rounded once: compiled and plain Python then agree to the last bit
+        y_star, y, g = np.float64(label[0]), Y[0], out[0]
+        for i in range(y.shape[0]):
+            g[i] = self.loss.gradient(y_star, np.float64(y[i]))
+
+
+@kernel
+class SquaredEuclidean(NamedTuple):
+    """l(y*, y) = ||y* - y||_2^2 in R^d, for labels with ||y*||_2 <= 1."""
+
+    d: int
+
+    def check(self) -> None:
+        require(isinstance(self.d, int) and self.d >= 1, self, "d", "d >= 1, a whole number")
+
+    def values(self, label: Array, Y: Array, out: Array) -> None:
+        for i in range(Y.shape[1]):
+            total = np.float64(0)
+            for k in range(Y.shape[0]):
+                r = np.float64(label[k]) - np.float64(Y[k, i])
+                total += r * r
+            out[i] = total
+
+    def gradients(self, label: Array, Y: Array, out: Array) -> None:
+        for k in range(Y.shape[0]):
+            y_star, y, g = np.float64(label[k]), Y[k], out[k]
+            for i in range(y.shape[0]):
+                g[i] = 2 * (np.float64(y[i]) - y_star)
+
+    def L(self, b: float) -> float:
+        return 2 * (b + 1)
+
+    def beta(self, b: float) -> float:
+        return 2.0
+
+    def eps(self, b: float) -> float:
+        return max(2 * (1 - b), 0.0)
+
+
+@kernel
+class Softmax(NamedTuple):
+    """Cross-entropy ln sum_j exp(y_j) - y_c of class c, the label being the unit vector e_c.
+
+    Norms are Euclidean. With d classes L_b <= sqrt(2) s(sqrt(2) b + ln(d - 1)), s the logistic
+    function, is exact for d = 2; beta_b <= 1/2; eps_b is exact. A shift of all scores costs
+    nothing, so on the sphere of radius b the class's score may lead the others by any b delta with
+    delta up to sqrt(d / (d - 1)), and eps_b = max_delta delta / (1 + exp(b delta) / (d - 1)).
+    Without the upper end that is W((d - 1) / e) / b, Lambert's W, where b delta = 1 + W.
+    """
+
+    d: int
+
+    def check(self) -> None:
+        require(isinstance(self.d, int) and self.d >= 2, self, "d", "d >= 2, a whole number")
+
+    @property
+    def margin(self) -> bool:
+        return True
+
+    def values(self, label: Array, Y: Array, out: Array) -> None:
+        for i in range(Y.shape[1]):
+            top = np.float64(Y[0, i])
+            for k in range(1, Y.shape[0]):
+                top = max(top, np.float64(Y[k, i]))
+            total, score = np.float64(0), np.float64(0)
+            for k in range(Y.shape[0]):
+                total += math.exp(np.float64(Y[k, i]) - top)
+                score += np.float64(label[k]) * np.float64(Y[k, i])
+            out[i] = math.log(total) + top - score
+
+    def gradients(self, label: Array, Y: Array, out: Array) -> None:
+        for i in range(Y.shape[1]):
+            top = np.float64(Y[0, i])
+            for k in range(1, Y.shape[0]):
+                top = max(top, np.float64(Y[k, i]))
+            total = np.float64(0)
+            for k in range(Y.shape[0]):
+                total += math.exp(np.float64(Y[k, i]) - top)
+            for k in range(Y.shape[0]):
+                p = math.exp(np.float64(Y[k, i]) - top) / total
+                out[k, i] = p - np.float64(label[k])
+
+    def L(self, b: float) -> float:
+        return math.sqrt(2) / (1 + math.exp(-math.sqrt(2) * b) / (self.d - 1))
+
+    def beta(self, b: float) -> float:
+        return 0.5
+
+    def eps(self, b: float) -> float:
+        w = _lambert_w((self.d - 1) / math.e)
+        delta = min((1 + w) / b, math.sqrt(self.d / (self.d - 1)))
+        return delta / (1 + math.exp(b * delta) / (self.d - 1))
+
+
+def _lambert_w(x: float) -> float:
+    """The w >= 0 with w exp(w) = x, by Newton's method."""
+    w = math.log1p(x)
+    for _ in range(50):
+        w -= (w - x * math.exp(-w)) / (1 + w)
+    return w
+
+
+def on_vectors(loss: Any) -> Any:
+    """The loss as one on R^d: itself if it is one, lifted if it is scalar."""
+    return loss if hasattr(loss, "gradients") else Scalar(loss)

@@ -1,0 +1,339 @@
+"""The lower bound (Theorem 3): with N calls a round, regret of order beta D^2 T / N is unavoidable.
+
+The stream of the proof, scaled by D. In every round the label y* is D p_1 or D p_2, each with
+probability 1/2, where p_1, p_2 = 1/2 +- eps and eps = 1 / (10 sqrt(N)). Each of M functions is D
+with probability y* / D and 0 otherwise, independently of everything else. The loss is
+(beta/2)(y - y*)^2. The mean f-bar of all functions, which lies in their convex hull, comes close to
+the label: its expected loss is beta D^2 p_1 p_2 / (2M). A booster that is told the values of N
+functions only cannot tell the two labels apart, so it loses beta D^2 T / N times a constant, at
+least c = 1/4000, more than f-bar.
+
+Regrets here are against f-bar and in the units of the theorem: regret x N / (beta D^2 T).
+
+``python -m spanboost.theory.lower_bound`` measures them for Algorithm 2 and for the best possible
+combination of N values.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.booster import HullBoost
+from spanboost.learners.finite import FiniteClass
+from spanboost.losses import Array
+
+C = 1 / 4000  # the constant c of the proof
+
+_CELLS = 1 << 17  # values in a block of rows: 1 MB, so that a block stays in the cache
+
+
+@kernel
+class HalfSquared(NamedTuple):
+    """l(y*, y) = (beta/2)(y - y*)^2, which is beta-smooth.
+
+    A loss of its own, and not weighted rows of the squared loss, because Algorithm 2 divides the
+    gradients by L_D, and L_D grows with beta.
+    """
+
+    smoothness: float
+
+    def value(self, label: float, y: float) -> float:
+        return self.smoothness / 2 * (label - y) * (label - y)
+
+    def gradient(self, label: float, y: float) -> float:
+        return self.smoothness * (y - label)
+
+    def L(self, b: float) -> float:
+        return self.smoothness * (b + 1)
+
+    def beta(self, b: float) -> float:
+        return self.smoothness
+
+    def eps(self, b: float) -> float:
+        return max(self.smoothness * (1 - b), 0.0)
+
+
+class Block(NamedTuple):
+    """Some rounds of the stream."""
+
+    values: Array  # [rows, M] f_j(x_t), what FiniteClass() takes as a row
+    labels: Array  # [rows] y*_t
+
+
+class Construction(NamedTuple):
+    """The setting of the proof, for boosters that make N calls a round."""
+
+    N: int
+    M: int  # functions
+    T: int  # rounds
+    beta: float = 1.0
+    D: float = 1.0
+    seed: int = 0
+
+    @property
+    def eps(self) -> float:
+        """Half the distance between the two labels, over D."""
+        return 1 / (10 * math.sqrt(self.N))
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """The stream, `rows` rounds at a time; the same rounds whatever `rows` is.
+
+        No more than one block is ever in memory.
+        """
+        rows = rows or max(1, _CELLS // self.M)
+        for_labels, for_values = map(np.random.SFC64, np.random.SeedSequence(self.seed).spawn(2))
+        for start in range(0, self.T, rows):
+            n = min(rows, self.T - start)
+            odd = for_labels.random_raw(n) & 1
+            p = np.where(odd == 1, 0.5 + self.eps, 0.5 - self.eps)
+            yield Block(self.D * _bernoulli(p, self.M, for_values), self.D * p)
+
+    def loss(self, labels: Array, y: Array) -> Array:
+        """The loss in every round."""
+        losses: Array = self.beta / 2 * (y - labels) ** 2
+        return losses
+
+    def in_units(self, regret: float) -> float:
+        """A summed regret as regret x N / (beta D^2 T)."""
+        return regret * self.N / (self.beta * self.D**2 * self.T)
+
+
+def _bernoulli(p: Array, M: int, bits: np.random.SFC64) -> Array:
+    """One row of M bits for every p. A row uses up whole words, wherever its block begins."""
+    words = bits.random_raw(len(p) * ((M + 1) // 2)).reshape(len(p), -1)
+    below: Array = np.round(p * 2**32).astype(np.uint32)  # p to within 2^-33
+    ones: Array = words.view(np.uint32)[:, :M] < below[:, None]
+    return ones
+
+
+def paper(N: int) -> Construction:
+    """The sizes in the proof: M = N / c functions and T = 12 M rounds."""
+    return Construction(N, M=4000 * N, T=12 * 4000 * N)
+
+
+# The best possible combination of N values
+
+
+def posterior_mean(ones: Any, N: int) -> Array:
+    """E[y* | so many ones among the values of N distinct functions], for D = 1.
+
+    The odds of p_1 against p_2 are (p_1 / p_2)^(ones - zeros), since p_2 = 1 - p_1.
+    """
+    eps = Construction(N, 0, 0).eps
+    log_odds = (2 * np.asarray(ones) - N) * math.log((0.5 + eps) / (0.5 - eps))
+    mean: Array = 0.5 + eps * np.tanh(log_odds / 2)
+    return mean
+
+
+def bayes_loss(N: int) -> float:
+    """Expected loss of the posterior mean, half the posterior variance of y*, for beta = D = 1.
+
+    No booster does better with N calls a round: it sees the values of at most N functions, and the
+    past says nothing about the present label.
+
+    >>> round(64 * bayes_loss(64), 5)
+    0.00481
+    """
+    eps = Construction(N, 0, 0).eps
+    total = 0.0
+    for ones in range(N + 1):
+        probability = sum(_binomial(ones, N, p) for p in (0.5 + eps, 0.5 - eps)) / 2
+        away = float(posterior_mean(ones, N)) - 0.5
+        total += probability * (eps**2 - away**2) / 2
+    return total
+
+
+def comparator_loss(N: int, M: int) -> float:
+    """Expected loss of f-bar, y*(1 - y*) / (2M), for beta = D = 1; the same for both labels."""
+    eps = Construction(N, 0, 0).eps
+    return (0.5 + eps) * (0.5 - eps) / (2 * M)
+
+
+def bayes_regret(N: int, M: int) -> float:
+    """Expected regret of the posterior mean, in units of beta D^2 T / N: the least there can be."""
+    return N * (bayes_loss(N) - comparator_loss(N, M))
+
+
+def _binomial(k: int, n: int, p: float) -> float:
+    return math.exp(math.log(math.comb(n, k)) + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+# The experiment
+
+
+class Result(NamedTuple):
+    """One run. Regrets are in units of beta D^2 T / N."""
+
+    N: int
+    M: int
+    T: int
+    randomised: bool  # whether a call returns one function's value, or the mixture of all M
+    algorithm_2: float
+    bayes: float  # measured on the same stream
+    bayes_exact: float  # expected
+    seconds: float  # of processor time
+
+
+def booster(stream: Construction, randomised: bool = True) -> HullBoost:
+    """Algorithm 2 over Hedge.
+
+    Functions and labels of size D make a problem of size 1 (the remark after the theorem): the
+    copies predict in units of D, `scale` takes them to [0, 1], and `label_range` the labels.
+    """
+    return HullBoost(
+        FiniteClass(randomised=randomised),
+        stream.N,
+        loss=HalfSquared(stream.beta * stream.D**2),
+        feedback="linear",
+        scale=1 / stream.D,
+        D=stream.D,
+        label_range=(-stream.D, stream.D),
+        seed=stream.seed,
+    )
+
+
+def run(
+    stream: Construction,
+    randomised: bool = True,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Result:
+    """Algorithm 2 and the posterior mean on one stream; `progress` is told of rows done."""
+    start = time.process_time()
+    model = booster(stream, randomised)
+    algorithm_2 = bayes = 0.0
+    for values, labels in stream.blocks():
+        f_bar = stream.loss(labels, values.mean(axis=1)).sum()
+        y = model.learn_many(values, labels)
+        algorithm_2 += stream.loss(labels, y).sum() - f_bar
+        ones = np.count_nonzero(values[:, : stream.N], axis=1)
+        y = stream.D * posterior_mean(ones, stream.N)
+        bayes += stream.loss(labels, y).sum() - f_bar
+        progress(len(labels))
+    return Result(
+        *stream[:3],
+        randomised=randomised,
+        algorithm_2=float(stream.in_units(algorithm_2)),
+        bayes=float(stream.in_units(bayes)),
+        bayes_exact=bayes_regret(stream.N, stream.M),
+        seconds=time.process_time() - start,
+    )
+
+
+class Job(NamedTuple):
+    """One run to do."""
+
+    stream: Construction
+    randomised: bool = True
+
+    @property
+    def work(self) -> int:
+        """How long a round takes, roughly: M N cells to update, M values to draw."""
+        return self.stream.M * (self.stream.N + 8)
+
+
+def jobs(seed: int = 0, quick: bool = False) -> list[Job]:
+    """The runs of the experiment, or small ones of the same kind."""
+    if quick:
+        plan = [Job(Construction(N, 100 * N, 20_000)) for N in (1, 4)]
+        plan.append(Job(Construction(4, 400, 5_000), randomised=False))
+    else:
+        plan = [Job(paper(N)) for N in (1, 2, 4)]
+        plan += [Job(Construction(N, 100 * N, 200_000)) for N in (8, 16, 32, 64)]
+        plan.append(Job(Construction(8, 800, 100_000), randomised=False))
+    return [job._replace(stream=job.stream._replace(seed=seed)) for job in plan]
+
+
+def experiment(plan: Sequence[Job], processes: int = 1) -> list[Result]:
+    """Do all runs, in as many processes as given; shows progress when stderr is a terminal."""
+    total = sum(job.work * job.stream.T for job in plan)
+    context = multiprocessing.get_context("spawn")
+    done = context.Value("d", 0.0)
+    with ProcessPoolExecutor(processes, context, _start, (done,)) as pool:
+        # the longest first, so that no process is left alone with it in the end
+        order = sorted(plan, key=lambda job: -job.work * job.stream.T)
+        futures = {job: pool.submit(_work, job) for job in order}
+        waiting = set(futures.values())
+        while waiting:
+            waiting = wait(waiting, timeout=0.5).not_done
+            _show(done.value / total)
+    return [futures[job].result() for job in plan]
+
+
+_done: Any = None  # in a worker: the work done by all workers so far
+
+
+def _start(done: Any) -> None:
+    global _done  # noqa: PLW0603
+    _done = done
+    run(Construction(1, 2, 1))  # compile now, not in the middle of a run that is timed
+
+
+def _work(job: Job) -> Result:
+    def progress(rows: int) -> None:
+        with _done.get_lock():
+            _done.value += rows * job.work
+
+    return run(*job, progress)
+
+
+def _show(fraction: float) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{fraction:4.0%}", end="" if fraction < 1 else "\n", file=sys.stderr, flush=True)
+
+
+def table(results: Sequence[Result]) -> str:
+    """Set out the results as a Markdown table."""
+    lines = [
+        "|  N |     M |      T | a call returns | Algorithm 2 |    Bayes | exact Bayes |       c |    s |",
+        "|---:|------:|-------:|:---------------|------------:|---------:|------------:|--------:|-----:|",
+    ]
+    for r in results:
+        returns = "one value" if r.randomised else f"mixture of {r.M}"
+        lines.append(
+            f"| {r.N:>2} | {r.M:>5} | {r.T:>6} | {returns:<14} | {r.algorithm_2:>11.6f} "
+            f"| {r.bayes:>8.6f} | {r.bayes_exact:>11.6f} | {C:>7.5f} | {r.seconds:>4.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the table, and write it as JSON where asked."""
+    parser = argparse.ArgumentParser(
+        prog="python -m spanboost.theory.lower_bound",
+        description="Measure regret x N / (beta D^2 T) on the stream of the lower bound.",
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the results to FILE")
+    parser.add_argument("--quick", action="store_true", help="small runs only, a few seconds")
+    parser.add_argument("--seed", type=int, default=0, help="of the stream and of the draws")
+    arguments = parser.parse_args(argv)
+    start = time.perf_counter()
+    plan = jobs(arguments.seed, arguments.quick)
+    results = experiment(plan, processes=min(len(plan), os.cpu_count() or 1))
+    print(table(results))
+    print(f"\n{time.perf_counter() - start:.0f} s in all, compilation included.")
+    if arguments.json:
+        report = {
+            "c": C,
+            "seed": arguments.seed,
+            "results": [result._asdict() for result in results],
+        }
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    # By the module's own name, not as __main__: workers look for its functions there, and compiled
+    # code is kept on disk only for classes of the package.
+    from spanboost.theory import lower_bound  # noqa: PLW0406
+
+    lower_bound.main()
