@@ -1,0 +1,285 @@
+"""The per-stage inequalities of the proofs, on random and adversarial streams.
+
+The regrets of the copies and of sigma are measured, not bounded, so the inequalities are tight: for
+some streams they hold with equality, and a wrong step, sign, shrinkage or constant breaks them.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stages import Scripted, gradients, loss_values, play
+
+from spanboost import FiniteClass, HullBoost, LinearBall, SpanBoost, Symmetrised
+from spanboost.learners.finite import symmetric
+from spanboost.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    Linear,
+    Logistic,
+    ModifiedLeastSquares,
+    PNorm,
+    Quantile,
+    Softmax,
+    Squared,
+    SquaredEuclidean,
+    on_vectors,
+)
+from spanboost.theory.regret import audit_hull, audit_span, best_linear, linear_norm
+
+SMOOTH = [
+    Linear(),
+    Squared(),
+    PNorm(3.0),
+    ModifiedLeastSquares(),
+    Logistic(),
+    Huber(0.5),
+    SquaredEuclidean(2),
+    Softmax(3),
+]
+KINKED = [Absolute(), Quantile(0.8), Hinge()]
+
+
+def no_more(left, right):
+    """left <= right, up to rounding."""
+    return left <= right + 1e-9 * (1 + abs(left) + abs(right))
+
+
+def in_ball(values, radius):
+    """Rows of values cut to Euclidean norm <= radius."""
+    norms = np.linalg.norm(values, axis=-1, keepdims=True)
+    return values * np.minimum(1, radius / np.maximum(norms, 1e-300))
+
+
+@st.composite
+def streams(draw, losses):
+    """A loss, labels of its set, what N copies predict and a comparator, all cut to norm <= D."""
+    loss = draw(st.sampled_from(losses))
+    d = getattr(loss, "d", 1)
+    T, N = draw(st.integers(1, 8)), draw(st.integers(1, 5))
+    D = draw(st.sampled_from([0.5, 1.0, 2.0]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    # extremes as often as anything between: that is where the proofs are tight
+    corners = draw(st.booleans())
+    predictions = rng.choice([-2.0, 2.0], (T, N, d)) if corners else rng.uniform(-2, 2, (T, N, d))
+    f = rng.choice([-2.0, 0.0, 2.0], (T, d)) if corners else rng.uniform(-2, 2, (T, d))
+    if isinstance(loss, Softmax):
+        labels = rng.integers(0, d, T)
+    elif getattr(loss, "binary", False) or corners:
+        labels = rng.choice([-1.0, 1.0], (T, d)) / math.sqrt(d)
+    else:
+        labels = in_ball(rng.uniform(-1, 1, (T, d)), 1)
+    weights = rng.choice([0.5, 1.0, 2.0], T) if draw(st.booleans()) else np.ones(T)
+    return loss, D, N, in_ball(predictions * D / 2, D), in_ball(f * D / 2, D), labels, weights
+
+
+def rows(predictions):
+    """What Scripted expects: [T, outputs x copies]."""
+    return predictions.transpose(0, 2, 1).reshape(len(predictions), -1)
+
+
+def check_hull_stages(booster, r, f, scale=1.0):
+    """Delta_i <= (1 - eta_i) Delta_{i-1} + 2 eta_i^2 beta_D D^2 T + eta_i L_D R_i, for every i."""
+    loss, D, w = on_vectors(booster.loss_), scale * booster.D, r.weights
+    beta, L = booster.loss_.beta(D), booster.loss_.L(D)
+    of_f = loss_values(loss, r.labels, f)
+    Delta = [w @ (loss_values(loss, r.labels, r.y[:, i]) - of_f) for i in range(booster.n + 1)]
+    for i in range(1, booster.n + 1):
+        eta = 2 / (i + 1)
+        R = (r.passed[:, i - 1] * (r.h[:, i - 1] - f)).sum()
+        bound = (1 - eta) * Delta[i - 1] + 2 * eta**2 * beta * D**2 * w.sum() + eta * L * R
+        assert no_more(Delta[i], bound), f"stage {i}"
+        yield bound - Delta[i]
+
+
+def check_span_stages(booster, r, f, W):
+    """Delta_i <= (1 - eta/W) Delta_{i-1} + 3 eta^2 beta_B B^2 T + eta L_B R_i + eta S_i."""
+    loss, eta, w = on_vectors(booster.loss_), booster.eta_, r.weights
+    B = booster.B_
+    beta, L = booster.loss_.beta(B), booster.loss_.L(B)
+    of_f = loss_values(loss, r.labels, f)
+    Delta = [w @ (loss_values(loss, r.labels, r.y[:, i]) - of_f) for i in range(booster.n + 1)]
+    for i in range(1, booster.n + 1):
+        gradient = w[:, None] * gradients(loss, r.labels, r.y[:, i - 1])
+        R = (r.passed[:, i - 1] * (r.h[:, i - 1] - f / W)).sum()
+        along = (gradient * r.y[:, i - 1]).sum(axis=1)
+        S = (along * (1 / W - r.sigma[:, i - 1])).sum()
+        bound = (1 - eta / W) * Delta[i - 1] + 3 * eta**2 * beta * B**2 * w.sum()
+        bound += eta * L * R + eta * S
+        assert no_more(Delta[i], bound), f"stage {i}"
+        yield bound - Delta[i]
+
+
+def check_passed_losses(booster, r, radius, at_final=False):
+    """Each is 1/L times the gradient at y^{i-1} (corollary 1: at y^N), so 1-Lipschitz."""
+    L, loss = booster.loss_.L(radius), on_vectors(booster.loss_)
+    for i in range(booster.n):
+        at = r.y[:, -1] if at_final else r.y[:, i]
+        expected = r.weights[:, None] * gradients(loss, r.labels, at) / L
+        np.testing.assert_allclose(r.passed[:, i], expected, rtol=1e-12, atol=1e-12)
+    heaviest = r.weights.max()
+    assert no_more(np.linalg.norm(r.passed, axis=2).max(), heaviest)
+
+
+def check_sigma(booster, r, at_final=False):
+    """Line 14 is online gradient descent on [0, 1]: its regret is at most 2 L_B B sqrt(T)."""
+    loss, T = on_vectors(booster.loss_), len(r.labels)
+    assert (r.sigma[0] == 0).all()
+    assert r.sigma.min() >= 0
+    assert r.sigma.max() <= 1
+    for i in range(booster.n):
+        at = r.y[:, -1] if at_final else r.y[:, i]
+        gradient = r.weights[:, None] * gradients(loss, r.labels, at)
+        along = (gradient * r.y[:, i]).sum(axis=1)
+        for comparator in (0.0, 1.0):
+            S = (along * (comparator - r.sigma[:, i])).sum()
+            bound = 2 * r.weights.max() * booster.L_B_ * booster.B_ * math.sqrt(T)
+            assert no_more(S, bound)
+
+
+@given(streams(SMOOTH))
+def test_algorithm_2_stage_by_stage(stream):
+    loss, D, N, predictions, f, labels, weights = stream
+    booster = HullBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
+    r = play(booster, rows(predictions), labels, weights)
+    assert len(list(check_hull_stages(booster, r, f))) == N
+    check_passed_losses(booster, r, D)
+
+
+@given(streams(SMOOTH), st.floats(0, 1), st.floats(1, 5))
+def test_algorithm_1_stage_by_stage(stream, eta, W):
+    loss, D, N, predictions, g, labels, weights = stream
+    booster = SpanBoost(Scripted(), n=N, eta=max(eta, 1 / N), D=D, loss=loss, feedback="linear")
+    r = play(booster, rows(predictions), labels, weights)
+    assert len(list(check_span_stages(booster, r, W * g, W))) == N
+    check_passed_losses(booster, r, booster.B_)
+    check_sigma(booster, r)
+    assert no_more(np.linalg.norm(r.y, axis=2).max(), booster.B_)
+
+
+@given(streams(SMOOTH), st.floats(0.5, 4))
+def test_scaled_algorithms_stage_by_stage(stream, scale):
+    """The theorems with D -> lambda D: h is scaled, the slopes passed are not."""
+    loss, D, N, predictions, f, labels, weights = stream
+    hull = HullBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear", scale=scale)
+    r = play(hull, rows(predictions), labels, weights)
+    assert len(list(check_hull_stages(hull, r, scale * f, scale))) == N
+    check_passed_losses(hull, r, scale * D)
+    span = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear", scale=scale)
+    r = play(span, rows(predictions), labels, weights)
+    assert len(list(check_span_stages(span, r, 2 * scale * f, 2.0))) == N
+    check_passed_losses(span, r, span.B_)
+
+
+@given(streams(KINKED), st.floats(1, 5))
+def test_corollary_1_stage_by_stage(stream, W):
+    """Theorem 1 for the losses linearised at the answers; beta is 0, so stages are equalities."""
+    loss, D, N, predictions, g, labels, weights = stream
+    f = W * g
+    booster = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
+    assert booster.B_ == booster.eta_ * N * D
+    r = play(booster, rows(predictions), labels, weights)
+    check_passed_losses(booster, r, booster.B_, at_final=True)
+    check_sigma(booster, r, at_final=True)
+    gradient = weights[:, None] * gradients(on_vectors(loss), r.labels, r.y[:, -1])
+    Delta = [(gradient * (r.y[:, i] - f)).sum() for i in range(N + 1)]
+    for i in range(1, N + 1):
+        R = (r.passed[:, i - 1] * (r.h[:, i - 1] - f / W)).sum()
+        along = (gradient * r.y[:, i - 1]).sum(axis=1)
+        S = (along * (1 / W - r.sigma[:, i - 1])).sum()
+        eta, L = booster.eta_, loss.L(booster.B_)
+        stage = (1 - eta / W) * Delta[i - 1] + eta * L * R + eta * S
+        assert Delta[i] == pytest.approx(stage, rel=1e-9, abs=1e-9)
+    of_f = loss_values(on_vectors(loss), r.labels, f)
+    regret = weights @ (loss_values(on_vectors(loss), r.labels, r.y[:, -1]) - of_f)
+    assert no_more(regret, Delta[N])
+
+
+def test_algorithm_2_is_tight_where_the_proof_is():
+    """A copy that jumps from -D to +D at squared loss, against f = -D: every step is an equality."""
+    predictions = np.array([[[-1.0], [1.0]]] * 3)
+    booster = HullBoost(Scripted(), n=2, feedback="linear")
+    r = play(booster, rows(predictions), np.ones(3))
+    slack = list(check_hull_stages(booster, r, np.full((3, 1), -1.0)))
+    assert slack[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_algorithm_1_is_tight_for_linear_losses():
+    """beta = 0 and B = eta N D: nothing is lost anywhere, whatever the copies do."""
+    rng = np.random.default_rng(1)
+    predictions = rng.uniform(-1, 1, (20, 4, 1))
+    labels = rng.choice([-1.0, 1.0], 20)
+    booster = SpanBoost(Scripted(), n=4, eta=0.5, loss="linear", feedback="linear")
+    r = play(booster, rows(predictions), labels)
+    assert r.sigma.max() > 0.1  # shrinkage is at work
+    for slack in check_span_stages(booster, r, rng.uniform(-3, 3, (20, 1)), 3.0):
+        assert slack == pytest.approx(0, abs=1e-9)
+
+
+def test_sigma_survives_an_adversary_that_turns_round():
+    """Long enough one way, then the other: steps that shrink faster than 1/sqrt(t) never return."""
+    labels = np.repeat([-1.0, 1.0], 800)
+    booster = SpanBoost(Scripted(), n=2, eta=1.0, loss="linear", feedback="linear")
+    r = play(booster, np.ones((1600, 2)), labels)
+    check_sigma(booster, r)
+    assert r.sigma[800, 1] == 1  # it had learned to shrink, and unlearns it
+    assert r.sigma[-1, 1] == 0
+
+
+def test_projection_costs_at_most_eta_eps_D():
+    """Logistic loss, copies that all say +D: the partial sums are held at B by the projection."""
+    booster = SpanBoost(Scripted(), n=40, eta=0.5, loss="logistic", feedback="linear")
+    assert booster.B_ < 0.5 * 40
+    r = play(booster, np.ones((2, 40)), np.ones(2))
+    assert np.abs(r.y[:, -1]).max() == booster.B_
+    assert len(list(check_span_stages(booster, r, np.full((2, 1), 1.5), 1.5))) == 40
+
+
+def stream(T=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = in_ball(rng.uniform(-1, 1, (T, 3)), 1)
+    y = np.clip(1.4 * X[:, 0] - 0.7 * X[:, 1] + 0.1 * rng.standard_normal(T), -1, 1)
+    return X, y
+
+
+SIGNS = symmetric([lambda x, j=j: 1.0 if x[j] > 0 else -1.0 for j in range(3)])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("loss", ["squared", PNorm(3.0), Huber(0.5)], ids=repr)
+@pytest.mark.parametrize("feedback", ["linear", "greedy"])
+def test_measured_regret_is_below_theorem_2(feedback, loss, seed):
+    X, y = stream(seed=seed)
+    learner = FiniteClass(SIGNS)
+    offset = "printed" if feedback == "greedy" else None
+    booster = HullBoost(learner, n=10, loss=loss, feedback=feedback, offset=offset)
+    audit = audit_hull(booster, X, y, learner.encode(X))
+    assert audit.slack >= 0
+    assert audit.regret < audit.bound.total
+    assert audit.loss > 0
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "absolute", "hinge"])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_measured_regret_is_below_theorem_1(loss, scale):
+    X, y = stream()
+    if loss in ("logistic", "hinge"):
+        y = np.where(y > 0, 1.0, -1.0)
+    W = best_linear(X, y)
+    learner = Symmetrised(LinearBall())
+    booster = SpanBoost(learner, n=20, loss=loss, feedback="linear", scale=scale)
+    audit = audit_span(booster, X, y, X @ W.T, linear_norm(W, D=1, x_norm=1))
+    assert audit.slack >= 0
+
+
+def test_measured_regret_is_below_theorem_1_with_weights_and_greedy_fitting():
+    X, y = stream()
+    weights = np.random.default_rng(5).choice([0.0, 0.5, 2.0], len(X))
+    W = best_linear(X, y, weights)
+    booster = SpanBoost(LinearBall(), n=20, feedback="greedy")
+    audit = audit_span(booster, X, y, X @ W.T, linear_norm(W, D=1, x_norm=1), weights)
+    assert audit.slack >= 0
+    assert audit.regret > 0
