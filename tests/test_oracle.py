@@ -84,7 +84,8 @@ class Wandering:
 
     def update(self, x, loss):
         self.seen += 1
-        slope = np.atleast_1d(loss.slope(self.predict(x))).tolist()
+        slope = np.atleast_1d(loss.slope(self.predict(x)))
+        slope = (slope / (1.0 + np.linalg.norm(slope))).tolist()
         level = loss.value(0.0 if self.d == 1 else [0.0] * self.d)
         rate = self.rate / (1.0 + level * level)
         for k, row in enumerate(self.W):
@@ -312,6 +313,21 @@ def test_the_radius_of_algorithm_1_is_the_papers_formula():
             booster = SpanBoost(LinearBall(), n, eta, loss=LOSSES[loss][0], scale=scale, D=D)
             expected = naive.radius(LOSSES[loss][1], eta, n, scale * D)
             assert booster.B_ == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("algorithm", [SpanBoost, HullBoost])
+@pytest.mark.parametrize("d", [1, 3])
+def test_answers_outside_the_ball_are_cut(algorithm, d):
+    class Far:
+        def predict(self, x):
+            return 7.0 if d == 1 else [6.0, 0.0, -8.0]
+
+        def update(self, x, loss):
+            pass
+
+    booster = algorithm(Far(), 1, loss=losses.SquaredEuclidean(d), D=0.5, scale=0.8)
+    expected = [0.4] if d == 1 else [0.24, 0.0, -0.32]
+    np.testing.assert_allclose(np.atleast_1d(booster.predict_one([0.0])), expected, rtol=1e-15)
 
 
 # --------------------------------------------------------------------------------------------

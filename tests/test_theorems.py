@@ -283,3 +283,52 @@ def test_measured_regret_is_below_theorem_1_with_weights_and_greedy_fitting():
     audit = audit_span(booster, X, y, X @ W.T, linear_norm(W, D=1, x_norm=1), weights)
     assert audit.slack >= 0
     assert audit.regret > 0
+
+
+def test_sigma_by_hand():
+    """Line 14 for two rounds, with pencil and paper."""
+    squared = SpanBoost(Scripted(), n=2, eta=0.5, feedback="linear")  # B = 1, L_B = 4
+    play(squared, np.ones((2, 2)), -np.ones(2))
+    # y^0 = 0 teaches copy 1 nothing. y^1 = 1/2, its gradient 2 (1/2 + 1) = 3: along 3/2, twice
+    # alpha_1 = 1/4: 3/8.  alpha_2 = 1/(4 sqrt 2): 3/8 + 3/(8 sqrt 2) = 0.640165...
+    np.testing.assert_allclose(squared.sigma_, [0, 0.6401650429449553], rtol=1e-15)
+    linear = SpanBoost(Scripted(), n=2, eta=1.0, loss="linear", feedback="linear")  # B = 2, L_B = 1
+    play(linear, np.ones((1, 2)), -np.ones(1))
+    # y^1 = 1, gradient 1, alpha_1 = 1/2
+    np.testing.assert_array_equal(linear.sigma_, [0, 0.5])
+
+
+def test_the_hull_weighs_its_copies_1_2_3():
+    """Steps 1, 2/3, 1/2 make the answer (h_1 + 2 h_2 + 3 h_3) / 6."""
+    booster = HullBoost(Scripted(), n=3, feedback="linear")
+    r = play(booster, np.eye(3), np.zeros(3))
+    np.testing.assert_allclose(r.y[:, -1, 0], [1 / 6, 2 / 6, 3 / 6], rtol=1e-15)
+
+
+def test_greedy_losses_by_hand():
+    """What a copy is given: h -> l(offset + alpha h), here with both offsets in both algorithms."""
+    seen = []
+
+    class Watcher:
+        def predict(self, x):
+            return 1.0
+
+        def update(self, x, loss):
+            seen.append((loss.value(0.0), loss.slope(0.0), loss.value(1.0), loss.slope(1.0)))
+
+    span = SpanBoost(Watcher(), n=2, eta=0.5, offset="printed")
+    span.learn_one([0.0], 1.0)
+    # offset 0, step 1/2: h = 0 loses 1, slope 1/2 * -2; h = 1 loses 1/4, slope 1/2 * -1
+    # offset 1/2 of y^1 = 1/2: h = 0 loses 1/4, slope 1/2 * -1; h = 1 loses nothing
+    assert seen == [(1, -1, 0.25, -0.5), (0.25, -0.5, 0, 0)]
+    seen.clear()
+    hull = HullBoost(Watcher(), n=2, offset="shrunk")
+    hull.learn_one([0.0], 1.0)
+    # eta_1 = 1, offset 0; then eta_2 = 2/3 and offset (1 - 2/3) y^1 = 1/3
+    expected = [(1, -2, 0, 0), (4 / 9, -8 / 9, 0, 0)]
+    np.testing.assert_allclose(seen, expected, atol=1e-15)
+    seen.clear()
+    scaled = HullBoost(Watcher(), n=1, scale=2.0, alpha=0.25, offset="printed")
+    scaled.learn_one([0.0], 1.0, weight=3.0)
+    # 3 (1 - 1/4 * 2 h)^2: the step is alpha lambda, and the weight multiplies all
+    np.testing.assert_allclose(seen, [(3, -3, 0.75, -1.5)], atol=1e-15)

@@ -1,0 +1,54 @@
+"""Progressive validation: every row is predicted first and learned afterwards (Blum et al., 1999)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.booster import Booster
+from spanboost.losses import Array
+
+
+class Checkpoint(NamedTuple):
+    """Where the models stand after so many rows."""
+
+    rows: int
+    loss: dict[str, float]  # average squared loss so far
+    recent: dict[str, float]  # the same since the checkpoint before
+
+
+def progressive(
+    models: Mapping[str, Booster], blocks: Iterable[tuple[Any, Array]]
+) -> Iterator[Checkpoint]:
+    """Learn blocks of rows and labels with every model, in one pass.
+
+    Yields a checkpoint at 1, 2, 4, 8, ... rows and at the end. Losses are squared, in the labels'
+    own units.
+    """
+    due, rows = 1, 0
+    total = dict.fromkeys(models, 0.0)
+    before = (0, total.copy())
+
+    def checkpoint() -> Checkpoint:
+        nonlocal before
+        last, then = before
+        before = (rows, total.copy())
+        return Checkpoint(
+            rows,
+            {name: total[name] / rows for name in models},
+            {name: (total[name] - then[name]) / (rows - last) for name in models},
+        )
+
+    for X, y in blocks:
+        losses = {name: (model.learn_many(X, y) - y) ** 2 for name, model in models.items()}
+        start, stop = rows, rows + len(y)
+        while rows < stop:
+            cut = min(due, stop)
+            for name in models:
+                total[name] += float(np.sum(losses[name][rows - start : cut - start]))
+            rows = cut
+            if rows == due:
+                yield checkpoint()
+                due *= 2
+    if rows and before[0] != rows:
+        yield checkpoint()
