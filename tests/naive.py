@@ -305,9 +305,7 @@ def span(  # noqa: PLR0915
     return predictions, sigmas, sums
 
 
-def hull(
-    copies, stream, loss, *, d, D, feedback="linear", scale=1.0, offset="printed", alpha=None
-):
+def hull(copies, stream, loss, *, d, D, feedback="linear", scale=1.0, offset="printed", alpha=None):
     """Algorithm 2. Returns predictions and all partial sums."""
     N = len(copies)
     eta = [2.0 / (i + 1.0) for i in range(1, N + 1)]

@@ -46,7 +46,7 @@ def play(booster, X, y, weights=None):
     rows, labels = booster._rows(X), booster._labels(y, len(X))
     weights = booster._weights(weights, len(X))
     with plain():
-        model = booster._start(rows)
+        model = booster._start(X, rows)
         trace = new_trace(model, booster._d)
         kept = []
         for x, label, weight in zip(rows, labels, weights, strict=True):

@@ -382,9 +382,7 @@ def booster_of(algorithm, kind, loss, feedback, *, n=5, seed=0, randomised=False
     learner, _ = learner_pair(kind, OUTPUTS.get(loss, 1), options.get("D", 1.0))
     if randomised:
         learner = FiniteClass(learner.functions, randomised=True)
-    return algorithm(
-        learner, n, loss=LOSSES[loss][0], feedback=feedback, seed=seed, **options
-    )
+    return algorithm(learner, n, loss=LOSSES[loss][0], feedback=feedback, seed=seed, **options)
 
 
 def arrays_of(state):
@@ -553,9 +551,7 @@ def test_the_seed_decides_the_draws(algorithm):
     X, y, weights = stream("squared", 30, seed=1)
 
     def predictions(seed):
-        booster = booster_of(
-            algorithm, "finite", "squared", "linear", randomised=True, seed=seed
-        )
+        booster = booster_of(algorithm, "finite", "squared", "linear", randomised=True, seed=seed)
         return booster.learn_many(X, y, weights)
 
     assert same_bits(predictions(4), predictions(4))
@@ -613,9 +609,7 @@ def prefix_and_own(make, n, m, loss):
 
 def span_of(kind, loss, feedback, eta, **options):
     learner, _ = learner_pair(kind, OUTPUTS.get(loss, 1), 1.0)
-    return lambda n: SpanBoost(
-        learner, n, eta, loss=LOSSES[loss][0], feedback=feedback, **options
-    )
+    return lambda n: SpanBoost(learner, n, eta, loss=LOSSES[loss][0], feedback=feedback, **options)
 
 
 @pytest.mark.parametrize("m", [5, 8, 12])
@@ -714,7 +708,5 @@ def test_corollary_1_a_prefix_is_not_the_smaller_run():
     prefix, own = prefix_and_own(make, 12, 8, "absolute")
     assert not np.allclose(prefix, own, rtol=1e-3)
     # not for want of the same radius: the gradients themselves are taken at another answer
-    prefix, own = prefix_and_own(
-        span_of("ball", "absolute", "linear", 0.2, B=B), 12, 8, "absolute"
-    )
+    prefix, own = prefix_and_own(span_of("ball", "absolute", "linear", 0.2, B=B), 12, 8, "absolute")
     assert not np.allclose(prefix, own, rtol=1e-3)

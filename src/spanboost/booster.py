@@ -61,7 +61,7 @@ class Booster:
         """Predictions for a block of rows; learns nothing."""
         rows = self._rows(X)
         out = np.empty((len(X), self._d))
-        predict(self._start(rows), rows, out)
+        predict(self._start(X, rows), rows, out)
         return self._to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -81,7 +81,7 @@ class Booster:
         labels = self._labels(y, len(X))
         weights = self._weights(weights, len(X))
         out = np.empty((len(X), self._d))
-        learn(self._start(rows), rows, labels, weights, out)
+        learn(self._start(X, rows), rows, labels, weights, out)
         return out, labels, weights
 
     # -- the border: parameters
@@ -206,7 +206,7 @@ class Booster:
 
     # -- the model
 
-    def _start(self, rows: Any) -> Model:
+    def _start(self, X: Any, rows: Any) -> Model:
         """The model, made when the first rows show how wide they are."""
         if self._model is None:
             algorithm = self._algorithm()
@@ -225,7 +225,8 @@ class Booster:
             )
             loss = losses.on_vectors(self.loss_)
             self._model = Model(algorithm, mode, loss, bank, np.float64(self.D))
-            self._features = rows.shape[1] if isinstance(rows, np.ndarray) else None
+            if isinstance(rows, np.ndarray):
+                self._features = len(X[0])
         return self._model
 
     def _mode(self) -> tuple[LinearMode | GreedyMode, Array, Array]:

@@ -1,4 +1,4 @@
-"""`spanboost demo`: each base learner alone, and boosted by both algorithms, on a drifting stream."""
+"""`spanboost demo`: each base learner alone and boosted, on a stream whose rule changes."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Progressive validation: every row is predicted first and learned afterwards (Blum et al., 1999)."""
+"""Progressive validation: every row is predicted first and learned afterwards."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
