@@ -258,7 +258,7 @@ def _rows(stream):
 # The listings
 
 
-def span(  # noqa: PLR0915
+def span(
     copies,
     stream,
     loss,

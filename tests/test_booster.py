@@ -231,7 +231,7 @@ def test_a_bad_first_block_leaves_a_fresh_model(what):
 
 
 def test_the_message_says_what_is_wrong():
-    X, y = block()
+    X, _ = block()
     booster = SpanBoost(LinearBall(), 4, label_range=(0, 10))
     for label, message in [(12.0, r"12 is outside label_range=\(0, 10\)"), (NAN, "label is nan")]:
         with pytest.raises(DataError, match=message):
@@ -426,7 +426,7 @@ def test_softmax_takes_class_numbers(label):
     scores = booster.learn_many(X, [0, 1, 2, 2.0])
     assert scores.shape == (4, 3)
     assert np.array_equal(scores[0], [0, 0, 0])
-    with pytest.raises(DataError, match="row 2: .* class 0 to 2") as raised:
+    with pytest.raises(DataError, match=r"row 2: .* class 0 to 2") as raised:
         booster.learn_many(X, [0, 1, label, 2])
     assert raised.value.row == 2
 

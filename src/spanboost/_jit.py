@@ -43,11 +43,22 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         states = set[type]()
         if not all(_compilable(arg, states) for arg in args):
             return function(*args)
-        # code of classes from elsewhere is not kept on disk: their source is not in our stamp
-        foreign = any(cls.__module__.partition(".")[0] != _PACKAGE for cls in states)
         _register([*_waiting, *states])
         _waiting.clear()
-        return _dispatcher(function, not foreign)(*args)
+        foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
+        if not foreign:
+            return _dispatcher(function, keep=True)(*args)
+        from numba.core.errors import NumbaError
+
+        try:
+            # not kept on disk: the source of these classes is not in our stamp
+            return _dispatcher(function, keep=False)(*args)
+        except NumbaError as error:
+            names = ", ".join(cls.__name__ for cls in foreign)
+            raise TypeError(
+                f"{names} cannot be compiled; as an ordinary class instead of a NamedTuple it "
+                "would run as plain Python"
+            ) from error
 
     return call
 
@@ -64,7 +75,7 @@ def plain() -> Iterator[None]:
 
 
 def _compilable(value: Any, states: set[type]) -> bool:
-    if hasattr(value, "_fields"):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
         states.add(type(value))
         return all(_compilable(item, states) for item in value)
     return hasattr(value, "dtype") or isinstance(value, int | float)

@@ -4,9 +4,10 @@ The stream of the proof, scaled by D. In every round the label y* is D p_1 or D 
 probability 1/2, where p_1, p_2 = 1/2 +- eps and eps = 1 / (10 sqrt(N)). Each of M functions is D
 with probability y* / D and 0 otherwise, independently of everything else. The loss is
 (beta/2)(y - y*)^2. The mean f-bar of all functions, which lies in their convex hull, comes close to
-the label: its expected loss is beta D^2 p_1 p_2 / (2M). A booster that is told the values of N
-functions only cannot tell the two labels apart, so it loses beta D^2 T / N times a constant, at
-least c = 1/4000, more than f-bar.
+the label: its expected loss is beta D^2 p_1 p_2 / (2M). A booster that is told the values of only N
+functions often takes one label for the other, so it loses beta D^2 T / N times a constant, at least
+c = 1/4000, more than f-bar. What counts is the number of values: Hedge may predict with the mixture
+of all M functions, and a call to it then returns M values in one.
 
 Regrets here are against f-bar and in the units of the theorem: regret x N / (beta D^2 T).
 
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,7 +73,8 @@ class Block(NamedTuple):
     labels: Array  # [rows] y*_t
 
 
-class Construction(NamedTuple):
+@dataclass(frozen=True)
+class Construction:
     """The setting of the proof, for boosters that make N calls a round."""
 
     N: int
@@ -81,22 +84,22 @@ class Construction(NamedTuple):
     D: float = 1.0
     seed: int = 0
 
-    @property
-    def eps(self) -> float:
-        """Half the distance between the two labels, over D."""
-        return 1 / (10 * math.sqrt(self.N))
+    def __post_init__(self) -> None:
+        if not (1 <= self.N <= self.M and self.T >= 1 and self.beta > 0 and self.D > 0):
+            raise ValueError(f"{self}: N, T, beta and D must be positive, and M not below N")
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """The stream, `rows` rounds at a time; the same rounds whatever `rows` is.
 
-        No more than one block is ever in memory.
+        No more than one block is made at a time.
         """
         rows = rows or max(1, _CELLS // self.M)
-        for_labels, for_values = map(np.random.SFC64, np.random.SeedSequence(self.seed).spawn(2))
+        seeds = np.random.SeedSequence((self.seed, self.N)).spawn(2)
+        for_labels, for_values = map(np.random.SFC64, seeds)
         for start in range(0, self.T, rows):
             n = min(rows, self.T - start)
-            odd = for_labels.random_raw(n) & 1
-            p = np.where(odd == 1, 0.5 + self.eps, 0.5 - self.eps)
+            coins = for_labels.random_raw(n) & 1
+            p = np.where(coins == 1, 0.5 + eps(self.N), 0.5 - eps(self.N))
             yield Block(self.D * _bernoulli(p, self.M, for_values), self.D * p)
 
     def loss(self, labels: Array, y: Array) -> Array:
@@ -105,8 +108,17 @@ class Construction(NamedTuple):
         return losses
 
     def in_units(self, regret: float) -> float:
-        """A summed regret as regret x N / (beta D^2 T)."""
+        """A regret summed over the stream, in units of beta D^2 T / N."""
         return regret * self.N / (self.beta * self.D**2 * self.T)
+
+
+def eps(N: int) -> float:
+    """Half the distance between the two labels, for D = 1.
+
+    >>> eps(4)
+    0.05
+    """
+    return 1 / (10 * math.sqrt(N))
 
 
 def _bernoulli(p: Array, M: int, bits: np.random.SFC64) -> Array:
@@ -117,11 +129,6 @@ def _bernoulli(p: Array, M: int, bits: np.random.SFC64) -> Array:
     return ones
 
 
-def paper(N: int) -> Construction:
-    """The sizes in the proof: M = N / c functions and T = 12 M rounds."""
-    return Construction(N, M=4000 * N, T=12 * 4000 * N)
-
-
 # The best possible combination of N values
 
 
@@ -130,9 +137,9 @@ def posterior_mean(ones: Any, N: int) -> Array:
 
     The odds of p_1 against p_2 are (p_1 / p_2)^(ones - zeros), since p_2 = 1 - p_1.
     """
-    eps = Construction(N, 0, 0).eps
-    log_odds = (2 * np.asarray(ones) - N) * math.log((0.5 + eps) / (0.5 - eps))
-    mean: Array = 0.5 + eps * np.tanh(log_odds / 2)
+    p_1, p_2 = 0.5 + eps(N), 0.5 - eps(N)
+    log_odds = (2 * np.asarray(ones) - N) * math.log(p_1 / p_2)
+    mean: Array = 0.5 + eps(N) * np.tanh(log_odds / 2)
     return mean
 
 
@@ -145,19 +152,19 @@ def bayes_loss(N: int) -> float:
     >>> round(64 * bayes_loss(64), 5)
     0.00481
     """
-    eps = Construction(N, 0, 0).eps
+    p_1, p_2 = 0.5 + eps(N), 0.5 - eps(N)
     total = 0.0
     for ones in range(N + 1):
-        probability = sum(_binomial(ones, N, p) for p in (0.5 + eps, 0.5 - eps)) / 2
-        away = float(posterior_mean(ones, N)) - 0.5
-        total += probability * (eps**2 - away**2) / 2
+        probability = (_binomial(ones, N, p_1) + _binomial(ones, N, p_2)) / 2
+        variance = eps(N) ** 2 - (float(posterior_mean(ones, N)) - 0.5) ** 2
+        total += probability * variance / 2
     return total
 
 
 def comparator_loss(N: int, M: int) -> float:
     """Expected loss of f-bar, y*(1 - y*) / (2M), for beta = D = 1; the same for both labels."""
-    eps = Construction(N, 0, 0).eps
-    return (0.5 + eps) * (0.5 - eps) / (2 * M)
+    p_1, p_2 = 0.5 + eps(N), 0.5 - eps(N)
+    return p_1 * p_2 / (2 * M)
 
 
 def bayes_regret(N: int, M: int) -> float:
@@ -221,7 +228,9 @@ def run(
         bayes += stream.loss(labels, y).sum() - f_bar
         progress(len(labels))
     return Result(
-        *stream[:3],
+        stream.N,
+        stream.M,
+        stream.T,
         randomised=randomised,
         algorithm_2=float(stream.in_units(algorithm_2)),
         bayes=float(stream.in_units(bayes)),
@@ -245,13 +254,16 @@ class Job(NamedTuple):
 def jobs(seed: int = 0, quick: bool = False) -> list[Job]:
     """The runs of the experiment, or small ones of the same kind."""
     if quick:
-        plan = [Job(Construction(N, 100 * N, 20_000)) for N in (1, 4)]
-        plan.append(Job(Construction(4, 400, 5_000), randomised=False))
+        sizes = [(N, 100 * N, 20_000) for N in (1, 4)]
+        mixture = (4, 400, 5_000)
     else:
-        plan = [Job(paper(N)) for N in (1, 2, 4)]
-        plan += [Job(Construction(N, 100 * N, 200_000)) for N in (8, 16, 32, 64)]
-        plan.append(Job(Construction(8, 800, 100_000), randomised=False))
-    return [job._replace(stream=job.stream._replace(seed=seed)) for job in plan]
+        sizes = [(N, 4000 * N, 12 * 4000 * N) for N in (1, 2, 4)]  # those of the proof
+        sizes += [(N, 100 * N, 200_000) for N in (8, 16, 32, 64)]
+        mixture = (8, 800, 100_000)
+    return [
+        *(Job(Construction(*size, seed=seed)) for size in sizes),
+        Job(Construction(*mixture, seed=seed), randomised=False),
+    ]
 
 
 def experiment(plan: Sequence[Job], processes: int = 1) -> list[Result]:
@@ -294,15 +306,23 @@ def _show(fraction: float) -> None:
 
 def table(results: Sequence[Result]) -> str:
     """Set out the results as a Markdown table."""
-    lines = [
-        "|  N |     M |      T | a call returns | Algorithm 2 |    Bayes | exact Bayes |       c |    s |",
-        "|---:|------:|-------:|:---------------|------------:|---------:|------------:|--------:|-----:|",
-    ]
+    heads = ("N", "M", "T", "a call returns", "Algorithm 2", "Bayes", "exact Bayes", "c", "s")
+    widths = (2, 5, 6, 16, 11, 8, 11, 8, 4)
+
+    def line(*cells: str) -> str:
+        return f"| {' | '.join(map(str.rjust, cells, widths))} |"
+
+    lines = [line(*heads), line(*("-" * (width - 1) + ":" for width in widths))]
     for r in results:
-        returns = "one value" if r.randomised else f"mixture of {r.M}"
+        returns = "one value" if r.randomised else f"a mixture of {r.M}"
+        regrets = (r.algorithm_2, r.bayes, r.bayes_exact, C)
         lines.append(
-            f"| {r.N:>2} | {r.M:>5} | {r.T:>6} | {returns:<14} | {r.algorithm_2:>11.6f} "
-            f"| {r.bayes:>8.6f} | {r.bayes_exact:>11.6f} | {C:>7.5f} | {r.seconds:>4.1f} |"
+            line(
+                *map(str, (r.N, r.M, r.T)),
+                returns,
+                *(f"{regret:#.3g}" for regret in regrets),
+                f"{r.seconds:.1f}",
+            )
         )
     return "\n".join(lines)
 
@@ -317,6 +337,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="small runs only, a few seconds")
     parser.add_argument("--seed", type=int, default=0, help="of the stream and of the draws")
     arguments = parser.parse_args(argv)
+    if arguments.seed < 0:
+        parser.error("--seed must not be negative")
+    if arguments.json:
+        arguments.json.touch()  # a file that cannot be written is an error now, not after the runs
     start = time.perf_counter()
     plan = jobs(arguments.seed, arguments.quick)
     results = experiment(plan, processes=min(len(plan), os.cpu_count() or 1))

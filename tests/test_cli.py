@@ -1,0 +1,93 @@
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spanboost import HullBoost, LinearBall, SpanBoost, __version__
+from spanboost.cli import main
+from spanboost.data.generated import drifting
+from spanboost.evaluate import progressive
+
+
+def test_demo_prints_a_table_and_what_boosting_gained(capsys):
+    assert main(["demo", "--rows", "3000", "-n", "16"]) == 0
+    out = capsys.readouterr().out
+    table = [line.split() for line in out.splitlines() if re.match(r" *[\d,]+ +\d\.\d{4}", line)]
+    assert [int(row[0].replace(",", "")) for row in table] == [
+        *(2**k for k in range(12)),
+        3000,
+    ]
+    alone, span, hull = (float(cell) for cell in table[-1][4:7])
+    assert span < alone
+    assert hull < alone
+    last = out.strip().splitlines()[-1]
+    gain = f"Alg 1 {1 - span / alone:+.0%}, Alg 2 {1 - hull / alone:+.0%}"
+    assert last == f"improvement over thresholds alone: {gain}"
+
+
+def test_the_same_seed_prints_the_same(capsys):
+    main(["demo", "--rows", "100", "-n", "4", "--seed", "3"])
+    first = capsys.readouterr().out
+    main(["demo", "--rows", "100", "-n", "4", "--seed", "3"])
+    assert capsys.readouterr().out == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["demo", "--rows", "1"], "1 is below 2"),
+        (["demo", "-n", "many"], "invalid whole number"),
+        (["train"], "invalid choice"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_version_and_help(capsys):
+    for arguments, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        assert text in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m spanboost.cli demo --rows 3000 -n 4 | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("A generated stream")
+
+
+def test_checkpoints_are_averages_of_progressive_losses():
+    X, y = drifting(100)
+    X /= 3
+    models = {"span": SpanBoost(LinearBall(), n=4), "hull": HullBoost(LinearBall(), n=4)}
+    blocks = [(X[:30], y[:30]), (X[30:31], y[30:31]), (X[31:], y[31:])]
+    points = list(progressive(models, blocks))
+    assert [point.rows for point in points] == [1, 2, 4, 8, 16, 32, 64, 100]
+    losses = (SpanBoost(LinearBall(), n=4).learn_many(X, y) - y) ** 2
+    for before, point in zip([0, 1, 2, 4, 8, 16, 32, 64], points, strict=True):
+        assert point.loss["span"] == pytest.approx(losses[: point.rows].mean())
+        assert point.recent["span"] == pytest.approx(losses[before : point.rows].mean())
+    assert points[-1].loss["hull"] != points[-1].loss["span"]
+
+
+def test_the_stream_drifts_and_keeps_its_ranges():
+    X, y = drifting(4000, seed=1)
+    assert np.abs(X).max() <= 1
+    assert np.abs(y).max() <= 1
+    first, second = (
+        np.linalg.lstsq(X[half], y[half])[0] for half in (slice(2000), slice(2000, None))
+    )
+    assert first[0] * second[0] < 0
+    assert first[1] == pytest.approx(second[1], abs=0.05)
+    np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
