@@ -86,12 +86,13 @@ def _register(items: list[Any]) -> None:
     from numba import types
     from numba.extending import overload_method, register_jitable
 
+    inside = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from outside
     # Numba drops the receiver of a method when `bool(type)` is false, as it is for no fields
     types.NamedTuple.__bool__ = lambda self: True
 
     for item in items:
         if inspect.isfunction(item):
-            register_jitable(item)
+            register_jitable(**inside)(item)
             continue
         for name, method in vars(item).items():
             if not inspect.isfunction(method) or name.startswith("_"):
@@ -99,7 +100,9 @@ def _register(items: list[Any]) -> None:
             arguments = method.__code__.co_argcount
             if name not in _methods:
                 _methods[name] = arguments
-                overload_method(types.BaseNamedTuple, name, strict=False)(_resolver(name, method))
+                overload_method(types.BaseNamedTuple, name, strict=False, jit_options=inside)(
+                    _resolver(name, method)
+                )
             elif _methods[name] != arguments:
                 raise TypeError(
                     f"{item.__name__}.{name} takes {arguments} arguments, but in compiled code "
