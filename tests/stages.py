@@ -17,7 +17,10 @@ from spanboost.loop import learn_row, new_trace
 class Scripted:
     d: int = 1
 
-    def encode(self, X):
+    def check(self, task):
+        pass
+
+    def encode(self, X, D):
         return np.asarray(X, dtype=np.float64)
 
     def bank(self, task):
@@ -43,8 +46,8 @@ class Rounds(NamedTuple):
 
 def play(booster, X, y, weights=None):
     """Every round of a fresh booster, as plain Python."""
-    rows, labels = booster._rows(X), booster._labels(y, len(X))
-    weights = booster._weights(weights, len(X))
+    rows, labels = booster._rows(X), booster._labels.to_model(y, len(X))
+    weights = np.ones(len(X)) if weights is None else weights
     with plain():
         model = booster._start(X, rows)
         trace = new_trace(model, booster._d)

@@ -374,7 +374,7 @@ def test_vector_labels_are_mapped_too():
     got = SpanBoost(LinearBall(), 4, loss=loss, label_range=(2, 10)).learn_many(X, 6 + 4 * y)
     assert got.shape == (8, 3)
     np.testing.assert_allclose(got, 6 + 4 * expected, rtol=1e-12)
-    with pytest.raises(DataError, match="outside label_range"):
+    with pytest.raises(DataError, match="more than 1 from the centre of label_range"):
         SpanBoost(LinearBall(), 4, loss=loss).learn_one(X[0], [0.8, 0.8, 0.0])
 
 

@@ -114,7 +114,7 @@ def test_rows_of_any_kind_reach_the_copies_as_they_are(booster):
         def update(self, x, loss):
             self.rows.append(x)
 
-    rows = [{"a": 1.0}, {"a": 2.0, "b": math.inf}, "text"]
+    rows = [{"a": 1.0}, {"a": 2.0, "b": math.nan}, "text"]
     model = booster(Reader(), 2)
     model.learn_many(rows, [0.0, 0.1, 0.2])
     assert model.predict_one({"c": 1}) > 0
@@ -122,6 +122,39 @@ def test_rows_of_any_kind_reach_the_copies_as_they_are(booster):
     for learner in copies_of(model):
         assert learner.rows == [*rows, {"c": 1}]
         assert all(got is sent for got, sent in zip(learner.rows, rows, strict=False))
+
+
+@BOTH
+@pytest.mark.parametrize("row", [{"a": -math.inf}, [1.0, math.inf], math.inf, np.array([math.inf])])
+def test_infinite_numbers_in_rows_of_any_kind_are_refused(booster, row):
+    model = booster(Constant(), 2)
+    with pytest.raises(DataError, match="infinite") as raised:
+        model.learn_many([{"a": 1.0}, row], [0.0, 0.0])
+    assert raised.value.row == 1
+    assert model._model is None
+
+
+@BOTH
+def test_one_row_and_a_block_hand_over_the_same_rows(booster):
+    class Reader(Constant):
+        def update(self, x, loss):
+            self.losses.append(x)
+
+    model = booster(Reader(), 1)
+    model.learn_one(["a", "b"], 0.5)
+    model.learn_many([["a", "b"]], [0.5])
+    assert copies_of(model)[0].losses == [["a", "b"]] * 2
+
+
+def test_an_object_that_can_learn_from_losses_is_not_given_targets():
+    class Both(Constant):
+        def predict_one(self, x):
+            raise AssertionError
+
+        def learn_one(self, x, y):
+            raise AssertionError
+
+    assert HullBoost(Both(), 2).learn_one([1.0], 0.5) == 0.5
 
 
 @BOTH
@@ -708,3 +741,28 @@ def test_the_protocols_tell_learners_apart():
         assert isinstance(learner, Provable)
     assert not isinstance(Constant(), Learner)
     assert not isinstance(ObjectLearner(Constant()), Provable)
+
+
+def test_regret_bounds_by_hand():
+    """R(T), with the figures worked out beside."""
+    eight = FiniteClass([lambda x: 0.0] * 8)
+    # 2 D = 3; ln 8 = 2.0794415; T/2 ln 8 = 207.94415, root 14.420269; root of ln 8 / 8 = 0.509834
+    assert eight.regret(200, D=1.5) == pytest.approx(3 * (2 * 14.420269 + 0.509834), rel=1e-6)
+    assert LinearBall().regret(50, D=3.0) == pytest.approx(60)  # 2 * root of 100 * 3
+    # 2 D = 6; 25 ln 2 = 17.328680, root 4.162773; root of ln 2 / 8 = 0.294353
+    both = Symmetrised(LinearBall()).regret(50, D=3.0)
+    assert both == pytest.approx(60 + 6 * (2 * 4.162773 + 0.294353), rel=1e-6)
+
+
+def test_the_negated_copy_learns_which_function_to_negate():
+    """f_2 is always 1 and the loss is h: -f_2 loses -T, which only copy 2's own choice can find."""
+    T = 400
+    rows = np.array([[[1.0 if t % 2 else -1.0], [1.0]] for t in range(T)])
+    learner = Symmetrised(FiniteClass([lambda x: 0.0] * 2))
+    task = Task(1, 1, rows, 1.0, True, np.ones(1), np.zeros(1), 0)
+    bank, h, total = learner.bank(task), np.zeros((1, 1)), 0.0
+    for x in rows:
+        bank.predict(x, h)
+        total += h[0, 0]
+        bank.update(x, h, LinearFeedback(np.ones((1, 1))))
+    assert -T <= total <= -T + learner.regret(T, 1.0)

@@ -428,7 +428,7 @@ class OneCopyBank:
 
     class Feedback:
         def __init__(self, loss, d):
-            self.loss, self.d = loss, d
+            self.loss, self.d, self.weight = loss, d, loss.weight
             if loss.linear:
                 self.slope = np.reshape(loss.slope(loss.h), (d, 1))
 

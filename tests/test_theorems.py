@@ -180,7 +180,7 @@ def test_corollary_1_stage_by_stage(stream, W):
     loss, D, N, predictions, g, labels, weights = stream
     f = W * g
     booster = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
-    assert booster.B_ == booster.eta_ * N * D
+    assert booster.eta_ * N * D == booster.B_
     r = play(booster, rows(predictions), labels, weights)
     check_passed_losses(booster, r, booster.B_, at_final=True)
     check_sigma(booster, r, at_final=True)
@@ -199,7 +199,7 @@ def test_corollary_1_stage_by_stage(stream, W):
 
 
 def test_algorithm_2_is_tight_where_the_proof_is():
-    """A copy that jumps from -D to +D at squared loss, against f = -D: every step is an equality."""
+    """A copy that jumps from -D to +D at squared loss, against f = -D: all steps are equalities."""
     predictions = np.array([[[-1.0], [1.0]]] * 3)
     booster = HullBoost(Scripted(), n=2, feedback="linear")
     r = play(booster, rows(predictions), np.ones(3))

@@ -7,10 +7,11 @@ import numpy as np
 
 from spanboost import losses
 from spanboost.algorithms import Hull, Span
+from spanboost.border import Labels, any_rows, number_rows, weights_of
 from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
-from spanboost.learners.objects import ObjectLearner
-from spanboost.learners.protocol import Learner, Task
+from spanboost.learners.objects import ObjectLearner, as_learner
+from spanboost.learners.protocol import Task
 from spanboost.loop import Model, learn, predict
 from spanboost.losses import Array, constant, radius
 
@@ -40,37 +41,44 @@ class Booster:
         self.alpha, self.offset, self.scale, self.D = alpha, offset, scale, D
         self.label_range, self.seed = label_range, seed
         self._check()
-        self._learner = learner if isinstance(learner, Learner) else ObjectLearner(learner)
+        self._learner = as_learner(learner)
         self.loss_ = losses.resolve(loss)
-        self._d = int(getattr(self.loss_, "d", 1))
         self.offset_ = offset or self._default_offset
+        self._d = int(getattr(self.loss_, "d", 1))
+        self._labels = Labels(self.loss_, self._d, label_range)
         self.smooth_ = not math.isinf(constant(self.loss_, "beta", scale * D))
-        self._check_determinism()
+        if not (self.smooth_ or feedback == "greedy" or getattr(learner, "deterministic", True)):
+            raise ValueError(
+                "a loss with a kink under linear feedback (corollary 1) needs a deterministic "
+                "learner: use feedback='greedy' or a learner that does not draw at random"
+            )
         self._model: Model | None = None
-        self._features: int | None = None
+        self._width: int | None = None
+        self._row_shape: tuple[int, ...] | None = None
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
-        return self.predict_many(_one(x))[0]
+        return self.predict_many([x])[0]
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; returns the prediction made before the label was seen."""
-        return self.learn_many(_one(x), [y], [weight])[0]
+        return self.learn_many([x], [y], [weight])[0]
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
         rows = self._rows(X)
-        out = np.empty((len(X), self._d))
+        out = np.empty((len(rows), self._d))
         predict(self._start(X, rows), rows, out)
-        return self._to_user(out)
+        return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows, in order; returns the predictions, each made before its label.
 
         The whole block is checked first: either every row is learned or, with a `DataError` that
-        names the first bad one, none. A row of weight 0 is predicted, not learned.
+        names the first bad one, none. (If a learner of your own raises, the rows before it have
+        been learned.) A row of weight 0 is predicted, not learned.
         """
-        return self._to_user(self.learn_scaled(X, y, weights)[0])
+        return self._labels.to_user(self.learn_scaled(X, y, weights)[0])
 
     def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
         """As `learn_many`, in the model's own units: predictions and labels [rows, d], weights.
@@ -78,9 +86,9 @@ class Booster:
         These are the units of the theorems: labels in [-1, 1].
         """
         rows = self._rows(X)
-        labels = self._labels(y, len(X))
-        weights = self._weights(weights, len(X))
-        out = np.empty((len(X), self._d))
+        labels = self._labels.to_model(y, len(rows))
+        weights = weights_of(weights, len(rows), getattr(self._learner, "weighted", True))
+        out = np.empty((len(rows), self._d))
         learn(self._start(X, rows), rows, labels, weights, out)
         return out, labels, weights
 
@@ -118,116 +126,42 @@ class Booster:
                 "only greedy feedback has it, and feedback='linear'",
             )
 
-    def _check_determinism(self) -> None:
-        deterministic = getattr(self._learner, "deterministic", True)
-        if not self.smooth_ and self.feedback == "linear" and not deterministic:
-            raise ValueError(
-                "a loss with a kink under linear feedback (corollary 1) needs a deterministic "
-                "learner: use feedback='greedy' or a learner that does not draw at random"
-            )
-
-    # -- the border: rows, labels, weights, predictions
+    # -- the model
 
     def _rows(self, X: Any) -> Any:
-        if isinstance(self._learner, ObjectLearner) and not isinstance(X, np.ndarray):
-            return X
+        """Rows as the learner's bank wants them."""
+        if not hasattr(X, "__len__"):
+            raise ValueError(f"a block is a sequence of rows, not {X!r}")
         if len(X) == 0:
             raise ValueError("the block has no rows")
-        try:
-            block = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"rows must be numbers, all of one width: {error}") from None
-        if block.ndim < 2:
-            raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
-        if self._features not in (None, block.shape[1]):
-            raise DataError(0, f"the row has {block.shape[1]} features, the model {self._features}")
-        bad = np.isinf(block).reshape(len(block), -1).any(axis=1)
-        if bad.any():
-            raise DataError(int(bad.argmax()), "a feature is infinite")
-        return self._learner.encode(block)
-
-    def _labels(self, y: Any, rows: int) -> Array:
-        if len(y) != rows:
-            raise ValueError(f"{rows} rows but {len(y)} labels")
-        if isinstance(self.loss_, losses.Softmax):
-            return self._classes(y)
-        try:
-            given = np.asarray(y, dtype=np.float64).reshape(rows, self._d)
-        except (TypeError, ValueError):
-            raise ValueError(f"labels must be numbers, {self._d} to a row") from None
-        _first(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
-        low, high = self.label_range
-        labels: Array = (given - (low + high) / 2) / ((high - low) / 2)
-        _first(
-            np.sqrt((labels * labels).sum(axis=1)) > 1 + 1e-12,
-            lambda t: f"the label {_show(given[t])} is outside label_range=({low:g}, {high:g})",
-        )
-        if getattr(self.loss_, "binary", False):
-            _first(
-                (np.abs(labels) != 1).any(axis=1),
-                lambda t: (
-                    f"the label {_show(given[t])} is neither {low:g} nor {high:g}, the two "
-                    f"labels of {type(self.loss_).__name__}"
-                ),
-            )
-        return labels
-
-    def _classes(self, y: Any) -> Array:
-        given = np.asarray(y)
-        classes = np.arange(self._d)
-        _first(
-            ~np.isin(given, classes),
-            lambda t: f"the label {given[t]!r} is not a class 0 to {self._d - 1}",
-        )
-        return np.eye(self._d)[given.astype(np.int64)]
-
-    def _weights(self, weights: Any, rows: int) -> Array:
-        if weights is None:
-            return np.ones(rows)
-        if len(weights) != rows:
-            raise ValueError(f"{rows} rows but {len(weights)} weights")
-        given = np.array(weights, dtype=np.float64)
-        _first(
-            ~((given >= 0) & (given < np.inf)),
-            lambda t: f"the weight is {given[t]:g}; it must be finite and not negative",
-        )
-        if not getattr(self._learner, "weighted", True):
-            _first(
-                (given != 0) & (given != 1),
-                lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
-            )
-        return given
-
-    def _to_user(self, out: Array) -> Array:
-        if not losses.predicts_scores(self.loss_):
-            low, high = self.label_range
-            out = (low + high) / 2 + (high - low) / 2 * out
-        return out[:, 0] if self._d == 1 else out
-
-    # -- the model
+        if isinstance(self._learner, ObjectLearner):
+            return any_rows(X)
+        block = number_rows(X)
+        if self._width not in (None, block.shape[1]):
+            raise DataError(0, f"the row has {block.shape[1]} features, the model {self._width}")
+        rows = self._learner.encode(block, self.D)
+        if self._row_shape not in (None, rows.shape[1:]):
+            raise ValueError(f"encoded rows had shape {self._row_shape}, now {rows.shape[1:]}")
+        return rows
 
     def _start(self, X: Any, rows: Any) -> Model:
         """The model, made when the first rows show how wide they are."""
         if self._model is None:
-            algorithm = self._algorithm()
-            mode, lipschitz, smoothness = self._mode()
-            bank = self._learner.bank(
-                Task(
-                    self.n,
-                    self._d,
-                    rows,
-                    float(self.D),
-                    self.feedback == "linear",
-                    lipschitz,
-                    smoothness,
-                    self.seed,
-                )
-            )
+            bank = self._learner.bank(self._task._replace(rows=rows))
             loss = losses.on_vectors(self.loss_)
-            self._model = Model(algorithm, mode, loss, bank, np.float64(self.D))
-            if isinstance(rows, np.ndarray):
-                self._features = len(X[0])
+            self._model = Model(self._algorithm(), self._mode_, loss, bank, np.float64(self.D))
+            if isinstance(rows, np.ndarray) and not isinstance(self._learner, ObjectLearner):
+                self._width, self._row_shape = len(X[0]), rows.shape[1:]
         return self._model
+
+    def _prepare(self) -> None:
+        """Once steps and reach are known: how copies get their losses; what the learner is told."""
+        self._mode_, lipschitz, smoothness = self._mode()
+        linear = self.feedback == "linear"
+        self._task = Task(
+            self.n, self._d, None, float(self.D), linear, lipschitz, smoothness, self.seed
+        )
+        self._learner.check(self._task)
 
     def _mode(self) -> tuple[LinearMode | GreedyMode, Array, Array]:
         """How copies get their losses, and what bounds those losses' slope and curvature."""
@@ -304,12 +238,15 @@ class SpanBoost(Booster):
             label_range=label_range,
             seed=seed,
         )
-        self.eta_ = max(1 / n, math.log(n) / n) if eta is None else float(eta)
-        if not (self.eta_ * n >= 1 - 1e-12 and self.eta_ <= 1):
+        if eta is None:
+            eta = max(1 / n, math.log(n) / n)
+        elif not (_number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
             raise ValueError(f"eta={eta!r} is not allowed: a step in [1/n, 1] = [{1 / n:g}, 1]")
+        self.eta_ = float(eta)
         self.steps_ = np.full(n, self.eta_)
         self.B_ = self.reach_ = self._radius()
         self.L_B_ = constant(self.loss_, "L", self.B_)
+        self._prepare()
 
     def _radius(self) -> float:
         reach = self.scale * self.D
@@ -381,6 +318,7 @@ class HullBoost(Booster):
         self.steps_ = 2 / (np.arange(1, n + 1) + 1.0)
         self.reach_ = self.scale * self.D
         self.L_D_ = constant(self.loss_, "L", self.reach_)
+        self._prepare()
 
     def _algorithm(self) -> Hull:
         return Hull(
@@ -389,21 +327,6 @@ class HullBoost(Booster):
             scale=np.float64(self.scale),
             at_final=not self.smooth_ and self.feedback == "linear",
         )
-
-
-def _one(x: Any) -> Any:
-    """A block of one row."""
-    return np.asarray(x)[None] if isinstance(x, np.ndarray | list | tuple) else [x]
-
-
-def _first(bad: Any, what: Any) -> None:
-    if bad.any():
-        t = int(bad.argmax())
-        raise DataError(t, what(t))
-
-
-def _show(label: Array) -> str:
-    return f"{label[0]:g}" if len(label) == 1 else f"{label}"
 
 
 def _number(value: Any) -> bool:

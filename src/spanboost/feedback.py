@@ -17,6 +17,7 @@ class LinearFeedback(NamedTuple):
     """Copy i receives h -> slope[:, i] . h."""
 
     slope: Array  # [d, N]
+    weight: float = 1.0  # of the row; already in the slope
 
     def slopes(self, h: Array, out: Array) -> None:
         """Slope of each copy's loss at its own h."""
@@ -32,7 +33,7 @@ class LinearFeedback(NamedTuple):
 
     def only(self, i: int) -> "LinearFeedback":
         """The feedback of copy i alone."""
-        return LinearFeedback(self.slope[:, i : i + 1])
+        return LinearFeedback(self.slope[:, i : i + 1], self.weight)
 
 
 @kernel
@@ -88,7 +89,7 @@ class LinearMode(NamedTuple):
 
     def feedback(self, loss: VectorLoss, label: Array, weight: float, trace: Any) -> LinearFeedback:
         """Alg 1 line 13, Alg 2 line 11."""
-        return LinearFeedback(trace.slope)
+        return LinearFeedback(trace.slope, weight)
 
 
 @kernel

@@ -8,7 +8,7 @@ the last step, plus half the sum of steps times squared gradients).
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,10 +32,16 @@ class LinearBall:
         """Whether the same stream always gives the same predictions, whatever the seed."""
         return True
 
-    def encode(self, X: Any) -> Array:
+    def check(self, task: Task) -> None:
+        """The norm of rows must be a number above 0."""
+        if not 0 < self.x_norm < math.inf:
+            raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
+
+    def encode(self, X: Array, D: float = math.inf) -> Array:
         """Rows of numbers with absent features 0."""
-        rows = np.nan_to_num(np.ascontiguousarray(X, dtype=np.float64), nan=0.0, posinf=np.inf)
-        norms = np.sqrt((rows * rows).sum(axis=1))
+        rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X))
+        with np.errstate(over="ignore"):
+            norms = np.sqrt((rows * rows).sum(axis=1))
         bad = ~(norms <= self.x_norm * (1 + 1e-9))
         if bad.any():
             t = int(bad.argmax())

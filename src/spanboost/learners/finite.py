@@ -7,6 +7,7 @@ in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/de
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,21 +40,34 @@ class FiniteClass:
         """Whether the same stream always gives the same predictions, whatever the seed."""
         return not self.randomised
 
-    def encode(self, X: Any) -> Array:
+    def check(self, task: Task) -> None:
+        """A class needs a function."""
+        if self.functions is not None and len(self.functions) == 0:
+            raise ValueError("FiniteClass needs at least one function")
+
+    def encode(self, X: Array, D: float = math.inf) -> Array:
         """The values of all functions on each row, [rows, M, d]."""
         if self.functions is not None:
-            X = [[f(x) for f in self.functions] for x in X]
-        values = np.ascontiguousarray(X, dtype=np.float64)
+            X = np.array([[f(x) for f in self.functions] for x in X], dtype=np.float64)
+        values = np.ascontiguousarray(X)
         if values.ndim == 2:
             values = values[:, :, None]
-        bad = ~np.isfinite(values).all(axis=(1, 2))
+        with np.errstate(over="ignore"):
+            norms = np.sqrt((values * values).sum(axis=2)).max(axis=1)
+        bad = ~(norms <= min(D * (1 + 1e-9), sys.float_info.max))
         if bad.any():
-            raise DataError(int(bad.argmax()), "a function of the class has no finite value here")
+            t = int(bad.argmax())
+            norm = norms[t]
+            if not math.isfinite(norm):
+                raise DataError(t, "a function of the class has no finite value here")
+            raise DataError(t, f"a function's value has norm {norm:g}, above D={D:g}")
         return values
 
     def bank(self, task: Task) -> "FiniteBank":
         """N copies of Hedge, all weights equal."""
-        M = task.rows.shape[1]
+        _, M, d = task.rows.shape
+        if d != task.d:
+            raise ValueError(f"the functions have {d} outputs, the loss {task.d}")
         rng = streams(task.seed, task.n)
         return FiniteBank(
             sums=np.zeros((M, task.n)),

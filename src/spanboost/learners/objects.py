@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.losses import Array
 
 
@@ -21,7 +21,7 @@ class CopyLoss:
     def __init__(self, feedback: Feedback, i: int, h: Array, task: Task) -> None:
         self._feedback, self._d = feedback.only(i), task.d
         self.h = self._out(h[:, i])
-        self.weight = float(getattr(feedback, "weight", 1.0))
+        self.weight = float(feedback.weight)
         self.lipschitz = float(task.lipschitz[i])
         self.smoothness = float(task.smoothness[i])
         self.D, self.linear = task.D, task.linear
@@ -63,29 +63,41 @@ class ObjectLearner:
     """
 
     def __init__(self, prototype: Any) -> None:
-        if hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one"):
+        if not _updates_by_loss(prototype):
+            if not (hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one")):
+                raise TypeError(
+                    f"{type(prototype).__name__} is no weak learner: it needs predict(x) and "
+                    "update(x, loss), or predict_one(x) and learn_one(x, y)"
+                )
             prototype = FromTargets(prototype)
-        if not (hasattr(prototype, "predict") and hasattr(prototype, "update")):
-            raise TypeError(
-                f"{type(prototype).__name__} is no weak learner: it needs predict(x) and "
-                "update(x, loss), or predict_one(x) and learn_one(x, y)"
-            )
         self.prototype = prototype
-
-    def encode(self, X: Any) -> Any:
-        """Rows as they are."""
-        return X
 
     @property
     def weighted(self) -> bool:
         """Whether rows may have weights other than 1."""
         return bool(getattr(self.prototype, "weighted", True))
 
-    def bank(self, task: Task) -> "ObjectBank":
-        """N deep copies."""
+    def check(self, task: Task) -> None:
+        """Targets cannot stand for every loss."""
         if isinstance(self.prototype, FromTargets):
             self.prototype.check(task)
+
+    def encode(self, X: Any, D: float) -> Any:
+        """Rows as they are."""
+        return X
+
+    def bank(self, task: Task) -> "ObjectBank":
+        """N deep copies."""
         return ObjectBank([copy.deepcopy(self.prototype) for _ in range(task.n)], task)
+
+
+def as_learner(learner: Any) -> Learner:
+    """A learner as it is, any other object as one."""
+    return learner if isinstance(learner, Learner) else ObjectLearner(learner)
+
+
+def _updates_by_loss(item: Any) -> bool:
+    return hasattr(item, "predict") and hasattr(item, "update")
 
 
 class ObjectBank:
@@ -133,10 +145,10 @@ class FromTargets:
     def check(self, task: Task) -> None:
         """Refuse losses that no target stands for."""
         name = type(self.learner).__name__
-        if task.linear and not self.weighted:
+        if not self.weighted and not task.smoothness.all():
             raise ValueError(
-                f"{name}.learn_one takes no weight, and linear feedback says by the weight how "
-                "much a row matters: use feedback='greedy'"
+                f"{name}.learn_one takes no weight, and a linear loss says by the weight how much "
+                "a row matters: use feedback='greedy' with a loss that is not linear"
             )
         if not np.isfinite(task.smoothness).all():
             raise ValueError(

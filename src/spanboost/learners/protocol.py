@@ -18,7 +18,7 @@ class Task(NamedTuple):
 
     n: int  # copies
     d: int  # outputs
-    rows: Any  # the first rows, as `encode` returned them; None for a learner that takes any row
+    rows: Any  # the first rows, as `encode` returned them
     D: float  # predictions have norm at most D
     linear: bool  # whether the feedback is linear, or greedy
     lipschitz: Array  # [n] of the losses each copy will receive
@@ -40,7 +40,10 @@ class Bank(Protocol):
 class Learner(Protocol):
     """Parameters of a weak learner."""
 
-    def encode(self, X: Any) -> Any:
+    def check(self, task: Task) -> None:
+        """Refuse parameters, or a task, it cannot work with; `rows` are not known yet."""
+
+    def encode(self, X: Array, D: float) -> Any:
         """Rows as the bank wants them, checked; a DataError names the first bad one."""
 
     def bank(self, task: Task) -> Bank:

@@ -19,7 +19,7 @@ from spanboost._jit import kernel
 from spanboost.algorithms import project
 from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.feedback import LinearFeedback
-from spanboost.learners.protocol import Learner, Provable, Task
+from spanboost.learners.protocol import Provable, Task
 from spanboost.losses import Array
 
 
@@ -27,27 +27,31 @@ from spanboost.losses import Array
 class Symmetrised:
     """Hedge over `learner` and its negation. Linear feedback only."""
 
-    learner: Learner
+    learner: Any
 
     @property
     def deterministic(self) -> bool:
         """Whether the same stream always gives the same predictions, whatever the seed."""
         return bool(getattr(self.learner, "deterministic", True))
 
-    def encode(self, X: Any) -> Any:
-        """As the learner itself does."""
-        return self.learner.encode(X)
-
-    def bank(self, task: Task) -> "SymmetrisedBank":
-        """2 N copies of the learner: N as they are, then N negated."""
+    def check(self, task: Task) -> None:
+        """Linear feedback, and whatever the learner asks."""
         if not task.linear:
             raise ValueError(
                 "Symmetrised needs feedback='linear': the negative of a greedy loss is not convex"
             )
+        self.learner.check(task)
+
+    def encode(self, X: Array, D: float = math.inf) -> Any:
+        """As the learner itself does."""
+        return self.learner.encode(X, D)
+
+    def bank(self, task: Task) -> "SymmetrisedBank":
+        """2 N copies of the learner in pairs, the second of each negated."""
         twice = task._replace(
             n=2 * task.n,
-            lipschitz=np.tile(task.lipschitz, 2),
-            smoothness=np.tile(task.smoothness, 2),
+            lipschitz=np.repeat(task.lipschitz, 2),
+            smoothness=np.repeat(task.smoothness, 2),
         )
         return SymmetrisedBank(
             bank=self.learner.bank(twice),
@@ -84,7 +88,7 @@ class SymmetrisedBank(NamedTuple):
         for i in range(n):
             q1 = 1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i])))
             for k in range(h.shape[0]):
-                h[k, i] = q1 * self.h[k, i] - (1 - q1) * self.h[k, n + i]
+                h[k, i] = q1 * self.h[k, 2 * i] - (1 - q1) * self.h[k, 2 * i + 1]
 
     def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
         """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
@@ -93,8 +97,8 @@ class SymmetrisedBank(NamedTuple):
         for k in range(h.shape[0]):
             for i in range(n):
                 s = feedback.slope[k, i]
-                slope[k, i], slope[k, n + i] = s, -s
-                self.sums[0, i] += s * self.h[k, i]
-                self.sums[1, i] -= s * self.h[k, n + i]
-        self.bank.update(x, self.h, LinearFeedback(slope))
+                slope[k, 2 * i], slope[k, 2 * i + 1] = s, -s
+                self.sums[0, i] += s * self.h[k, 2 * i]
+                self.sums[1, i] -= s * self.h[k, 2 * i + 1]
+        self.bank.update(x, self.h, LinearFeedback(slope, feedback.weight))
         self.t[0] += 1
