@@ -150,8 +150,8 @@ class Booster:
             bank = self._learner.bank(self._task._replace(rows=rows))
             loss = losses.on_vectors(self.loss_)
             self._model = Model(self._algorithm(), self._mode_, loss, bank, np.float64(self.D))
-            if isinstance(rows, np.ndarray) and not isinstance(self._learner, ObjectLearner):
-                self._width, self._row_shape = len(X[0]), rows.shape[1:]
+            if not isinstance(self._learner, ObjectLearner):
+                self._width, self._row_shape = np.shape(X)[1], rows.shape[1:]
         return self._model
 
     def _prepare(self) -> None:

@@ -24,6 +24,9 @@ def number_rows(X: Any) -> Array:
 
 def any_rows(X: Any) -> Any:
     """Rows of any kind, as they are; numbers in them may not be infinite."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        refuse(np.isinf(X).reshape(len(X), -1).any(axis=1), lambda t: "a feature is infinite")
+        return X
     for t, x in enumerate(X):
         values = x.values() if isinstance(x, dict) else x
         if isinstance(values, str) or not hasattr(values, "__iter__"):
