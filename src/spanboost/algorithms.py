@@ -42,7 +42,7 @@ class Span(NamedTuple):
         """Lines 5-10: from the weak predictions to the answer."""
         one = self.eta.dtype.type(1)
         y = trace.y
-        y[:] = 0  # line 6
+        y.fill(0)  # line 6
         for i in range(self.eta.shape[0]):  # line 7
             keep = one - self.sigma[i] * self.eta[i]
             for k in range(y.shape[0]):  # line 8
@@ -78,7 +78,7 @@ class Hull(NamedTuple):
         """Lines 3-8: from the weak predictions to the answer."""
         one = self.eta.dtype.type(1)
         y = trace.y
-        y[:] = 0  # line 4
+        y.fill(0)  # line 4
         for i in range(self.eta.shape[0]):  # line 5
             keep = one - self.eta[i]
             for k in range(y.shape[0]):  # line 6
@@ -102,7 +102,7 @@ def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, tra
     if at_final:
         at = trace.point
         for k in range(at.shape[0]):
-            at[k, :] = trace.y[k]
+            at[k].fill(trace.y[k])
     loss.gradients(label, at, trace.slope)
     for k in range(at.shape[0]):
         slope = trace.slope[k]

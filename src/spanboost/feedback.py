@@ -21,11 +21,13 @@ class LinearFeedback(NamedTuple):
 
     def slopes(self, h: Array, out: Array) -> None:
         """Slope of each copy's loss at its own h."""
-        out[:] = self.slope
+        for k in range(h.shape[0]):
+            for i in range(h.shape[1]):
+                out[k, i] = self.slope[k, i]
 
     def losses(self, h: Array, out: Array) -> None:
         """Loss of each copy at its own h."""
-        out[:] = 0
+        out.fill(0)
         for k in range(h.shape[0]):
             slope_k, h_k = self.slope[k], h[k]
             for i in range(out.shape[0]):

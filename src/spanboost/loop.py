@@ -60,7 +60,8 @@ def predict(model: Model, X: Any, out: Array) -> None:
     trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
         predict_row(model, X[t], trace)
-        out[t] = trace.y
+        for k in range(out.shape[1]):
+            out[t, k] = trace.y[k]
 
 
 @jit
@@ -69,4 +70,5 @@ def learn(model: Model, X: Any, labels: Array, weights: Array, out: Array) -> No
     trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
         learn_row(model, X[t], labels[t], weights[t], trace)
-        out[t] = trace.y
+        for k in range(out.shape[1]):
+            out[t, k] = trace.y[k]

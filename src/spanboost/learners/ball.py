@@ -74,7 +74,7 @@ class BallBank(NamedTuple):
 
     def predict(self, x: Array, h: Array) -> None:
         """h = W x for all copies at once."""
-        h[:] = 0
+        h.fill(0)
         for f in range(x.shape[0]):
             for k in range(h.shape[0]):
                 w, out = self.W[f, k], h[k]
@@ -96,4 +96,7 @@ class BallBank(NamedTuple):
                     square[i] += w[i] * w[i]
         for i in range(square.shape[0]):
             if square[i] > self.G * self.G:
-                self.W[:, :, i] *= self.G / math.sqrt(square[i])
+                shrink = self.G / math.sqrt(square[i])
+                for f in range(x.shape[0]):
+                    for k in range(h.shape[0]):
+                        self.W[f, k, i] *= shrink

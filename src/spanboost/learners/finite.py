@@ -118,7 +118,7 @@ class FiniteBank(NamedTuple):
             self.mix(x, h)
 
     def mix(self, x: Array, h: Array) -> None:
-        h[:] = 0
+        h.fill(0)
         M, n = self.sums.shape
         for i in range(n):
             rate = hedge_rate(M, self.t[0], self.spread[i])
@@ -134,10 +134,11 @@ class FiniteBank(NamedTuple):
     def draw(self, x: Array, h: Array) -> None:
         """By rejection, which looks at few weights: propose any, accept with weight / best."""
         M, n = self.sums.shape
-        self.rng_next[:] = self.rng
         for i in range(n):
             rate = hedge_rate(M, self.t[0], self.spread[i])
             state = self.rng_next[i]
+            for s in range(state.shape[0]):
+                state[s] = self.rng[i, s]
             j = int(uniform(state) * M)
             while uniform(state) > math.exp(-rate * (self.sums[j, i] - self.best[i])):
                 j = int(uniform(state) * M)
@@ -148,14 +149,16 @@ class FiniteBank(NamedTuple):
         """Add the loss of every function to its sum, for every copy at once."""
         function = np.empty_like(h)
         loss = np.empty_like(self.best)
-        self.best[:] = np.inf
+        self.best.fill(np.inf)
         for j in range(x.shape[0]):
             for k in range(x.shape[1]):
-                function[k, :] = x[j, k]
+                function[k].fill(x[j, k])
             feedback.losses(function, loss)
             row = self.sums[j]
             for i in range(row.shape[0]):
                 row[i] += loss[i]
                 self.best[i] = min(self.best[i], row[i])
         self.t[0] += 1
-        self.rng[:] = self.rng_next
+        for i in range(self.rng.shape[0]):
+            for s in range(self.rng.shape[1]):
+                self.rng[i, s] = self.rng_next[i, s]
