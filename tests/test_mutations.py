@@ -55,7 +55,7 @@ MUTANTS = {
             ("alpha = self.scale * step", "alpha = step"),
         ],
         "feedback.py": [
-            ("out_k[i] *= self.weight * self.alpha[i]", "out_k[i] *= self.weight"),
+            ("slope[i] *= self.weight * self.alpha[i]", "slope[i] *= self.weight"),
             ("trace.kept if self.shrunk", "trace.before if self.shrunk"),
         ],
     },

@@ -435,8 +435,9 @@ class OneCopyBank:
         def slopes(self, h, out):
             out[:] = np.reshape(self.loss.slope(h[:, 0]), (self.d, 1))
 
-        def losses(self, h, out):
-            out[0] = self.loss.value(h[:, 0])
+        def add_losses(self, x, sums):
+            for j in range(len(x)):
+                sums[j, 0] += self.loss.value(x[j])
 
     def __init__(self, learner, d, D, linear):
         self.learner, self.d, self.D, self.linear, self.bank = learner, d, D, linear, None

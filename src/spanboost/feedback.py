@@ -2,11 +2,13 @@
 
 `linear` feedback is the printed one, h -> (1/L_B) grad l(y^{i-1}) . h, the same slope everywhere.
 `greedy` feedback is the supplement's, h -> w l(offset + alpha h): the loss itself, at the place
-where h will be added. A bank asks either for slopes and values at any h, all N copies in one call;
+where h will be added. A bank asks either for slopes and losses at any h, all N copies in one call;
 arrays are [output, copy] throughout, so the copies are contiguous and vectorise.
 """
 
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.losses import Array, VectorLoss
@@ -25,13 +27,14 @@ class LinearFeedback(NamedTuple):
             for i in range(h.shape[1]):
                 out[k, i] = self.slope[k, i]
 
-    def losses(self, h: Array, out: Array) -> None:
-        """Loss of each copy at its own h."""
-        out.fill(0)
-        for k in range(h.shape[0]):
-            slope_k, h_k = self.slope[k], h[k]
-            for i in range(out.shape[0]):
-                out[i] += slope_k[i] * h_k[i]
+    def add_losses(self, x: Array, sums: Array) -> None:
+        """sums[j, i] += what copy i would lose by predicting x[j]."""
+        for j in range(x.shape[0]):
+            row = sums[j]
+            for k in range(x.shape[1]):
+                slope, value = self.slope[k], x[j, k]
+                for i in range(row.shape[0]):
+                    row[i] += slope[i] * value
 
     def only(self, i: int) -> "LinearFeedback":
         """The feedback of copy i alone."""
@@ -49,28 +52,30 @@ class GreedyFeedback(NamedTuple):
     alpha: Array  # [N]
     point: Array  # [d, N] scratch
 
-    def reach(self, h: Array) -> None:
-        """Where the losses are asked: offset + alpha h."""
-        for k in range(h.shape[0]):
-            point_k, offset_k, h_k = self.point[k], self.offset[k], h[k]
-            for i in range(self.alpha.shape[0]):
-                point_k[i] = offset_k[i] + self.alpha[i] * h_k[i]
-
     def slopes(self, h: Array, out: Array) -> None:
         """Slope of each copy's loss at its own h: the chain rule brings a factor alpha."""
-        self.reach(h)
+        for k in range(h.shape[0]):
+            point, offset, h_k = self.point[k], self.offset[k], h[k]
+            for i in range(point.shape[0]):
+                point[i] = offset[i] + self.alpha[i] * h_k[i]
         self.loss.gradients(self.label, self.point, out)
         for k in range(h.shape[0]):
-            out_k = out[k]
-            for i in range(self.alpha.shape[0]):
-                out_k[i] *= self.weight * self.alpha[i]
+            slope = out[k]
+            for i in range(slope.shape[0]):
+                slope[i] *= self.weight * self.alpha[i]
 
-    def losses(self, h: Array, out: Array) -> None:
-        """Loss of each copy at its own h."""
-        self.reach(h)
-        self.loss.values(self.label, self.point, out)
-        for i in range(out.shape[0]):
-            out[i] *= self.weight
+    def add_losses(self, x: Array, sums: Array) -> None:
+        """sums[j, i] += what copy i would lose by predicting x[j]."""
+        loss = np.empty_like(self.alpha)
+        for j in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                point, offset, value = self.point[k], self.offset[k], x[j, k]
+                for i in range(point.shape[0]):
+                    point[i] = offset[i] + self.alpha[i] * value
+            self.loss.values(self.label, self.point, loss)
+            row = sums[j]
+            for i in range(row.shape[0]):
+                row[i] += self.weight * loss[i]
 
     def only(self, i: int) -> "GreedyFeedback":
         """The feedback of copy i alone."""

@@ -52,8 +52,7 @@ class FiniteClass:
         values = np.ascontiguousarray(X)
         if values.ndim == 2:
             values = values[:, :, None]
-        with np.errstate(over="ignore"):
-            norms = np.sqrt((values * values).sum(axis=2)).max(axis=1)
+        norms = _largest_norms(values)
         bad = ~(norms <= min(D * (1 + 1e-9), sys.float_info.max))
         if bad.any():
             t = int(bad.argmax())
@@ -84,6 +83,14 @@ class FiniteClass:
         if self.functions is None:
             raise ValueError("R(T) depends on the number of functions: use experts.hedge_regret")
         return hedge_regret(len(self.functions), T, 2 * D)
+
+
+def _largest_norms(values: Array) -> Array:
+    """The largest norm of a function's value, row by row."""
+    if values.shape[2] == 1:  # no copies of what may be a large block
+        return np.maximum(values.max(axis=(1, 2)), -values.min(axis=(1, 2)))
+    with np.errstate(over="ignore"):
+        return np.sqrt((values * values).sum(axis=2)).max(axis=1)
 
 
 def symmetric(functions: Sequence[Function]) -> list[Function]:
@@ -147,17 +154,14 @@ class FiniteBank(NamedTuple):
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
         """Add the loss of every function to its sum, for every copy at once."""
-        function = np.empty_like(h)
-        loss = np.empty_like(self.best)
-        self.best.fill(np.inf)
+        feedback.add_losses(x, self.sums)
+        best = self.best
+        best.fill(np.inf)
         for j in range(x.shape[0]):
-            for k in range(x.shape[1]):
-                function[k].fill(x[j, k])
-            feedback.losses(function, loss)
             row = self.sums[j]
-            for i in range(row.shape[0]):
-                row[i] += loss[i]
-                self.best[i] = min(self.best[i], row[i])
+            for i in range(best.shape[0]):
+                if row[i] < best[i]:
+                    best[i] = row[i]
         self.t[0] += 1
         for i in range(self.rng.shape[0]):
             for s in range(self.rng.shape[1]):

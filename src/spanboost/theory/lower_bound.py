@@ -307,7 +307,7 @@ def _show(fraction: float) -> None:
 def table(results: Sequence[Result]) -> str:
     """Set out the results as a Markdown table."""
     heads = ("N", "M", "T", "a call returns", "Algorithm 2", "Bayes", "exact Bayes", "c", "s")
-    widths = (2, 5, 6, 16, 11, 8, 11, 8, 4)
+    widths = (2, 5, 6, 16, 11, 8, 11, 8, 5)
 
     def line(*cells: str) -> str:
         return f"| {' | '.join(map(str.rjust, cells, widths))} |"
