@@ -88,9 +88,9 @@ class FiniteClass:
 def _largest_norms(values: Array) -> Array:
     """The largest norm of a function's value, row by row."""
     if values.shape[2] == 1:  # no copies of what may be a large block
-        return np.maximum(values.max(axis=(1, 2)), -values.min(axis=(1, 2)))
+        return np.asarray(np.maximum(values.max(axis=(1, 2)), -values.min(axis=(1, 2))))
     with np.errstate(over="ignore"):
-        return np.sqrt((values * values).sum(axis=2)).max(axis=1)
+        return np.asarray(np.sqrt((values * values).sum(axis=2)).max(axis=1))
 
 
 def symmetric(functions: Sequence[Function]) -> list[Function]:
@@ -160,7 +160,7 @@ class FiniteBank(NamedTuple):
         for j in range(x.shape[0]):
             row = self.sums[j]
             for i in range(best.shape[0]):
-                if row[i] < best[i]:
+                if row[i] < best[i]:  # noqa: PLR1730  (min does not vectorise: NaN has its rules)
                     best[i] = row[i]
         self.t[0] += 1
         for i in range(self.rng.shape[0]):
