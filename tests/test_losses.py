@@ -700,7 +700,9 @@ def test_a_kink_with_a_slight_slope_counts_in_full():
 # -- Losses of one's own ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [Cosh(), Exponential(), Exponential(0.5)], ids=["cosh", "exp", "half exp"])
+@pytest.mark.parametrize(
+    "loss", [Cosh(), Exponential(), Exponential(0.5)], ids=["cosh", "exp", "half exp"]
+)
 def test_own_losses_are_lifted_and_projected(loss):
     assert resolve(loss) is loss
     out, slopes = np.empty(2), np.empty((1, 2))
