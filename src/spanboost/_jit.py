@@ -86,7 +86,8 @@ def _register(items: list[Any]) -> None:
     from numba import types
     from numba.extending import overload_method, register_jitable
 
-    inside = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from outside
+    # never called from outside; a division needs no check that would keep it from vectorising
+    inside = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
     # Numba drops the receiver of a method when `bool(type)` is false, as it is for no fields
     types.NamedTuple.__bool__ = lambda self: True
 
@@ -100,7 +101,8 @@ def _register(items: list[Any]) -> None:
             arguments = method.__code__.co_argcount
             if name not in _methods:
                 _methods[name] = arguments
-                overload_method(types.BaseNamedTuple, name, strict=False, jit_options=inside)(
+                # looked up after BaseNamedTuple's own attributes, so that a field of this name wins
+                overload_method(types.BaseTuple, name, strict=False, jit_options=inside)(
                     _resolver(name, method)
                 )
             elif _methods[name] != arguments:
@@ -108,17 +110,11 @@ def _register(items: list[Any]) -> None:
                     f"{item.__name__}.{name} takes {arguments} arguments, but in compiled code "
                     f"every method called {name!r} takes {_methods[name]}"
                 )
-    for item in items:
-        if clash := set(getattr(item, "_fields", ())) & set(_methods):
-            raise TypeError(
-                f"{item.__name__} has a field {clash.pop()!r}, which in compiled code is the name "
-                "of a method: call the field something else"
-            )
 
 
 def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
     def resolve(self: Any, *_: Any) -> Any:
-        return getattr(self.instance_class, name, None)
+        return getattr(getattr(self, "instance_class", None), name, None)
 
     resolve.__signature__ = inspect.signature(example)  # type: ignore[attr-defined]
     return resolve
@@ -128,7 +124,7 @@ def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
 def _dispatcher(function: Callable[..., Any], keep: bool) -> Any:
     import numba
 
-    compiled = numba.njit(function)
+    compiled = numba.njit(error_model="numpy")(function)
     if keep:
         with suppress(RuntimeError):  # no folder to write to: compile again in every process
             compiled._cache = _stamped_cache(function)

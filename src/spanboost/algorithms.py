@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.losses import Array, VectorLoss
+from spanboost.arrays import Array
+from spanboost.losses import VectorLoss
 
 
 class Trace(NamedTuple):
@@ -73,6 +74,7 @@ class Hull(NamedTuple):
     L_D: float
     scale: float  # lambda: copies are taken from the lambda-scaled class
     at_final: bool  # non-smooth losses: every gradient is taken at the answer y_t^N
+    linear: bool  # greedy feedback has no use for the slopes
 
     def forward(self, trace: Trace) -> None:
         """Lines 3-8: from the weak predictions to the answer."""
@@ -88,6 +90,8 @@ class Hull(NamedTuple):
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
         """Lines 9-12: from the loss function to the copies' losses."""
+        if not self.linear:
+            return
         gradients(loss, label, weight, self.at_final, trace)
         for k in range(trace.y.shape[0]):
             slope = trace.slope[k]

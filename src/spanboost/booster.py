@@ -7,13 +7,14 @@ import numpy as np
 
 from spanboost import losses
 from spanboost.algorithms import Hull, Span
-from spanboost.border import Labels, any_rows, number_rows, weights_of
+from spanboost.arrays import Array
 from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
-from spanboost.learners.objects import ObjectLearner, as_learner
+from spanboost.labels import Labels, weights_of
+from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
 from spanboost.loop import Model, learn, predict
-from spanboost.losses import Array, constant, radius
+from spanboost.losses import constant, radius
 
 
 class Booster:
@@ -41,8 +42,10 @@ class Booster:
         self.alpha, self.offset, self.scale, self.D = alpha, offset, scale, D
         self.label_range, self.seed = label_range, seed
         self._check()
+        self.n = n = int(n)
         self._learner = as_learner(learner)
         self.loss_ = losses.resolve(loss)
+        self._vector_loss = losses.on_vectors(self.loss_)
         self.offset_ = offset or self._default_offset
         self._d = int(getattr(self.loss_, "d", 1))
         self._labels = Labels(self.loss_, self._d, label_range)
@@ -53,8 +56,7 @@ class Booster:
                 "learner: use feedback='greedy' or a learner that does not draw at random"
             )
         self._model: Model | None = None
-        self._width: int | None = None
-        self._row_shape: tuple[int, ...] | None = None
+        self._shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
@@ -75,8 +77,8 @@ class Booster:
         """Learn a block of rows, in order; returns the predictions, each made before its label.
 
         The whole block is checked first: either every row is learned or, with a `DataError` that
-        names the first bad one, none. (If a learner of your own raises, the rows before it have
-        been learned.) A row of weight 0 is predicted, not learned.
+        names the first bad one, none. (If a learner of your own raises, the rows before, and part
+        of that row, have been learned.) A row of weight 0 is predicted, not learned.
         """
         return self._labels.to_user(self.learn_scaled(X, y, weights)[0])
 
@@ -92,7 +94,14 @@ class Booster:
         learn(self._start(X, rows), rows, labels, weights, out)
         return out, labels, weights
 
-    # -- the border: parameters
+    @property
+    def started(self) -> bool:
+        """Whether it has seen a row."""
+        return self._model is not None
+
+    def __repr__(self) -> str:
+        state = "started" if self.started else "fresh"
+        return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {state}>"
 
     def _check(self) -> None:
         def require(good: bool, name: str, allowed: str) -> None:
@@ -114,8 +123,8 @@ class Booster:
         require(
             isinstance(limits, tuple | list)
             and len(limits) == 2
-            and all(_number(v) and math.isfinite(v) for v in limits)
-            and limits[0] < limits[1],
+            and all(_number(v) for v in limits)
+            and 0 < (limits[1] - limits[0]) / 2 < math.inf,
             "label_range",
             "two finite numbers, the lower first",
         )
@@ -126,53 +135,48 @@ class Booster:
                 "only greedy feedback has it, and feedback='linear'",
             )
 
-    # -- the model
-
     def _rows(self, X: Any) -> Any:
-        """Rows as the learner's bank wants them."""
+        """Rows as the learner's bank wants them, of the width it knows."""
         if not hasattr(X, "__len__"):
             raise ValueError(f"a block is a sequence of rows, not {X!r}")
         if len(X) == 0:
             raise ValueError("the block has no rows")
-        if isinstance(self._learner, ObjectLearner):
-            return any_rows(X)
-        block = number_rows(X)
-        if self._width not in (None, block.shape[1]):
-            raise DataError(0, f"the row has {block.shape[1]} features, the model {self._width}")
-        rows = self._learner.encode(block, self.D)
-        if self._row_shape not in (None, rows.shape[1:]):
-            raise ValueError(f"encoded rows had shape {self._row_shape}, now {rows.shape[1:]}")
+        rows = self._learner.encode(X, self.D)
+        if self._shapes is not None:  # compiled code must never meet rows of another shape
+            given, encoded = self._shapes
+            if np.shape(X)[1:] != given:
+                raise DataError(0, f"the row has {np.shape(X)[1]} features, the model {given[0]}")
+            if rows.shape[1:] != encoded:
+                raise ValueError(f"rows were encoded with shape {encoded}, now {rows.shape[1:]}")
         return rows
 
     def _start(self, X: Any, rows: Any) -> Model:
         """The model, made when the first rows show how wide they are."""
         if self._model is None:
             bank = self._learner.bank(self._task._replace(rows=rows))
-            loss = losses.on_vectors(self.loss_)
-            self._model = Model(self._algorithm(), self._mode_, loss, bank, np.float64(self.D))
-            if not isinstance(self._learner, ObjectLearner):
-                self._width, self._row_shape = np.shape(X)[1], rows.shape[1:]
+            self._model = Model(
+                self._algorithm(), self._mode, self._vector_loss, bank, np.float64(self.D)
+            )
+            if isinstance(bank, tuple):
+                self._shapes = np.shape(X)[1:], rows.shape[1:]
         return self._model
 
     def _prepare(self) -> None:
         """Once steps and reach are known: how copies get their losses; what the learner is told."""
-        self._mode_, lipschitz, smoothness = self._mode()
         linear = self.feedback == "linear"
+        lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
+        self._mode: LinearMode | GreedyMode = LinearMode()
+        if not linear:
+            step = self.steps_ if self.alpha is None else np.full(self.n, float(self.alpha))
+            alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
+            farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
+            lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
+            smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
+            self._mode = GreedyMode(alpha, self.offset_ == "shrunk")
         self._task = Task(
             self.n, self._d, None, float(self.D), linear, lipschitz, smoothness, self.seed
         )
         self._learner.check(self._task)
-
-    def _mode(self) -> tuple[LinearMode | GreedyMode, Array, Array]:
-        """How copies get their losses, and what bounds those losses' slope and curvature."""
-        if self.feedback == "linear":
-            return LinearMode(), np.ones(self.n), np.zeros(self.n)
-        step = self.steps_ if self.alpha is None else np.full(self.n, float(self.alpha))
-        alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
-        reach = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
-        lipschitz = alpha * [constant(self.loss_, "L", b) for b in reach]
-        smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
-        return GreedyMode(alpha, self.offset_ == "shrunk"), lipschitz, smoothness
 
     def _algorithm(self) -> Span | Hull:
         raise NotImplementedError
@@ -189,7 +193,7 @@ class SpanBoost(Booster):
     feedback: "linear" passes the printed linear losses, "greedy" the actual losses (supplement).
         With a loss that is not smooth, linear feedback is corollary 1; greedy is allowed, but no
         theorem covers it.
-    alpha: step of greedy fitting; None is eta.
+    alpha: step of greedy fitting; None is the booster's own step.
     offset: of greedy fitting; "printed" is y^{i-1}, "shrunk" what the copy is really added to.
     scale: lambda, which multiplies the copies' predictions.
     D: bound on the copies' predictions (cut to it) and on the class.
@@ -245,20 +249,27 @@ class SpanBoost(Booster):
         self.eta_ = float(eta)
         self.steps_ = np.full(n, self.eta_)
         self.B_ = self.reach_ = self._radius()
+        if not math.isfinite(self.B_):
+            raise ValueError(f"B = {self.B_:g}: n, D and scale are too large")
         self.L_B_ = constant(self.loss_, "L", self.B_)
         self._prepare()
 
-    def _radius(self) -> float:
+    def paper_radius(self) -> float:
+        """B as the paper sets it, for these parameters."""
         reach = self.scale * self.D
-        if self.B is not None:
-            if not (_number(self.B) and reach <= self.B < math.inf):
-                raise ValueError(
-                    f"B={self.B!r} is not allowed: a number not below scale * D = {reach:g}"
-                )
-            return float(self.B)
         if not self.smooth_ and self.feedback == "linear":
             return self.eta_ * self.n * reach  # corollary 1
         return radius(self.loss_, self.eta_, self.n, reach)
+
+    def _radius(self) -> float:
+        if self.B is None:
+            return self.paper_radius()
+        least = self.scale * self.D
+        if not (_number(self.B) and least <= self.B < math.inf):
+            raise ValueError(
+                f"B={self.B!r} is not allowed: a number not below scale * D = {least:g}"
+            )
+        return float(self.B)
 
     @property
     def sigma_(self) -> Array:
@@ -283,8 +294,8 @@ class SpanBoost(Booster):
 class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 
-    Parameters as for `SpanBoost`; the steps are the paper's 2 / (i + 1), and "shrunk" is the
-    default offset of greedy fitting.
+    Parameters as for `SpanBoost`, but the steps are the paper's 2 / (i + 1), which greedy fitting
+    takes as its alpha unless one is given, and its default offset is "shrunk".
     """
 
     _default_offset = "shrunk"
@@ -326,6 +337,7 @@ class HullBoost(Booster):
             L_D=np.float64(self.L_D_),
             scale=np.float64(self.scale),
             at_final=not self.smooth_ and self.feedback == "linear",
+            linear=self.feedback == "linear",
         )
 
 

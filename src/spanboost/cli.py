@@ -9,7 +9,7 @@ from spanboost import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status is 0 for good, 2 for bad usage, 1 for anything else."""
+    """Run a command. Exit status: 0 for good, 2 for bad usage, 130 for Ctrl-C, 1 for the rest."""
     args = _parser().parse_args(argv)
     try:
         return int(args.command(args))
@@ -19,6 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk behind standard output, say
+        print(f"spanboost: {error}", file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,7 +64,3 @@ def _demo(args: argparse.Namespace) -> int:
 
     demo.run(args.rows, args.n, args.seed, sys.stdout)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import TextIO
 
+from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.data.generated import drifting
 from spanboost.evaluate import progressive
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.finite import FiniteClass, symmetric
 from spanboost.learners.protocol import Learner
-from spanboost.losses import Array
 
 WAYS = ("alone", "Alg 1", "Alg 2")
 

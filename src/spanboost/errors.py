@@ -8,5 +8,8 @@ class DataError(ValueError):
     """
 
     def __init__(self, row: int, what: str) -> None:
-        super().__init__(f"row {row}: {what}")
+        super().__init__(row, what)
         self.row = row
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.args[1]}"

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.arrays import Array
 from spanboost.booster import Booster
-from spanboost.losses import Array
 
 
 class Checkpoint(NamedTuple):
@@ -14,7 +14,6 @@ class Checkpoint(NamedTuple):
 
     rows: int
     loss: dict[str, float]  # average squared loss so far
-    recent: dict[str, float]  # the same since the checkpoint before
 
 
 def progressive(
@@ -27,17 +26,9 @@ def progressive(
     """
     due, rows = 1, 0
     total = dict.fromkeys(models, 0.0)
-    before = (0, total.copy())
 
     def checkpoint() -> Checkpoint:
-        nonlocal before
-        last, then = before
-        before = (rows, total.copy())
-        return Checkpoint(
-            rows,
-            {name: total[name] / rows for name in models},
-            {name: (total[name] - then[name]) / (rows - last) for name in models},
-        )
+        return Checkpoint(rows, {name: total[name] / rows for name in models})
 
     for X, y in blocks:
         losses = {name: (model.learn_many(X, y) - y) ** 2 for name, model in models.items()}
@@ -50,5 +41,5 @@ def progressive(
             if rows == due:
                 yield checkpoint()
                 due *= 2
-    if rows and before[0] != rows:
+    if rows not in (0, due // 2):
         yield checkpoint()

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.losses import Array, VectorLoss
+from spanboost.arrays import Array
+from spanboost.losses import VectorLoss
 
 
 @kernel
@@ -37,8 +38,8 @@ class LinearFeedback(NamedTuple):
                     row[i] += slope[i] * value
 
     def only(self, i: int) -> "LinearFeedback":
-        """The feedback of copy i alone."""
-        return LinearFeedback(self.slope[:, i : i + 1], self.weight)
+        """The feedback of copy i alone, which outlives the round."""
+        return LinearFeedback(self.slope[:, i : i + 1].copy(), self.weight)
 
 
 @kernel
@@ -78,16 +79,10 @@ class GreedyFeedback(NamedTuple):
                 row[i] += self.weight * loss[i]
 
     def only(self, i: int) -> "GreedyFeedback":
-        """The feedback of copy i alone."""
-        one = slice(i, i + 1)
-        return GreedyFeedback(
-            self.loss,
-            self.label,
-            self.weight,
-            self.offset[:, one],
-            self.alpha[one],
-            self.point[:, one],
-        )
+        """The feedback of copy i alone, which outlives the round."""
+        offset = self.offset[:, i : i + 1].copy()
+        alpha, point = self.alpha[i : i + 1], np.empty_like(offset)
+        return GreedyFeedback(self.loss, self.label, self.weight, offset, alpha, point)
 
 
 @kernel

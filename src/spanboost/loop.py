@@ -6,8 +6,9 @@ import numpy as np
 
 from spanboost._jit import jit, kernel
 from spanboost.algorithms import Trace, project
+from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
-from spanboost.losses import Array, VectorLoss
+from spanboost.losses import VectorLoss
 
 
 class Model(NamedTuple):

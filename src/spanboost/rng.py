@@ -7,7 +7,7 @@ integers and Python's own agree. The state is six integers, kept in an array lik
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.losses import Array
+from spanboost.arrays import Array
 
 _M1, _M2 = 4294967087, 4294944443
 
@@ -21,8 +21,8 @@ def streams(seed: int, n: int) -> Array:
 @kernel
 def uniform(state: Array) -> float:
     """The next number in (0, 1); advances the state."""
-    a = (1403580 * int(state[1]) - 810728 * int(state[0])) % 4294967087
-    b = (527612 * int(state[5]) - 1370589 * int(state[3])) % 4294944443
+    a = (1403580 * int(state[1]) - 810728 * int(state[0])) % _M1
+    b = (527612 * int(state[5]) - 1370589 * int(state[3])) % _M2
     state[0], state[1], state[2] = state[1], state[2], a
     state[3], state[4], state[5] = state[4], state[5], b
-    return ((a - b) % 4294967087 + 0.5) / 4294967087.0
+    return ((a - b) % _M1 + 0.5) / _M1

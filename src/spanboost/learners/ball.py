@@ -8,14 +8,14 @@ the last step, plus half the sum of steps times squared gradients).
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.errors import DataError
+from spanboost.arrays import Array
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.losses import Array
+from spanboost.rows import number_rows, refuse
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,19 @@ class LinearBall:
 
     def check(self, task: Task) -> None:
         """The norm of rows must be a number above 0."""
-        if not 0 < self.x_norm < math.inf:
+        if not (isinstance(self.x_norm, int | float) and 0 < self.x_norm < math.inf):
             raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
 
-    def encode(self, X: Array, D: float = math.inf) -> Array:
+    def encode(self, X: Any, D: float = math.inf) -> Array:
         """Rows of numbers with absent features 0."""
+        X = number_rows(X)
         rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X))
         with np.errstate(over="ignore"):
             norms = np.sqrt((rows * rows).sum(axis=1))
-        bad = ~(norms <= self.x_norm * (1 + 1e-9))
-        if bad.any():
-            t = int(bad.argmax())
-            raise DataError(t, f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}")
+        refuse(
+            ~(norms <= self.x_norm * (1 + 1e-9)),
+            lambda t: f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}",
+        )
         return rows
 
     def bank(self, task: Task) -> "BallBank":

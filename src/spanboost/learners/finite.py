@@ -7,7 +7,6 @@ in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/de
 """
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.errors import DataError
+from spanboost.arrays import Array
 from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.losses import Array
 from spanboost.rng import streams, uniform
+from spanboost.rows import number_rows, refuse
 
 Function = Callable[[Any], Any]
 
@@ -45,22 +44,27 @@ class FiniteClass:
         if self.functions is not None and len(self.functions) == 0:
             raise ValueError("FiniteClass needs at least one function")
 
-    def encode(self, X: Array, D: float = math.inf) -> Array:
+    def encode(self, X: Any, D: float = math.inf) -> Array:
         """The values of all functions on each row, [rows, M, d]."""
-        if self.functions is not None:
+        values = self._values(X)
+        norms = _largest_norms(values)
+        finite = np.isfinite(norms)
+        refuse(~finite, lambda t: "a function of the class has no finite value here")
+        refuse(
+            norms > D * (1 + 1e-9),
+            lambda t: f"a function's value has norm {norms[t]:g}, above D={D:g}",
+        )
+        return values
+
+    def _values(self, X: Any) -> Array:
+        if self.functions is None:
+            X = number_rows(X, np.ndim(X))
+        else:
+            X = number_rows(X)
+            X.flags.writeable = False  # a function that writes to its row is a mistake
             X = np.array([[f(x) for f in self.functions] for x in X], dtype=np.float64)
         values = np.ascontiguousarray(X)
-        if values.ndim == 2:
-            values = values[:, :, None]
-        norms = _largest_norms(values)
-        bad = ~(norms <= min(D * (1 + 1e-9), sys.float_info.max))
-        if bad.any():
-            t = int(bad.argmax())
-            norm = norms[t]
-            if not math.isfinite(norm):
-                raise DataError(t, "a function of the class has no finite value here")
-            raise DataError(t, f"a function's value has norm {norm:g}, above D={D:g}")
-        return values
+        return values[:, :, None] if values.ndim == 2 else values
 
     def bank(self, task: Task) -> "FiniteBank":
         """N copies of Hedge, all weights equal."""
@@ -95,14 +99,18 @@ def _largest_norms(values: Array) -> Array:
 
 def symmetric(functions: Sequence[Function]) -> list[Function]:
     """The class closed under negation, with the zero function: the paper's standing assumption."""
+    return [*functions, *(Times(-1.0, f) for f in functions), Times(0.0, functions[0])]
 
-    def negated(f: Function) -> Function:
-        return lambda x: -np.asarray(f(x))
 
-    def zero(x: Any) -> Any:
-        return 0 * np.asarray(functions[0](x))
+@dataclass(frozen=True)
+class Times:
+    """A multiple of a function."""
 
-    return [*functions, *map(negated, functions), zero]
+    factor: float
+    function: Function
+
+    def __call__(self, x: Any) -> Any:
+        return self.factor * np.asarray(self.function(x))
 
 
 @kernel

@@ -6,16 +6,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spanboost.arrays import Array
 from spanboost.learners.protocol import Feedback, Learner, Task
-from spanboost.losses import Array
+from spanboost.rows import any_rows
 
 
 class CopyLoss:
     """The loss function one copy receives in one round: value and slope at any prediction.
 
-    `h` is what the copy predicted, `weight` the row's importance (already in value and slope),
-    `lipschitz` and `smoothness` bound every loss this copy will ever get, at weight 1; `D` bounds
-    the predictions; `linear` says that the slope is the same everywhere.
+    `h` is what the copy predicted, `weight` the row's importance (already in value and slope).
+    At weight 1 `lipschitz` bounds the slope of every loss this copy will get, and `smoothness` is
+    their curvature alpha^2 beta_B as the booster reckons it; `D` bounds the predictions, `linear`
+    says that the slope is the same everywhere.
     """
 
     def __init__(self, feedback: Feedback, i: int, h: Array, task: Task) -> None:
@@ -59,7 +61,8 @@ class ObjectLearner:
     """N independent deep copies of an object with `predict(x)` and `update(x, loss)`.
 
     An object that only learns from targets, with `predict_one(x)` and `learn_one(x, y)`, is wrapped
-    in `FromTargets`. Rows go to the copies as they are: arrays, dictionaries, anything.
+    in `FromTargets`. Rows go to the copies as they are: arrays, dictionaries, anything. The copies
+    start equal: an object that draws at random draws the same in all of them.
     """
 
     def __init__(self, prototype: Any) -> None:
@@ -70,7 +73,7 @@ class ObjectLearner:
                     "update(x, loss), or predict_one(x) and learn_one(x, y)"
                 )
             prototype = FromTargets(prototype)
-        self.prototype = prototype
+        self.prototype = copy.deepcopy(prototype)  # what happens to the user's own is his business
 
     @property
     def weighted(self) -> bool:
@@ -84,7 +87,7 @@ class ObjectLearner:
 
     def encode(self, X: Any, D: float) -> Any:
         """Rows as they are."""
-        return X
+        return any_rows(X)
 
     def bank(self, task: Task) -> "ObjectBank":
         """N deep copies."""
@@ -109,9 +112,13 @@ class ObjectBank:
     def predict(self, x: Any, h: Array) -> None:
         """Ask each copy in turn."""
         for i, learner in enumerate(self.copies):
-            h[:, i] = learner.predict(x)
-            if not np.isfinite(h[:, i]).all():
-                raise ValueError(f"weak learner {i} of {len(self.copies)} predicted {h[:, i]}")
+            prediction = learner.predict(x)
+            values = np.asarray(prediction, dtype=np.float64)
+            if values.size != len(h) or not np.isfinite(values).all():
+                raise ValueError(
+                    f"weak learner {i} predicted {prediction!r}; {len(h)} finite values are needed"
+                )
+            h[:, i] = values.reshape(-1)
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
         """Give each copy its loss."""
@@ -148,12 +155,12 @@ class FromTargets:
         if not self.weighted and not task.smoothness.all():
             raise ValueError(
                 f"{name}.learn_one takes no weight, and a linear loss says by the weight how much "
-                "a row matters: use feedback='greedy' with a loss that is not linear"
+                "a row matters: use feedback='greedy' and a loss that is smooth and not linear"
             )
         if not np.isfinite(task.smoothness).all():
             raise ValueError(
                 f"no target stands for a loss with a kink, and {name} learns from targets only: "
-                "use feedback='linear'"
+                "use another loss, or feedback='linear' if learn_one takes a weight"
             )
 
     def predict(self, x: Any) -> Any:

@@ -7,8 +7,8 @@ loop, or any object with the same two methods, run as plain Python.
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from spanboost.arrays import Array
 from spanboost.feedback import GreedyFeedback, LinearFeedback
-from spanboost.losses import Array
 
 Feedback = LinearFeedback | GreedyFeedback
 
@@ -38,13 +38,17 @@ class Bank(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """Parameters of a weak learner."""
+    """Parameters of a weak learner.
+
+    It may say `deterministic = False`, that it draws at random, and `weighted = False`, that rows
+    can only have the weights 0 and 1.
+    """
 
     def check(self, task: Task) -> None:
         """Refuse parameters, or a task, it cannot work with; `rows` are not known yet."""
 
-    def encode(self, X: Array, D: float) -> Any:
-        """Rows as the bank wants them, checked; a DataError names the first bad one."""
+    def encode(self, X: Any, D: float) -> Any:
+        """A block of rows as the bank wants them, checked; a DataError names the first bad one."""
 
     def bank(self, task: Task) -> Bank:
         """N copies, fresh."""

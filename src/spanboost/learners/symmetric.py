@@ -17,10 +17,11 @@ import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.algorithms import project
+from spanboost.arrays import Array
 from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.feedback import LinearFeedback
+from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Provable, Task
-from spanboost.losses import Array
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ class Symmetrised:
     """Hedge over `learner` and its negation. Linear feedback only."""
 
     learner: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "learner", as_learner(self.learner))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows may have weights other than 1."""
+        return bool(getattr(self.learner, "weighted", True))
 
     @property
     def deterministic(self) -> bool:
@@ -42,7 +51,7 @@ class Symmetrised:
             )
         self.learner.check(task)
 
-    def encode(self, X: Array, D: float = math.inf) -> Any:
+    def encode(self, X: Any, D: float = math.inf) -> Any:
         """As the learner itself does."""
         return self.learner.encode(X, D)
 

@@ -1,7 +1,7 @@
 """Loss functions and the constants the paper asks of them: L_b, beta_b, eps_b, and the radius B."""
 
 from spanboost.losses.constants import NAMES, constant, predicts_scores, radius, resolve
-from spanboost.losses.protocol import Array, Loss, VectorLoss
+from spanboost.losses.protocol import Loss, VectorLoss
 from spanboost.losses.scalar import (
     Absolute,
     Hinge,
@@ -18,7 +18,6 @@ from spanboost.losses.vector import Scalar, Softmax, SquaredEuclidean, on_vector
 __all__ = [
     "NAMES",
     "Absolute",
-    "Array",
     "Hinge",
     "Huber",
     "Linear",

@@ -53,7 +53,10 @@ def constant(loss: Any, name: str, b: float) -> float:
         }[name]
         raise ValueError(f"the loss {type(loss).__name__} has no method {name}(b), {meaning}")
     try:
-        return float(method(b))
+        value = float(method(b))
+        if not value >= 0 or (name == "L" and value == 0):
+            raise ValueError(f"{type(loss).__name__}.{name}({b:g}) is {value:g}, not above 0")
+        return value
     except OverflowError:
         return sys.float_info.max  # a number too large, where infinity would say a kink
 

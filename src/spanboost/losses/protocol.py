@@ -12,11 +12,9 @@ too, uncompiled. Where ``binary`` is true the labels are -1 and +1; there, and w
 true, a prediction is a score whose sign is the answer, not a number in label units.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
+from spanboost.arrays import Array
 
 
 class Loss(Protocol):

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.losses.protocol import Array, Loss, require
+from spanboost.arrays import Array
+from spanboost.losses.protocol import Loss, require
 
 
 @kernel
@@ -38,7 +39,12 @@ class SquaredEuclidean(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(isinstance(self.d, int) and self.d >= 1, self, "d", "d >= 1, a whole number")
+        require(
+            isinstance(self.d, int | np.integer) and self.d >= 1,
+            self,
+            "d",
+            "d >= 1, a whole number",
+        )
 
     def values(self, label: Array, Y: Array, out: Array) -> None:
         for i in range(Y.shape[1]):
@@ -78,7 +84,12 @@ class Softmax(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(isinstance(self.d, int) and self.d >= 2, self, "d", "d >= 2, a whole number")
+        require(
+            isinstance(self.d, int | np.integer) and self.d >= 2,
+            self,
+            "d",
+            "d >= 2, a whole number",
+        )
 
     @property
     def margin(self) -> bool:
@@ -129,4 +140,9 @@ def _lambert_w(x: float) -> float:
 
 def on_vectors(loss: Any) -> Any:
     """The loss as one on R^d: itself if it is one, lifted if it is scalar."""
-    return loss if hasattr(loss, "gradients") else Scalar(loss)
+    if hasattr(loss, "values") and hasattr(loss, "gradients"):
+        return loss
+    for name in ("value", "gradient"):
+        if not hasattr(loss, name):
+            raise ValueError(f"the loss {type(loss).__name__} has no method {name}(label, y)")
+    return Scalar(loss)

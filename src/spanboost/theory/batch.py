@@ -24,16 +24,15 @@ than the zero function the bounds hold all the same: they follow from those for 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spanboost._jit import jit, kernel
+from spanboost.arrays import Array
 from spanboost.losses import Loss, Squared
 from spanboost.theory import bounds
-
-Array = NDArray[Any]
 
 SQUARED = Squared()
 

@@ -6,17 +6,18 @@ R(T) of the base learner on linear losses of slope at most 1, ``f_norm`` the nor
 the function competed with, and ``Delta_0`` by how much the zero function's total loss exceeds that
 of f. ``L_B`` and ``beta_B`` are the Lipschitz and smoothness constants on the ball of radius ``B``.
 
-Importance weights: with weights w_t the losses are w_t l_t, so give L_B and beta_B multiplied by
-the largest weight, and Delta_0 as a weighted sum.
+Importance weights of at most 1 leave the losses w_t l_t in the class: the bounds hold as they are,
+with Delta_0 a weighted sum. Larger ones are divided by the largest; in the old units L_B and
+beta_B, and so every term, are then multiplied by it.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[Any]
+from spanboost.arrays import Array
 
 
 class SpanBound(NamedTuple):

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
+from spanboost.arrays import Array
 from spanboost.booster import HullBoost
 from spanboost.learners.finite import FiniteClass
-from spanboost.losses import Array
 
 C = 1 / 4000  # the constant c of the proof
 

@@ -4,7 +4,8 @@ The comparator is the best in hindsight, computed exactly: the best convex combi
 class by a solver with a certified gap, any given function of the span by evaluation, the best
 linear function under squared loss by the normal equations. Everything is in the booster's own
 units, labels in [-1, 1]. The bounds are for one pass over the stream, from a fresh booster, with a
-learner that states its R(T); importance weights enter as the largest of them.
+learner that states its R(T) (in expectation, for one that draws at random) and importance weights
+of at most 1; what no theorem covers is refused.
 """
 
 import math
@@ -13,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import jit
+from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.learners.protocol import Provable
-from spanboost.losses import Array, constant, on_vectors
+from spanboost.losses import constant, on_vectors
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
 
 
@@ -51,18 +53,17 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
     `values` holds the class on the stream, [T, M] or [T, M, d], as the learner's functions give
     it; functions are taken from the lambda-scaled class, as the booster takes them.
     """
-    answers, labels, weights = booster.learn_scaled(X, y, weights)
+    R = linear_regret(booster, len(y))
+    answers, labels, weights = _run(booster, X, y, weights)
     loss = on_vectors(booster.loss_)
     best = best_in_hull(loss, booster.scale * _three(values), labels, weights)
-    reach = booster.scale * booster.D
-    heaviest = float(weights.max())
     bound = theorem_2(
         N=booster.n,
         T=len(answers),
-        D=reach,
+        D=booster.reach_,
         L_D=1.0,  # `linear_regret` is in units of the loss already
-        beta_D=heaviest * constant(booster.loss_, "beta", reach) if booster.smooth_ else 0.0,
-        R=heaviest * linear_regret(booster, len(answers)),
+        beta_D=constant(booster.loss_, "beta", booster.reach_),
+        R=R,
     )
     return Audit(total_loss(loss, labels, answers, weights), best.loss - best.gap, bound)
 
@@ -75,25 +76,28 @@ def audit_span(
     `f` holds the function's values on the stream, [T] or [T, d], and `f_norm` its ||f||_1 over the
     learner's class: at least 1, at most the sum of |w_g| in any f = sum_g w_g g.
     """
-    answers, labels, weights = booster.learn_scaled(X, y, weights)
+    R = linear_regret(booster, len(y))
+    if booster.B is not None and booster.paper_radius() > booster.B:
+        raise ValueError(f"B={booster.B:g} is below the paper's {booster.paper_radius():g}")
+    answers, labels, weights = _run(booster, X, y, weights)
     loss, T = on_vectors(booster.loss_), len(answers)
     f = np.asarray(f, dtype=np.float64).reshape(T, -1)
     comparator = total_loss(loss, labels, f, weights)
-    heaviest = float(weights.max())
     terms: dict[str, Any] = {
         "eta": booster.eta_,
         "N": booster.n,
         "T": T,
         "f_norm": max(1.0, f_norm / booster.scale),
         "B": booster.B_,
-        "L_B": heaviest * booster.L_B_,
-        # the learner's regret in units of the loss: theorem 1's L_B R(T)
-        "R": linear_regret(booster, T) / booster.L_B_,
+        "L_B": booster.L_B_,
+        "R": R / booster.L_B_,  # in units of the loss already: theorem 1 has L_B R(T)
     }
-    if booster.smooth_ or booster.feedback == "greedy":
+    if booster.smooth_:
         start = total_loss(loss, labels, np.zeros_like(f), weights)
-        beta_B = heaviest * constant(booster.loss_, "beta", booster.B_)
-        bound = theorem_1(Delta_0=start - comparator, beta_B=beta_B, **terms)
+        # the proof steps up to eta D outside the ball before it projects
+        outside = booster.B_ + booster.eta_ * booster.scale * booster.D
+        beta = constant(booster.loss_, "beta", outside)
+        bound = theorem_1(Delta_0=start - comparator, beta_B=beta, **terms)
     else:
         # the corollary is theorem 1 for the losses linearised at the answers: so is its Delta_0
         slopes = np.empty_like(answers)
@@ -101,6 +105,18 @@ def audit_span(
         Delta_0 = -float((weights[:, None] * slopes * f).sum())
         bound = corollary_1(Delta_0=Delta_0, **terms)
     return Audit(total_loss(loss, labels, answers, weights), comparator, bound)
+
+
+def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
+    """One pass, once it is one that the theorems speak of."""
+    if booster.started:
+        raise ValueError("an audit needs a fresh booster; this one has learned already")
+    if weights is not None and np.max(weights) > 1:
+        raise ValueError(
+            "steps are made for weights of at most 1: divide them all by the largest; the bound "
+            "in the old units is then that many times larger"
+        )
+    return booster.learn_scaled(X, y, weights)
 
 
 def linear_regret(booster: Booster, T: int) -> float:
@@ -113,6 +129,8 @@ def linear_regret(booster: Booster, T: int) -> float:
     learner = booster.learner
     if not isinstance(learner, Provable):
         raise ValueError(f"{type(learner).__name__} states no regret bound R(T)")
+    if isinstance(booster, HullBoost) and not booster.smooth_:
+        raise ValueError("the best convex combination is found for smooth losses only")
     R = booster.scale * learner.regret(T, booster.D)
     if booster.feedback == "linear":
         return constant(booster.loss_, "L", booster.reach_) * R
@@ -126,31 +144,37 @@ def linear_regret(booster: Booster, T: int) -> float:
 
 
 def best_in_hull(
-    loss: Any, values: Array, labels: Array, weights: Array, gap: float = 1e-9
+    loss: Any,
+    values: Array,
+    labels: Array,
+    weights: Array,
+    gap: float = 1e-9,
+    rounds: int = 100_000,
 ) -> HullOptimum:
     """The convex combination with the least total loss, to a certified gap per unit of weight.
 
-    Pairwise Frank-Wolfe: weight moves from the worst function in use to the best of all, as far as
-    it helps. At any q, convexity says that no combination loses less than
-    loss(q) - max_j grad . (q - e_j), which is the certificate.
+    Pairwise Frank-Wolfe, for smooth losses: weight moves from the worst function in use to the best
+    of all, as far as it helps. At any q, convexity says that no combination loses less than
+    loss(q) - max_j grad . (q - e_j), which is the certificate, whenever the rounds end.
     """
     values = _three(values)
     M = values.shape[1]
     q = np.full(M, 1 / M)
-    while True:
+    for _ in range(rounds):
         f = np.einsum("tmd,m->td", values, q)
         slopes = np.empty_like(f)
         _gradients(loss, labels, f, slopes)
         gradient = np.einsum("tmd,td->m", values, weights[:, None] * slopes)
         toward = int(gradient.argmin())
         away = int(np.where(q > 0, gradient, -np.inf).argmax())
-        certified = float(gradient @ q - gradient[toward])
+        certified = max(float(gradient @ q - gradient[toward]), 0.0)
         if certified <= gap * float(weights.sum()):
-            return HullOptimum(q, total_loss(loss, labels, f, weights), max(certified, 0.0))
+            break
         direction = values[:, toward] - values[:, away]
         step = _line_search(loss, labels, weights, f, direction, float(q[away]))
         q[toward] += step
         q[away] = 0.0 if step == q[away] else q[away] - step
+    return HullOptimum(q, total_loss(loss, labels, f, weights), certified)
 
 
 def best_linear(

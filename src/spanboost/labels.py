@@ -1,39 +1,13 @@
-"""The border: what users give, checked whole, as the arrays the loop works on."""
+"""Labels and weights as users give them, checked, and predictions in the users' units."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from spanboost.arrays import Array
 from spanboost.errors import DataError
-from spanboost.losses import Array, Softmax, predicts_scores
-
-
-def number_rows(X: Any) -> Array:
-    """A block of rows x features, all numbers and none infinite."""
-    try:
-        block = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"rows must be numbers, all of one width: {error}") from None
-    if block.ndim < 2:
-        raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
-    refuse(np.isinf(block).reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite")
-    return block
-
-
-def any_rows(X: Any) -> Any:
-    """Rows of any kind, as they are; numbers in them may not be infinite."""
-    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        refuse(np.isinf(X).reshape(len(X), -1).any(axis=1), lambda t: "a feature is infinite")
-        return X
-    for t, x in enumerate(X):
-        values = x.values() if isinstance(x, dict) else x
-        if isinstance(values, str) or not hasattr(values, "__iter__"):
-            values = [values]
-        if any(isinstance(v, float) and math.isinf(v) for v in values):
-            raise DataError(t, "a feature is infinite")
-    return X
+from spanboost.losses import Softmax, predicts_scores
+from spanboost.rows import as_numbers, refuse
 
 
 def weights_of(weights: Any, rows: int, allowed: bool) -> Array:
@@ -108,16 +82,9 @@ class Labels:
         return np.eye(self.d)[np.asarray(y, dtype=np.int64)]
 
 
-def refuse(bad: Any, what: Callable[[int], str]) -> None:
-    """Raise for the first bad row, if there is one."""
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(row, what(row))
-
-
 def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
     try:
-        given = np.array(values, dtype=np.float64)
+        given = as_numbers(values)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, {d} to a row") from None
     if given.ndim == 0 or len(given) != rows:

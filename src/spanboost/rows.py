@@ -1,0 +1,55 @@
+"""Rows as users give them, checked."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.errors import DataError
+
+
+def number_rows(X: Any, dimensions: int = 2) -> Array:
+    """A block of rows x features, all numbers and none infinite."""
+    try:
+        block = as_numbers(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"rows must be numbers, all of one width: {error}") from None
+    if block.ndim != dimensions or block.size == 0:
+        raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
+    refuse(np.isinf(block).reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite")
+    return block
+
+
+def any_rows(X: Any) -> Any:
+    """Rows of any kind, as they are; numbers in lists, dictionaries and arrays must be finite."""
+    for t, x in enumerate(X):
+        if _infinite(x):
+            raise DataError(t, "a feature is infinite")
+    return X
+
+
+def as_numbers(values: Any) -> Array:
+    """An array of floats, of real numbers only: no text that looks like one, nothing complex."""
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "biufO":
+        raise TypeError(f"{raw.dtype} is no kind of number")
+    return raw.astype(np.float64)
+
+
+def refuse(bad: Any, what: Callable[[int], str]) -> None:
+    """Raise for the first bad row, if there is one."""
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(row, what(row))
+
+
+def _infinite(x: Any) -> bool:
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind == "f" and bool(np.isinf(x).any())
+    if isinstance(x, dict):
+        x = x.values()
+    elif not isinstance(x, list | tuple):
+        x = [x]
+    return any(isinstance(v, float | np.floating) and math.isinf(v) for v in x)
