@@ -50,7 +50,7 @@ MUTANTS = {
             ('constant(self.loss_, "L", self.B_)', 'constant(self.loss_, "L", self.D)'),
             ("return self.eta_ * self.n * reach  # corollary 1", "return reach"),
             ("self.steps_ = 2 / (np.arange", "self.steps_ = 1 / (np.arange"),
-            ("(np.arange(1, n + 1) + 1.0)", "(np.arange(1, n + 1) + 2.0)"),
+            ("(np.arange(1, self.n + 1) + 1.0)", "(np.arange(1, self.n + 1) + 2.0)"),
             ('constant(self.loss_, "L", self.reach_)', 'constant(self.loss_, "L", self.D)'),
             ("alpha = self.scale * step", "alpha = step"),
         ],

@@ -157,7 +157,7 @@ class Booster:
             self._model = Model(
                 self._algorithm(), self._mode, self._vector_loss, bank, np.float64(self.D)
             )
-            if isinstance(bank, tuple):
+            if isinstance(bank, tuple) and isinstance(rows, np.ndarray):
                 self._shapes = np.shape(X)[1:], rows.shape[1:]
         return self._model
 
@@ -247,7 +247,7 @@ class SpanBoost(Booster):
         elif not (_number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
             raise ValueError(f"eta={eta!r} is not allowed: a step in [1/n, 1] = [{1 / n:g}, 1]")
         self.eta_ = float(eta)
-        self.steps_ = np.full(n, self.eta_)
+        self.steps_ = np.full(self.n, self.eta_)
         self.B_ = self.reach_ = self._radius()
         if not math.isfinite(self.B_):
             raise ValueError(f"B = {self.B_:g}: n, D and scale are too large")
@@ -326,7 +326,7 @@ class HullBoost(Booster):
             label_range=label_range,
             seed=seed,
         )
-        self.steps_ = 2 / (np.arange(1, n + 1) + 1.0)
+        self.steps_ = 2 / (np.arange(1, self.n + 1) + 1.0)
         self.reach_ = self.scale * self.D
         self.L_D_ = constant(self.loss_, "L", self.reach_)
         self._prepare()

@@ -267,7 +267,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     result = experiment()
     print(table(result))
     if arguments.plot:
-        plot(result, arguments.plot)
+        try:
+            plot(result, arguments.plot)
+        except ImportError as error:
+            parser.error(str(error))
 
 
 if __name__ == "__main__":
