@@ -46,7 +46,7 @@ class Rounds(NamedTuple):
 
 def play(booster, X, y, weights=None):
     """Every round of a fresh booster, as plain Python."""
-    rows, labels = booster._rows(X), booster._labels.to_model(y, len(X))
+    (rows, _), labels = booster._rows(X), booster._labels.to_model(y, len(X))
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
         model = booster._start(X, rows)

@@ -4,10 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
     from spanboost.errors import DataError
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.finite import FiniteClass
+    from spanboost.learners.linear import LinearSGD
     from spanboost.learners.objects import FromTargets
     from spanboost.learners.symmetric import Symmetrised
 
@@ -19,6 +21,8 @@ _HOMES = {
     "DataError": "errors",
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
+    "LinearSGD": "learners.linear",
+    "Rows": "block",
     "Symmetrised": "learners.symmetric",
     "FromTargets": "learners.objects",
 }
@@ -29,6 +33,8 @@ __all__ = [
     "FromTargets",
     "HullBoost",
     "LinearBall",
+    "LinearSGD",
+    "Rows",
     "SpanBoost",
     "Symmetrised",
 ]

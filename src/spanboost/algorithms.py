@@ -115,6 +115,18 @@ def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, tra
 
 
 @kernel
+def bound(h: Array, radius: float) -> None:
+    """Pi_radius of every column of h[output, copy], in place."""
+    if h.shape[0] == 1:
+        row = h[0]
+        for i in range(row.shape[0]):
+            row[i] = max(min(row[i], radius), -radius)
+    else:
+        for i in range(h.shape[1]):
+            project(h[:, i], radius)
+
+
+@kernel
 def project(y: Array, radius: float) -> None:
     """Pi_radius: the nearest point of the Euclidean ball, in place."""
     if y.shape[0] == 1:

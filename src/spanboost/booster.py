@@ -8,6 +8,7 @@ import numpy as np
 from spanboost import losses
 from spanboost.algorithms import Hull, Span
 from spanboost.arrays import Array
+from spanboost.block import as_rows, features_of, shape_of
 from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import Labels, weights_of
@@ -56,7 +57,8 @@ class Booster:
                 "learner: use feedback='greedy' or a learner that does not draw at random"
             )
         self._model: Model | None = None
-        self._shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self._shape: tuple[Any, ...] = ()
+        self._dtype = np.dtype(getattr(self._learner, "dtype", np.float64)).type
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
@@ -68,9 +70,9 @@ class Booster:
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
-        rows = self._rows(X)
-        out = np.empty((len(rows), self._d))
-        predict(self._start(X, rows), rows, out)
+        rows, n = self._rows(X)
+        out = np.empty((n, self._d), self._dtype)
+        predict(self._start(X, rows), as_rows(rows), out)
         return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -87,11 +89,15 @@ class Booster:
 
         These are the units of the theorems: labels in [-1, 1].
         """
-        rows = self._rows(X)
-        labels = self._labels.to_model(y, len(rows))
-        weights = weights_of(weights, len(rows), getattr(self._learner, "weighted", True))
-        out = np.empty((len(rows), self._d))
-        learn(self._start(X, rows), rows, labels, weights, out)
+        rows, n = self._rows(X)
+        labels = self._labels.to_model(y, n).astype(self._dtype)
+        weights = weights_of(weights, n, getattr(self._learner, "weighted", True))
+        weights = weights.astype(self._dtype)
+        out = np.empty((n, self._d), self._dtype)
+        model = self._start(X, rows)
+        if hasattr(model.bank, "grown"):
+            model = self._model = model._replace(bank=model.bank.grown(features_of(rows)))
+        learn(model, as_rows(rows), labels, weights, out)
         return out, labels, weights
 
     @property
@@ -135,30 +141,27 @@ class Booster:
                 "only greedy feedback has it, and feedback='linear'",
             )
 
-    def _rows(self, X: Any) -> Any:
-        """Rows as the learner's bank wants them, of the width it knows."""
-        if not hasattr(X, "__len__"):
+    def _rows(self, X: Any) -> tuple[Any, int]:
+        """Rows as the learner's bank wants them, of the width it knows, and how many."""
+        if not (hasattr(X, "shape") or hasattr(X, "__len__")):
             raise ValueError(f"a block is a sequence of rows, not {X!r}")
-        if len(X) == 0:
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        if n == 0:
             raise ValueError("the block has no rows")
         rows = self._learner.encode(X, self.D)
-        if self._shapes is not None:  # compiled code must never meet rows of another shape
-            given, encoded = self._shapes
-            if np.shape(X)[1:] != given:
-                raise DataError(0, f"the row has {np.shape(X)[1]} features, the model {given[0]}")
-            if rows.shape[1:] != encoded:
-                raise ValueError(f"rows were encoded with shape {encoded}, now {rows.shape[1:]}")
-        return rows
+        shape = shape_of(X, rows)
+        if self._shape and shape != self._shape:  # compiled code must never meet another shape
+            raise DataError(0, f"the row has {shape[0]} features, the model {self._shape[0]}")
+        return rows, n
 
     def _start(self, X: Any, rows: Any) -> Model:
         """The model, made when the first rows show how wide they are."""
         if self._model is None:
             bank = self._learner.bank(self._task._replace(rows=rows))
             self._model = Model(
-                self._algorithm(), self._mode, self._vector_loss, bank, np.float64(self.D)
+                self._algorithm(), self._mode, self._vector_loss, bank, self._dtype(self.D)
             )
-            if isinstance(bank, tuple) and isinstance(rows, np.ndarray):
-                self._shapes = np.shape(X)[1:], rows.shape[1:]
+            self._shape = shape_of(X, rows)
         return self._model
 
     def _prepare(self) -> None:
@@ -172,7 +175,7 @@ class Booster:
             farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
             lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
             smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
-            self._mode = GreedyMode(alpha, self.offset_ == "shrunk")
+            self._mode = GreedyMode(alpha.astype(self._dtype), self.offset_ == "shrunk")
         self._task = Task(
             self.n, self._d, None, float(self.D), linear, lipschitz, smoothness, self.seed
         )
@@ -281,12 +284,12 @@ class SpanBoost(Booster):
 
     def _algorithm(self) -> Span:
         return Span(
-            eta=self.steps_,
-            sigma=np.zeros(self.n),
+            eta=self.steps_.astype(self._dtype),
+            sigma=np.zeros(self.n, self._dtype),
             t=np.zeros(1, dtype=np.int64),
-            B=np.float64(self.B_),
-            L_B=np.float64(self.L_B_),
-            scale=np.float64(self.scale),
+            B=self._dtype(self.B_),
+            L_B=self._dtype(self.L_B_),
+            scale=self._dtype(self.scale),
             at_final=not self.smooth_ and self.feedback == "linear",
         )
 
@@ -333,9 +336,9 @@ class HullBoost(Booster):
 
     def _algorithm(self) -> Hull:
         return Hull(
-            eta=self.steps_,
-            L_D=np.float64(self.L_D_),
-            scale=np.float64(self.scale),
+            eta=self.steps_.astype(self._dtype),
+            L_D=self._dtype(self.L_D_),
+            scale=self._dtype(self.scale),
             at_final=not self.smooth_ and self.feedback == "linear",
             linear=self.feedback == "linear",
         )

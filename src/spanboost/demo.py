@@ -10,6 +10,7 @@ from spanboost.data.generated import drifting
 from spanboost.evaluate import progressive
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.finite import FiniteClass, symmetric
+from spanboost.learners.linear import LinearSGD
 from spanboost.learners.protocol import Learner
 
 WAYS = ("alone", "Alg 1", "Alg 2")
@@ -23,7 +24,8 @@ def base_learners(features: int) -> dict[str, Learner]:
         for cut in (-0.6, -0.2, 0.2, 0.6)
     ]
     return {
-        "linear": LinearBall(x_norm=math.sqrt(features)),
+        "linear": LinearSGD(),
+        "ball": LinearBall(x_norm=math.sqrt(features)),
         "thresholds": FiniteClass(symmetric(steps)),
     }
 

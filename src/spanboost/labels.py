@@ -63,6 +63,7 @@ class Labels:
 
     def to_user(self, out: Array) -> Array:
         """Predictions in label units (scores stay scores); numbers when d = 1."""
+        out = out.astype(np.float64)
         if not predicts_scores(self.loss):
             out = self.centre + self.half * out
         return out[:, 0] if self.d == 1 else out
@@ -91,7 +92,7 @@ def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
         raise ValueError(f"{rows} rows but {given.shape[0] if given.ndim else 'a single'} {name}")
     if given.size != rows * d:
         raise ValueError(f"{name} must be numbers, {d} to a row; these have shape {given.shape}")
-    return given.reshape(rows, d)
+    return given.reshape(rows, d).astype(np.float64)
 
 
 def _show(label: Array) -> str:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import jit, kernel
-from spanboost.algorithms import Trace, project
+from spanboost.algorithms import Trace, bound
 from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
@@ -40,8 +40,7 @@ def new_trace(model: Model, d: int) -> Trace:
 def predict_row(model: Model, x: Any, trace: Trace) -> None:
     """Receive x_t, ask every copy, answer trace.y."""
     model.bank.predict(x, trace.h)
-    for i in range(trace.h.shape[1]):
-        project(trace.h[:, i], model.D)  # the paper's normalisation: ||A(x)|| <= D
+    bound(trace.h, model.D)  # the paper's normalisation: ||A(x)|| <= D
     model.algorithm.forward(trace)
 
 
@@ -60,7 +59,7 @@ def predict(model: Model, X: Any, out: Array) -> None:
     """out[t] = the answer to row t."""
     trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
-        predict_row(model, X[t], trace)
+        predict_row(model, X.row(t), trace)
         for k in range(out.shape[1]):
             out[t, k] = trace.y[k]
 
@@ -70,6 +69,6 @@ def learn(model: Model, X: Any, labels: Array, weights: Array, out: Array) -> No
     """out[t] = the answer to row t, given before its label was learned."""
     trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
-        learn_row(model, X[t], labels[t], weights[t], trace)
+        learn_row(model, X.row(t), labels[t], weights[t], trace)
         for k in range(out.shape[1]):
             out[t, k] = trace.y[k]

@@ -35,7 +35,7 @@ def as_numbers(values: Any) -> Array:
     raw = np.asarray(values)
     if raw.dtype.kind not in "biufO":
         raise TypeError(f"{raw.dtype} is no kind of number")
-    return raw.astype(np.float64)
+    return raw if raw.dtype.kind == "f" else raw.astype(np.float64)
 
 
 def refuse(bad: Any, what: Callable[[int], str]) -> None:

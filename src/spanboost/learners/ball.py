@@ -40,7 +40,7 @@ class LinearBall:
     def encode(self, X: Any, D: float = math.inf) -> Array:
         """Rows of numbers with absent features 0."""
         X = number_rows(X)
-        rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X))
+        rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X), dtype=np.float64)
         with np.errstate(over="ignore"):
             norms = np.sqrt((rows * rows).sum(axis=1))
         refuse(

@@ -60,10 +60,10 @@ class FiniteClass:
         if self.functions is None:
             X = number_rows(X, np.ndim(X))
         else:
-            X = number_rows(X)
+            X = number_rows(X).view()
             X.flags.writeable = False  # a function that writes to its row is a mistake
             X = np.array([[f(x) for f in self.functions] for x in X], dtype=np.float64)
-        values = np.ascontiguousarray(X)
+        values = np.ascontiguousarray(X, dtype=np.float64)
         return values[:, :, None] if values.ndim == 2 else values
 
     def bank(self, task: Task) -> "FiniteBank":

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.algorithms import project
+from spanboost.algorithms import bound
 from spanboost.arrays import Array
 from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.feedback import LinearFeedback
@@ -92,8 +92,7 @@ class SymmetrisedBank(NamedTuple):
         n = h.shape[1]
         self.bank.predict(x, self.h)
         rate = hedge_rate(2, self.t[0], 2 * self.D)
-        for i in range(2 * n):
-            project(self.h[:, i], self.D)
+        bound(self.h, self.D)
         for i in range(n):
             q1 = 1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i])))
             for k in range(h.shape[0]):

@@ -1,0 +1,185 @@
+"""Blocks of rows as the loop reads them, and the active features of one row.
+
+Learners of features see a row as its active features: numbered, with a value each, the constant
+first. A feature is active when it is neither 0 nor missing (NaN, or a negative code). Numbers come
+dense or sparse (CSR); a category code is a feature of its own with value 1, computed while the row
+is read, never stored.
+
+The constant is feature 0. Without codes, column j is feature 1 + j. With C code columns, column j
+is 1 + 2 j and code c of code column j is 2 + 2 (c C + j): both kinds grow without end and never
+meet. In a hashed table of 2^b rows the number is taken modulo 2^b.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost._jit import kernel
+from spanboost.arrays import Array
+from spanboost.rows import number_rows, refuse
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Numbers, dense or sparse, with columns of category codes beside them (negative: missing)."""
+
+    numbers: Any
+    codes: Any
+
+    def __len__(self) -> int:
+        return int(np.shape(self.codes)[0])
+
+
+class Row(NamedTuple):
+    """The active features of one row."""
+
+    feature: Array  # [active] their numbers
+    x: Array  # [active] their values
+
+
+@kernel
+class ArrayRows(NamedTuple):
+    """Rows that are arrays, handed over as they are."""
+
+    X: Array
+
+    def row(self, t: int) -> Any:
+        """Row t."""
+        return self.X[t]
+
+
+class ObjectRows:
+    """Rows of any kind, handed over as they are; never compiled."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+
+    def row(self, t: int) -> Any:
+        """Row t."""
+        return self.X[t]
+
+
+@kernel
+class Block(NamedTuple):
+    """Dense or sparse numbers and category codes, read as active features."""
+
+    X: Array  # [rows, columns]; no columns when sparse
+    indptr: Array  # [rows + 1] where sparse rows begin; all 0 when dense
+    indices: Array  # [entries]
+    data: Array  # [entries]
+    codes: Array  # [rows, C]
+    mask: Any  # 2^b - 1 for a hashed table, all ones otherwise
+    feature: Array  # scratch, as wide as the widest row
+    x: Array  # scratch
+
+    def row(self, t: int) -> Row:
+        """The active features of row t."""
+        C = self.codes.shape[1]
+        stride = 2 if C > 0 else 1
+        self.feature[0], self.x[0] = 0, 1
+        active = 1
+        dense = self.X[t]
+        for j in range(dense.shape[0]):
+            self.feature[active] = (1 + stride * j) & self.mask
+            self.x[active] = dense[j]
+            active += 1 if dense[j] < 0 or dense[j] > 0 else 0
+        for e in range(self.indptr[t], self.indptr[t + 1]):
+            self.feature[active] = (1 + stride * self.indices[e]) & self.mask
+            self.x[active] = self.data[e]
+            active += 1 if self.data[e] < 0 or self.data[e] > 0 else 0
+        for j in range(C):
+            code = self.codes[t, j]
+            self.feature[active] = (2 + 2 * (code * C + j)) & self.mask
+            self.x[active] = 1
+            active += 1 if code >= 0 else 0
+        return Row(self.feature[:active], self.x[:active])
+
+
+def as_rows(rows: Any) -> Any:
+    """Encoded rows as the loop reads them."""
+    if hasattr(rows, "row"):
+        return rows
+    return ArrayRows(rows) if isinstance(rows, np.ndarray) else ObjectRows(rows)
+
+
+def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
+    """What must be the same in every block, the number of features first; empty for any rows."""
+    if isinstance(rows, Block):
+        return rows.X.shape[1], rows.codes.shape[1]
+    if isinstance(rows, np.ndarray):
+        return np.shape(X)[1], rows.shape[1:]
+    return ()
+
+
+def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
+    """A block from an array, a CSR matrix, or `Rows` of one of those and codes."""
+    numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
+    if hasattr(numbers, "indptr"):
+        dense, (indptr, indices, data) = np.zeros((numbers.shape[0], 0), dtype), _csr(numbers)
+    else:
+        dense = number_rows(numbers)
+        indptr, indices, data = (
+            np.zeros(len(dense) + 1, np.int64),
+            np.zeros(0, np.int64),
+            dense[:0, 0],
+        )
+    rows = len(dense)
+    codes = np.zeros((rows, 0), np.int64) if codes is None else _codes(codes, rows)
+    width = 2 + dense.shape[1] + int(np.diff(indptr).max(initial=0)) + codes.shape[1]
+    return Block(
+        X=np.ascontiguousarray(dense, dtype=dtype),
+        indptr=indptr,
+        indices=indices,
+        data=np.ascontiguousarray(data, dtype=dtype),
+        codes=codes,
+        mask=np.int64(-1 if bits is None else 2**bits - 1),
+        feature=np.zeros(width, np.int64),
+        x=np.zeros(width, dtype),
+    )
+
+
+def features_of(block: Block) -> int:
+    """How many rows a table needs for this block."""
+    if block.mask >= 0:
+        return int(block.mask) + 1
+    C = block.codes.shape[1]
+    columns: int = max(block.X.shape[1], int(block.indices.max(initial=-1)) + 1)
+    if C == 0:
+        return 1 + columns
+    return 2 + 2 * max(columns, C * int(block.codes.max(initial=0) + 1))
+
+
+def _csr(matrix: Any) -> tuple[Array, Array, Array]:
+    """The parts of a CSR matrix, checked."""
+    indptr = np.ascontiguousarray(matrix.indptr, dtype=np.int64)
+    indices = np.ascontiguousarray(matrix.indices, dtype=np.int64)
+    data = np.asarray(matrix.data)
+    rows = matrix.shape[0]
+    entries = len(indices)
+    if (
+        len(indptr) != rows + 1
+        or len(data) != entries
+        or indptr[0] != 0
+        or indptr[-1] != entries
+        or (np.diff(indptr) < 0).any()
+        or (entries and indices.min() < 0)
+    ):
+        raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")
+    bad = np.flatnonzero(np.isinf(data))
+    if len(bad):
+        row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
+        refuse(np.arange(rows) == row, lambda t: "a feature is infinite")
+    return indptr, indices, data
+
+
+def _codes(codes: Any, rows: int) -> Array:
+    given = np.asarray(codes)
+    if given.ndim != 2 or len(given) != rows or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"codes are whole numbers, one row of them to each of {rows} rows; these are "
+            f"{given.dtype} of shape {given.shape}"
+        )
+    return np.ascontiguousarray(given, dtype=np.int64)

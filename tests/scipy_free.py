@@ -1,0 +1,13 @@
+"""A CSR matrix as SciPy lays it out, without SciPy."""
+
+import numpy as np
+
+
+class Csr:
+    def __init__(self, X):
+        X = np.asarray(X)
+        present = X != 0  # a missing value stays in, as NaN
+        self.shape = X.shape
+        self.indptr = np.r_[0, present.sum(axis=1).cumsum()].astype(np.int32)
+        self.indices = np.nonzero(present)[1].astype(np.int32)
+        self.data = X[present]
