@@ -228,6 +228,63 @@ def test_audits_refuse_what_no_theorem_covers():
         )
 
 
+def test_audits_know_their_booster_and_their_class():
+    X, y = np.zeros((50, 1)), -np.ones(50)
+    one_sided = SpanBoost(FiniteClass([lambda x: 1.0]), n=10, feedback="linear")
+    with pytest.raises(ValueError, match="contains -f with every f"):
+        audit_span(one_sided, X, y, y, 1.0)
+    closed = SpanBoost(FiniteClass(symmetric([lambda x: 1.0])), n=10, feedback="linear")
+    with pytest.raises(ValueError, match="f_norm=nan"):
+        audit_span(closed, X, y, y, math.nan)
+    with pytest.raises(TypeError, match="a HullBoost"):
+        audit_hull(closed, X, y, np.ones((50, 1)))
+    with pytest.raises(TypeError, match="a SpanBoost"):
+        audit_span(HullBoost(LinearBall(), feedback="linear"), X, y, y, 1.0)
+    assert audit_span(closed, X, y, y, 1.0).slack >= 0
+
+
+def test_a_learner_that_draws_is_known_behind_its_wrapper():
+    class Drawing(Sgd):
+        deterministic = False
+
+    for learner in (Drawing(), Symmetrised(Drawing())):
+        with pytest.raises(ValueError, match="corollary 1"):
+            SpanBoost(learner, loss="absolute", feedback="linear")
+
+
+class Named(Flawed):
+    """Inherits its methods; its other names mean nothing to a booster."""
+
+    margin = 0.5
+    d = 0.5
+    check = 1.0
+
+    def draw(self, a):
+        return a
+
+
+def test_names_of_a_loss_of_ones_own_are_its_own_business():
+    X, y = stream()
+    linear = {"n": 2, "feedback": "linear", "label_range": (-10, 10)}
+    model = SpanBoost(LinearBall(), loss=Named(4.0), **linear)  # L_1 of the squared loss is 4
+    same = SpanBoost(LinearBall(), **linear)
+    np.testing.assert_allclose(
+        model.learn_many(X, y), same.learn_many(X, y), rtol=1e-12, atol=1e-12
+    )
+    fresh = SpanBoost(FiniteClass(symmetric([first])), n=2)
+    assert np.isfinite(fresh.learn_many(X, y)).all()
+
+
+def test_classes_in_place_of_objects_are_refused():
+    with pytest.raises(TypeError, match=r"LinearBall is a class: give an object"):
+        SpanBoost(LinearBall)
+
+
+def test_a_dictionary_is_a_row_not_a_block():
+    with pytest.raises(ValueError, match="sequence of rows"):
+        SpanBoost(Sgd(), n=1).learn_many({"a": [1.0]}, [0.5])
+
+
 def test_a_full_disk_behind_the_output_is_one_sentence():
     command = [sys.executable, "-m", "spanboost", "demo", "--rows", "10", "-n", "2"]
     with open("/dev/full", "w") as full:

@@ -43,8 +43,9 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         states = set[type]()
         if not all(_compilable(arg, states) for arg in args):
             return function(*args)
-        _register([*_waiting, *states])
+        waiting = [*_waiting, *states]
         _waiting.clear()
+        _register(waiting)
         foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
         if not foreign:
             return _dispatcher(function, keep=True)(*args)
@@ -95,8 +96,8 @@ def _register(items: list[Any]) -> None:
         if inspect.isfunction(item):
             register_jitable(**inside)(item)
             continue
-        for name, method in vars(item).items():
-            if not inspect.isfunction(method) or name.startswith("_"):
+        for name, method in inspect.getmembers(item, inspect.isfunction):
+            if name.startswith("_"):
                 continue
             arguments = method.__code__.co_argcount
             if name not in _methods:

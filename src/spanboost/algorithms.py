@@ -14,6 +14,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.losses import VectorLoss
+from spanboost.projection import project
 
 
 class Trace(NamedTuple):
@@ -112,30 +113,3 @@ def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, tra
         slope = trace.slope[k]
         for i in range(slope.shape[0]):
             slope[i] *= weight
-
-
-@kernel
-def bound(h: Array, radius: float) -> None:
-    """Pi_radius of every column of h[output, copy], in place."""
-    if h.shape[0] == 1:
-        row = h[0]
-        for i in range(row.shape[0]):
-            row[i] = max(min(row[i], radius), -radius)
-    else:
-        for i in range(h.shape[1]):
-            project(h[:, i], radius)
-
-
-@kernel
-def project(y: Array, radius: float) -> None:
-    """Pi_radius: the nearest point of the Euclidean ball, in place."""
-    if y.shape[0] == 1:
-        y[0] = max(min(y[0], radius), -radius)
-        return
-    square = y[0] * y[0]
-    for k in range(1, y.shape[0]):
-        square += y[k] * y[k]
-    if square > radius * radius:
-        shrink = radius / np.sqrt(square)
-        for k in range(y.shape[0]):
-            y[k] *= shrink

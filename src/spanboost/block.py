@@ -98,9 +98,7 @@ class Block(NamedTuple):
 
 def as_rows(rows: Any) -> Any:
     """Encoded rows as the loop reads them."""
-    if hasattr(rows, "row"):
-        return rows
-    return ArrayRows(rows) if isinstance(rows, np.ndarray) else ObjectRows(rows)
+    return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
 def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
@@ -143,11 +141,11 @@ def features_of(block: Block) -> int:
     """How many rows a table needs for this block."""
     if block.mask >= 0:
         return int(block.mask) + 1
-    C = block.codes.shape[1]
-    columns: int = max(block.X.shape[1], int(block.indices.max(initial=-1)) + 1)
+    C = int(block.codes.shape[1])
+    columns = max(int(block.X.shape[1]), int(block.indices.max(initial=-1)) + 1)
     if C == 0:
         return 1 + columns
-    return 2 + 2 * max(columns, C * int(block.codes.max(initial=0) + 1))
+    return 2 + 2 * max(columns, C * (int(block.codes.max(initial=0)) + 1))
 
 
 def _csr(matrix: Any) -> tuple[Array, Array, Array]:

@@ -48,10 +48,12 @@ class Booster:
         self.loss_ = losses.resolve(loss)
         self._vector_loss = losses.on_vectors(self.loss_)
         self.offset_ = offset or self._default_offset
-        self._d = int(getattr(self.loss_, "d", 1))
+        self._d = int(self._vector_loss.d)
         self._labels = Labels(self.loss_, self._d, label_range)
         self.smooth_ = not math.isinf(constant(self.loss_, "beta", scale * D))
-        if not (self.smooth_ or feedback == "greedy" or getattr(learner, "deterministic", True)):
+        if not (
+            self.smooth_ or feedback == "greedy" or getattr(self._learner, "deterministic", True)
+        ):
             raise ValueError(
                 "a loss with a kink under linear feedback (corollary 1) needs a deterministic "
                 "learner: use feedback='greedy' or a learner that does not draw at random"
@@ -143,7 +145,7 @@ class Booster:
 
     def _rows(self, X: Any) -> tuple[Any, int]:
         """Rows as the learner's bank wants them, of the width it knows, and how many."""
-        if not (hasattr(X, "shape") or hasattr(X, "__len__")):
+        if isinstance(X, dict) or not (hasattr(X, "shape") or hasattr(X, "__len__")):
             raise ValueError(f"a block is a sequence of rows, not {X!r}")
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         if n == 0:

@@ -6,7 +6,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.errors import DataError
-from spanboost.losses import Softmax, predicts_scores
+from spanboost.losses import Softmax, is_binary, predicts_scores
 from spanboost.rows import as_numbers, refuse
 
 
@@ -45,7 +45,7 @@ class Labels:
             return self._classes(y, rows)
         given = _numbers(y, rows, self.d, "labels")
         refuse(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
-        if getattr(self.loss, "binary", False):
+        if is_binary(self.loss):
             ends = np.where(given == self.high, 1.0, np.where(given == self.low, -1.0, 0.0))
             refuse(
                 (ends == 0).any(axis=1),

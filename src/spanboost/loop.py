@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import jit, kernel
-from spanboost.algorithms import Trace, bound
+from spanboost.algorithms import Trace
 from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
+from spanboost.projection import project_columns
 
 
 class Model(NamedTuple):
@@ -40,7 +41,7 @@ def new_trace(model: Model, d: int) -> Trace:
 def predict_row(model: Model, x: Any, trace: Trace) -> None:
     """Receive x_t, ask every copy, answer trace.y."""
     model.bank.predict(x, trace.h)
-    bound(trace.h, model.D)  # the paper's normalisation: ||A(x)|| <= D
+    project_columns(trace.h, model.D)  # the paper's normalisation: ||A(x)|| <= D
     model.algorithm.forward(trace)
 
 

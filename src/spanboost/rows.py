@@ -23,7 +23,7 @@ def number_rows(X: Any, dimensions: int = 2) -> Array:
 
 
 def any_rows(X: Any) -> Any:
-    """Rows of any kind, as they are; numbers in lists, dictionaries and arrays must be finite."""
+    """Rows of any kind, as they are; infinite numbers are refused where a glance shows them."""
     for t, x in enumerate(X):
         if _infinite(x):
             raise DataError(t, "a feature is infinite")
@@ -33,7 +33,7 @@ def any_rows(X: Any) -> Any:
 def as_numbers(values: Any) -> Array:
     """An array of floats, of real numbers only: no text that looks like one, nothing complex."""
     raw = np.asarray(values)
-    if raw.dtype.kind not in "biufO":
+    if raw.dtype.kind not in "biufO" or any(isinstance(v, str | bytes) for v in _objects(raw)):
         raise TypeError(f"{raw.dtype} is no kind of number")
     return raw if raw.dtype.kind == "f" else raw.astype(np.float64)
 
@@ -43,6 +43,10 @@ def refuse(bad: Any, what: Callable[[int], str]) -> None:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(row, what(row))
+
+
+def _objects(raw: Array) -> Any:
+    return raw.flat if raw.dtype.kind == "O" else ()
 
 
 def _infinite(x: Any) -> bool:

@@ -8,6 +8,7 @@ the last step, plus half the sum of steps times squared gradients).
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,14 @@ class LinearBall:
         """Whether the same stream always gives the same predictions, whatever the seed."""
         return True
 
+    @property
+    def symmetric(self) -> bool:
+        """The class contains -f with every f."""
+        return True
+
     def check(self, task: Task) -> None:
         """The norm of rows must be a number above 0."""
-        if not (isinstance(self.x_norm, int | float) and 0 < self.x_norm < math.inf):
+        if not (isinstance(self.x_norm, Real) and 0 < self.x_norm < math.inf):
             raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:

@@ -41,7 +41,7 @@ class FiniteClass:
 
     def check(self, task: Task) -> None:
         """A class needs a function."""
-        if self.functions is not None and len(self.functions) == 0:
+        if self.functions is not None and len(tuple(self.functions)) == 0:
             raise ValueError("FiniteClass needs at least one function")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
@@ -58,7 +58,7 @@ class FiniteClass:
 
     def _values(self, X: Any) -> Array:
         if self.functions is None:
-            X = number_rows(X, np.ndim(X))
+            X = number_rows(X, 3 if np.ndim(X) == 3 else 2)
         else:
             X = number_rows(X).view()
             X.flags.writeable = False  # a function that writes to its row is a mistake
@@ -128,37 +128,9 @@ class FiniteBank(NamedTuple):
     def predict(self, x: Array, h: Array) -> None:
         """The mixture of the functions with Hedge's weights, or one drawn from them."""
         if self.randomised:
-            self.draw(x, h)
+            _draw(self, x, h)
         else:
-            self.mix(x, h)
-
-    def mix(self, x: Array, h: Array) -> None:
-        h.fill(0)
-        M, n = self.sums.shape
-        for i in range(n):
-            rate = hedge_rate(M, self.t[0], self.spread[i])
-            total = 0.0
-            for j in range(M):
-                weight = math.exp(-rate * (self.sums[j, i] - self.best[i]))
-                total += weight
-                for k in range(x.shape[1]):
-                    h[k, i] += weight * x[j, k]
-            for k in range(x.shape[1]):
-                h[k, i] /= total
-
-    def draw(self, x: Array, h: Array) -> None:
-        """By rejection, which looks at few weights: propose any, accept with weight / best."""
-        M, n = self.sums.shape
-        for i in range(n):
-            rate = hedge_rate(M, self.t[0], self.spread[i])
-            state = self.rng_next[i]
-            for s in range(state.shape[0]):
-                state[s] = self.rng[i, s]
-            j = int(uniform(state) * M)
-            while uniform(state) > math.exp(-rate * (self.sums[j, i] - self.best[i])):
-                j = int(uniform(state) * M)
-            for k in range(x.shape[1]):
-                h[k, i] = x[j, k]
+            _mix(self, x, h)
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
         """Add the loss of every function to its sum, for every copy at once."""
@@ -174,3 +146,35 @@ class FiniteBank(NamedTuple):
         for i in range(self.rng.shape[0]):
             for s in range(self.rng.shape[1]):
                 self.rng[i, s] = self.rng_next[i, s]
+
+
+@kernel
+def _mix(bank: FiniteBank, x: Array, h: Array) -> None:
+    M, n = bank.sums.shape
+    h.fill(0)
+    for i in range(n):
+        rate = hedge_rate(M, bank.t[0], bank.spread[i])
+        total = 0.0
+        for j in range(M):
+            weight = math.exp(-rate * (bank.sums[j, i] - bank.best[i]))
+            total += weight
+            for k in range(x.shape[1]):
+                h[k, i] += weight * x[j, k]
+        for k in range(x.shape[1]):
+            h[k, i] /= total
+
+
+@kernel
+def _draw(bank: FiniteBank, x: Array, h: Array) -> None:
+    """By rejection, which looks at few weights: propose any, accept with weight / best."""
+    M, n = bank.sums.shape
+    for i in range(n):
+        rate = hedge_rate(M, bank.t[0], bank.spread[i])
+        state = bank.rng_next[i]
+        for s in range(state.shape[0]):
+            state[s] = bank.rng[i, s]
+        j = int(uniform(state) * M)
+        while uniform(state) > math.exp(-rate * (bank.sums[j, i] - bank.best[i])):
+            j = int(uniform(state) * M)
+        for k in range(x.shape[1]):
+            h[k, i] = x[j, k]

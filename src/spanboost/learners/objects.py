@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.block import ObjectRows
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows import any_rows
 
@@ -80,14 +81,19 @@ class ObjectLearner:
         """Whether rows may have weights other than 1."""
         return bool(getattr(self.prototype, "weighted", True))
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether the object says that it does not draw at random, or nothing."""
+        return bool(getattr(self.prototype, "deterministic", True))
+
     def check(self, task: Task) -> None:
         """Targets cannot stand for every loss."""
         if isinstance(self.prototype, FromTargets):
             self.prototype.check(task)
 
-    def encode(self, X: Any, D: float) -> Any:
+    def encode(self, X: Any, D: float) -> ObjectRows:
         """Rows as they are."""
-        return any_rows(X)
+        return ObjectRows(any_rows(X))
 
     def bank(self, task: Task) -> "ObjectBank":
         """N deep copies."""
@@ -96,6 +102,8 @@ class ObjectLearner:
 
 def as_learner(learner: Any) -> Learner:
     """A learner as it is, any other object as one."""
+    if isinstance(learner, type):
+        raise TypeError(f"{learner.__name__} is a class: give an object, {learner.__name__}(...)")
     return learner if isinstance(learner, Learner) else ObjectLearner(learner)
 
 
@@ -148,6 +156,11 @@ class FromTargets:
     def weighted(self) -> bool:
         """Whether the learner takes a weight with a row."""
         return bool(self._weight)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the learner says that it does not draw at random, or nothing."""
+        return bool(getattr(self.learner, "deterministic", True))
 
     def check(self, task: Task) -> None:
         """Refuse losses that no target stands for."""

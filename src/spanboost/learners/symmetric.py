@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost._jit import kernel
-from spanboost.algorithms import bound
 from spanboost.arrays import Array
 from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.feedback import LinearFeedback
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Provable, Task
+from spanboost.projection import project_columns
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Symmetrised:
     def deterministic(self) -> bool:
         """Whether the same stream always gives the same predictions, whatever the seed."""
         return bool(getattr(self.learner, "deterministic", True))
+
+    @property
+    def symmetric(self) -> bool:
+        """It competes with -f as well as f."""
+        return True
 
     def check(self, task: Task) -> None:
         """Linear feedback, and whatever the learner asks."""
@@ -92,7 +97,7 @@ class SymmetrisedBank(NamedTuple):
         n = h.shape[1]
         self.bank.predict(x, self.h)
         rate = hedge_rate(2, self.t[0], 2 * self.D)
-        bound(self.h, self.D)
+        project_columns(self.h, self.D)
         for i in range(n):
             q1 = 1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i])))
             for k in range(h.shape[0]):

@@ -1,6 +1,13 @@
 """Loss functions and the constants the paper asks of them: L_b, beta_b, eps_b, and the radius B."""
 
-from spanboost.losses.constants import NAMES, constant, predicts_scores, radius, resolve
+from spanboost.losses.constants import (
+    NAMES,
+    constant,
+    is_binary,
+    predicts_scores,
+    radius,
+    resolve,
+)
 from spanboost.losses.protocol import Loss, VectorLoss
 from spanboost.losses.scalar import (
     Absolute,
@@ -32,6 +39,7 @@ __all__ = [
     "SquaredEuclidean",
     "VectorLoss",
     "constant",
+    "is_binary",
     "on_vectors",
     "predicts_scores",
     "radius",

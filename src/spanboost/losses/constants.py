@@ -32,20 +32,25 @@ def resolve(loss: Any) -> Any:
                 "object such as PNorm(4), Quantile(0.9), Huber(0.1) or Softmax(3)"
             )
         return NAMES[loss]
-    if hasattr(loss, "check"):
+    if callable(getattr(loss, "check", None)):
         loss.check()
     return loss
 
 
 def predicts_scores(loss: Any) -> bool:
     """Whether predictions are scores, not numbers in label units."""
-    return bool(getattr(loss, "binary", False) or getattr(loss, "margin", False))
+    return is_binary(loss) or getattr(loss, "margin", False) is True
+
+
+def is_binary(loss: Any) -> bool:
+    """Whether the labels are -1 and +1."""
+    return getattr(loss, "binary", False) is True
 
 
 def constant(loss: Any, name: str, b: float) -> float:
     """L_b, beta_b or eps_b of a loss; an error that names it where the loss does not define it."""
     method = getattr(loss, name, None)
-    if method is None:
+    if not callable(method):
         meaning = {
             "L": "its Lipschitz constant L_b",
             "beta": "its smoothness beta_b",

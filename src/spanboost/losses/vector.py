@@ -140,9 +140,9 @@ def _lambert_w(x: float) -> float:
 
 def on_vectors(loss: Any) -> Any:
     """The loss as one on R^d: itself if it is one, lifted if it is scalar."""
-    if hasattr(loss, "values") and hasattr(loss, "gradients"):
+    if callable(getattr(loss, "values", None)) and callable(getattr(loss, "gradients", None)):
         return loss
     for name in ("value", "gradient"):
-        if not hasattr(loss, name):
+        if not callable(getattr(loss, name, None)):
             raise ValueError(f"the loss {type(loss).__name__} has no method {name}(label, y)")
     return Scalar(loss)

@@ -16,6 +16,7 @@ import numpy as np
 from spanboost._jit import jit
 from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.learners.finite import FiniteClass
 from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
@@ -53,6 +54,10 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
     `values` holds the class on the stream, [T, M] or [T, M, d], as the learner's functions give
     it; functions are taken from the lambda-scaled class, as the booster takes them.
     """
+    if not isinstance(booster, HullBoost):
+        raise TypeError("audit_hull audits Algorithm 2, a HullBoost")
+    if not booster.smooth_:
+        raise ValueError("the best convex combination is found for smooth losses only")
     R = linear_regret(booster, len(y))
     answers, labels, weights = _run(booster, X, y, weights)
     loss = on_vectors(booster.loss_)
@@ -74,8 +79,14 @@ def audit_span(
     """Audit Algorithm 1 against one function of the span (Theorem 1, corollary 1, scaling).
 
     `f` holds the function's values on the stream, [T] or [T, d], and `f_norm` its ||f||_1 over the
-    learner's class: at least 1, at most the sum of |w_g| in any f = sum_g w_g g.
+    learner's class: at least 1, at most the sum of |w_g| in any f = sum_g w_g g. The class must
+    contain -g with every g, as the paper assumes throughout.
     """
+    if not isinstance(booster, SpanBoost):
+        raise TypeError("audit_span audits Algorithm 1, a SpanBoost")
+    if not 1 <= f_norm < math.inf:
+        raise ValueError(f"f_norm={f_norm!r} is not allowed: ||f||_1 is at least 1")
+    _check_symmetry(booster, X)
     R = linear_regret(booster, len(y))
     if booster.B is not None and booster.paper_radius() > booster.B:
         raise ValueError(f"B={booster.B:g} is below the paper's {booster.paper_radius():g}")
@@ -110,13 +121,28 @@ def audit_span(
 def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
     """One pass, once it is one that the theorems speak of."""
     if booster.started:
-        raise ValueError("an audit needs a fresh booster; this one has learned already")
+        raise ValueError("an audit needs a fresh booster; this one has been used")
     if weights is not None and np.max(weights) > 1:
         raise ValueError(
             "steps are made for weights of at most 1: divide them all by the largest; the bound "
             "in the old units is then that many times larger"
         )
     return booster.learn_scaled(X, y, weights)
+
+
+def _check_symmetry(booster: SpanBoost, X: Any) -> None:
+    learner = booster.learner
+    if getattr(learner, "symmetric", False) is True:
+        return
+    if isinstance(learner, FiniteClass):
+        columns = {f.tobytes() for f in learner.encode(X).transpose(1, 0, 2) + 0.0}
+        negated = {f.tobytes() for f in 0.0 - learner.encode(X).transpose(1, 0, 2)}
+        if columns == negated:
+            return
+    raise ValueError(
+        "theorem 1 is for a class that contains -f with every f: use symmetric(functions) or "
+        "Symmetrised(learner)"
+    )
 
 
 def linear_regret(booster: Booster, T: int) -> float:
@@ -129,8 +155,6 @@ def linear_regret(booster: Booster, T: int) -> float:
     learner = booster.learner
     if not isinstance(learner, Provable):
         raise ValueError(f"{type(learner).__name__} states no regret bound R(T)")
-    if isinstance(booster, HullBoost) and not booster.smooth_:
-        raise ValueError("the best convex combination is found for smooth losses only")
     R = booster.scale * learner.regret(T, booster.D)
     if booster.feedback == "linear":
         return constant(booster.loss_, "L", booster.reach_) * R
