@@ -251,6 +251,18 @@ def test_a_wild_value_cannot_move_the_prediction_far():
     assert np.isfinite(model.predict_many(X[:, :3])).all()
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_numbers_of_any_size_are_learned_or_refused(sparse):
+    kind = Csr if sparse else np.asarray
+    model = HullBoost(LinearSGD(), n=2)
+    sizes = np.array([[1e30], [1e-30], [1e-44], [3e38], [-3e38]])
+    assert np.isfinite(model.learn_many(kind(sizes), np.full(5, 0.5))).all()
+    assert np.isfinite(model.predict_many(kind(sizes))).all()
+    with pytest.raises(DataError, match="too large") as raised:
+        model.learn_many(kind(np.array([[1.0], [1e39]])), [0.5, 0.5])
+    assert raised.value.row == 1
+
+
 def test_a_row_of_weight_2_is_two_rows():
     """With constant steps, and nothing but the constant feature, exactly so."""
     once = HullBoost(LinearSGD(0.1, decay=0.0, dtype=F64), n=1)

@@ -17,6 +17,7 @@ import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.arrays import Array
+from spanboost.errors import DataError
 from spanboost.rows import number_rows, refuse
 
 
@@ -114,9 +115,10 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     """A block from an array, a CSR matrix, or `Rows` of one of those and codes."""
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
     if hasattr(numbers, "indptr"):
-        dense, (indptr, indices, data) = np.zeros((numbers.shape[0], 0), dtype), _csr(numbers)
+        dense, (indptr, indices, data) = np.zeros((numbers.shape[0], 0)), _csr(numbers, dtype)
     else:
-        dense = number_rows(numbers)
+        dense = _cast(number_rows(numbers), dtype)
+        refuse(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
         indptr, indices, data = (
             np.zeros(len(dense) + 1, np.int64),
             np.zeros(0, np.int64),
@@ -126,10 +128,10 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     codes = np.zeros((rows, 0), np.int64) if codes is None else _codes(codes, rows)
     width = 2 + dense.shape[1] + int(np.diff(indptr).max(initial=0)) + codes.shape[1]
     return Block(
-        X=np.ascontiguousarray(dense, dtype=dtype),
+        X=_cast(dense, dtype),
         indptr=indptr,
         indices=indices,
-        data=np.ascontiguousarray(data, dtype=dtype),
+        data=_cast(data, dtype),
         codes=codes,
         mask=np.int64(-1 if bits is None else 2**bits - 1),
         feature=np.zeros(width, np.int64),
@@ -148,7 +150,12 @@ def features_of(block: Block) -> int:
     return 2 + 2 * max(columns, C * (int(block.codes.max(initial=0)) + 1))
 
 
-def _csr(matrix: Any) -> tuple[Array, Array, Array]:
+def _cast(values: Array, dtype: Any) -> Array:
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=dtype)
+
+
+def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
     """The parts of a CSR matrix, checked."""
     indptr = np.ascontiguousarray(matrix.indptr, dtype=np.int64)
     indices = np.ascontiguousarray(matrix.indices, dtype=np.int64)
@@ -166,10 +173,11 @@ def _csr(matrix: Any) -> tuple[Array, Array, Array]:
         raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
     if data.dtype.kind not in "biuf":
         raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")
+    data = _cast(data, dtype)
     bad = np.flatnonzero(np.isinf(data))
     if len(bad):
         row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
-        refuse(np.arange(rows) == row, lambda t: "a feature is infinite")
+        raise DataError(row, "a feature is infinite, or too large a number")
     return indptr, indices, data
 
 

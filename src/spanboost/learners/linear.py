@@ -98,9 +98,9 @@ class LinearBank(NamedTuple):
 
     def grown(self, features: int) -> "LinearBank":
         """The same functions, with room for more features."""
-        more = max(features, 2 * len(self.S)) - len(self.S)
         if features <= len(self.S):
             return self
+        more = max(features, 2 * len(self.S)) - len(self.S)
         _, d, n = self.U.shape
         room = np.zeros((more, d, n), self.U.dtype)
         return self._replace(
@@ -148,24 +148,24 @@ class LinearBank(NamedTuple):
             f, za = x.feature[a], z[a]
             for k in range(h.shape[0]):
                 U, r, s = self.U[f, k], rates[a, k], slope[k]
-                if np.inf > self.D:
+                if math.isfinite(self.D):
                     for i in range(s.shape[0]):
                         self.mass[i] += abs(U[i] - s[i] * za * r[i]) - abs(U[i])
                 for i in range(s.shape[0]):
                     U[i] -= s[i] * za * r[i]
-        if np.inf > self.D:
+        if math.isfinite(self.D):
             self.hold()
 
     def step_sizes(self, G: Array, slope: Array, zz: float, weight: float, out: Array) -> None:
         """Learn the gradients of one feature; how far each copy steps along them."""
-        one = zz / zz
+        one = G.dtype.type(1)
         if self.decay < 0:
             gain = zz / weight
             for i in range(G.shape[0]):
                 G[i] += slope[i] * slope[i] * gain
                 out[i] = one / np.sqrt(G[i])
         else:
-            step = one * G.dtype.type(math.pow(self.seen[0], -self.decay))
+            step = G.dtype.type(math.pow(self.seen[0], -self.decay))
             for i in range(G.shape[0]):
                 out[i] = step
 
