@@ -87,8 +87,12 @@ def _register(items: list[Any]) -> None:
     from numba import types
     from numba.extending import overload_method, register_jitable
 
-    # never called from outside; a division needs no check that would keep it from vectorising
-    inside = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    inside = {
+        "no_cpython_wrapper": True,  # never called from outside
+        "no_cfunc_wrapper": True,
+        "error_model": "numpy",  # a check of every division would keep it from vectorising
+        "forceinline": True,  # handing an array to a function costs more than most kernels do
+    }
     # Numba drops the receiver of a method when `bool(type)` is false, as it is for no fields
     types.NamedTuple.__bool__ = lambda self: True
 

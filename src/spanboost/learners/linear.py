@@ -63,18 +63,19 @@ class LinearSGD:
 
     def bank(self, task: Task) -> "LinearBank":
         """N copies, all weights 0."""
-        shape = (features_of(task.rows), task.d, task.n)
+        lanes = task.d * task.n
+        shape = (features_of(task.rows), lanes)
         curvature = np.where(np.isfinite(task.smoothness), task.smoothness, 0.0)
         return LinearBank(
             U=np.zeros(shape, self.dtype),
             G=np.full(shape, _LEAST, self.dtype),
             S=np.zeros(shape[0], self.dtype),
             seen=np.zeros(2),
-            keep=np.ones(task.n, self.dtype),
+            keep=np.ones(lanes, self.dtype),
             mass=np.zeros(task.n),
-            raw=np.zeros(shape[1:], self.dtype),
-            rate=np.full(task.n, self.rate, self.dtype),
-            curvature=curvature.astype(self.dtype),
+            raw=np.zeros((task.d, task.n), self.dtype),
+            rate=np.full(lanes, self.rate, self.dtype),
+            curvature=np.tile(curvature, task.d).astype(self.dtype),
             decay=np.float64(-1 if self.decay is None else self.decay),
             D=np.float64(task.D if task.linear else np.inf),
         )
@@ -82,17 +83,17 @@ class LinearSGD:
 
 @kernel
 class LinearBank(NamedTuple):
-    """N linear functions, of d outputs each."""
+    """N linear functions, of d outputs each: d N lanes, those of one feature side by side."""
 
-    U: Array  # [feature, d, N] weights of the normalised features, to be multiplied by `keep`
-    G: Array  # [feature, d, N] summed squared gradients
+    U: Array  # [feature, lane] weights of the normalised features, to be multiplied by `keep`
+    G: Array  # [feature, lane] summed squared gradients
     S: Array  # [feature] largest |x| seen
     seen: Array  # [2] rows learned, and the sum of z^2 in them
-    keep: Array  # [N]
+    keep: Array  # [lane] the same for all outputs of a copy
     mass: Array  # [N] sum of |U|, kept where the functions are bounded
     raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    rate: Array  # [N]
-    curvature: Array  # [N] of the losses, at weight 1
+    rate: Array  # [lane]
+    curvature: Array  # [lane] of the losses, at weight 1
     decay: float  # steps shrink like t^-decay; negative: adaptively
     D: float  # bound of the functions; infinite: none
 
@@ -101,8 +102,7 @@ class LinearBank(NamedTuple):
         if features <= len(self.S):
             return self
         more = max(features, 2 * len(self.S)) - len(self.S)
-        _, d, n = self.U.shape
-        room = np.zeros((more, d, n), self.U.dtype)
+        room = np.zeros((more, self.U.shape[1]), self.U.dtype)
         return self._replace(
             U=np.concatenate([self.U, room]),
             G=np.concatenate([self.G, room + self.U.dtype.type(_LEAST)]),
@@ -110,64 +110,59 @@ class LinearBank(NamedTuple):
         )
 
     def predict(self, x: Row, h: Array) -> None:
-        """keep * sum_f U_f z_f, for all copies at once."""
-        h.fill(0)
+        """keep * sum_f U_f z_f, for all lanes at once."""
+        out, raw = h.reshape(-1), self.raw.reshape(-1)
+        out.fill(0)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
             if f < self.S.shape[0] and self.S[f] > 0:
                 z = max(min(x.x[a], self.S[f]), -self.S[f]) / self.S[f]
-                for k in range(h.shape[0]):
-                    U, out = self.U[f, k], h[k]
-                    for i in range(out.shape[0]):
-                        out[i] += U[i] * z
-        for k in range(h.shape[0]):
-            out, raw = h[k], self.raw[k]
-            for i in range(out.shape[0]):
-                out[i] *= self.keep[i]
-                raw[i] = out[i]
+                U = self.U[f]
+                for i in range(out.shape[0]):
+                    out[i] += U[i] * z
+        for i in range(out.shape[0]):
+            out[i] *= self.keep[i]
+            raw[i] = out[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
-        slope, reach, z = np.empty_like(h), np.zeros_like(h), np.empty_like(x.x)
-        rates = np.empty((z.shape[0], h.shape[0], h.shape[1]), h.dtype)
-        feedback.slopes(self.raw, slope)
+        slopes, z = np.empty_like(h), np.empty_like(x.x)
+        feedback.slopes(self.raw, slopes)
+        slope = slopes.reshape(-1)
         pace = self.normalise(x, feedback.weight, z)
+        rates = np.empty((z.shape[0], slope.shape[0]), h.dtype)
+        self.step_sizes(x, z, slope, feedback.weight, rates)
+        reach = np.zeros_like(slope)
         for a in range(z.shape[0]):
-            f, zz = x.feature[a], z[a] * z[a]
-            for k in range(h.shape[0]):
-                self.step_sizes(self.G[f, k], slope[k], zz, feedback.weight, rates[a, k])
-                r, far = rates[a, k], reach[k]
-                for i in range(far.shape[0]):
-                    far[i] += zz * r[i]
-        for k in range(h.shape[0]):
-            s, far = slope[k], reach[k]
-            for i in range(s.shape[0]):
-                u = self.rate[i] * pace
-                s[i] *= u * flow(self.curvature[i] * feedback.weight * u * far[i], h) / self.keep[i]
+            zz, r = z[a] * z[a], rates[a]
+            for i in range(reach.shape[0]):
+                reach[i] += zz * r[i]
+        for i in range(slope.shape[0]):
+            u = self.rate[i] * pace
+            turn = self.curvature[i] * feedback.weight * u * reach[i]
+            slope[i] *= u * flow(turn, h) / self.keep[i]
         for a in range(z.shape[0]):
-            f, za = x.feature[a], z[a]
-            for k in range(h.shape[0]):
-                U, r, s = self.U[f, k], rates[a, k], slope[k]
-                if math.isfinite(self.D):
-                    for i in range(s.shape[0]):
-                        self.mass[i] += abs(U[i] - s[i] * za * r[i]) - abs(U[i])
-                for i in range(s.shape[0]):
-                    U[i] -= s[i] * za * r[i]
+            za, U, r = z[a], self.U[x.feature[a]], rates[a]
+            if math.isfinite(self.D):
+                for i in range(slope.shape[0]):
+                    change = abs(U[i] - slope[i] * za * r[i]) - abs(U[i])
+                    self.mass[i % self.mass.shape[0]] += change
+            for i in range(slope.shape[0]):
+                U[i] -= slope[i] * za * r[i]
         if math.isfinite(self.D):
             self.hold()
 
-    def step_sizes(self, G: Array, slope: Array, zz: float, weight: float, out: Array) -> None:
-        """Learn the gradients of one feature; how far each copy steps along them."""
-        one = G.dtype.type(1)
-        if self.decay < 0:
-            gain = zz / weight
-            for i in range(G.shape[0]):
+    def step_sizes(self, x: Row, z: Array, slope: Array, weight: float, rates: Array) -> None:
+        """How far each lane steps along the gradient of each feature; learns the gradients."""
+        one = z.dtype.type(1)
+        if self.decay >= 0:
+            rates.fill(math.pow(self.seen[0], -self.decay))
+            return
+        for a in range(z.shape[0]):
+            G, r, gain = self.G[x.feature[a]], rates[a], z[a] * z[a] / weight
+            for i in range(slope.shape[0]):
                 G[i] += slope[i] * slope[i] * gain
-                out[i] = one / np.sqrt(G[i])
-        else:
-            step = G.dtype.type(math.pow(self.seen[0], -self.decay))
-            for i in range(G.shape[0]):
-                out[i] = step
+                r[i] = one / np.sqrt(G[i])
 
     def normalise(self, x: Row, weight: float, z: Array) -> float:
         """z = x / S for the active features; returns the pace, by how few they are on average."""
@@ -177,10 +172,9 @@ class LinearBank(NamedTuple):
             f, size = x.feature[a], abs(x.x[a])
             if size > self.S[f]:
                 shrink = self.S[f] / size
-                for k in range(self.G.shape[1]):
-                    G = self.G[f, k]
-                    for i in range(G.shape[0]):
-                        G[i] = max(G[i] * shrink * shrink, least)
+                G = self.G[f]
+                for i in range(G.shape[0]):
+                    G[i] = max(G[i] * shrink * shrink, least)
                 self.S[f] = size
             z[a] = x.x[a] / self.S[f]
             square += np.float64(z[a]) * np.float64(z[a])
@@ -192,20 +186,20 @@ class LinearBank(NamedTuple):
 
     def hold(self) -> None:
         """Shrink the copies whose functions could exceed D: by `keep`, now and then for good."""
+        n = self.mass.shape[0]
         low = np.inf
-        for i in range(self.mass.shape[0]):
-            if self.keep[i] * self.mass[i] > self.D:
-                self.keep[i] = self.D / self.mass[i]
+        for i in range(self.keep.shape[0]):
+            if self.keep[i] * self.mass[i % n] > self.D:
+                self.keep[i] = self.D / self.mass[i % n]
             low = min(low, self.keep[i])
         if low < 1e-9:
             for f in range(self.U.shape[0]):
-                for k in range(self.U.shape[1]):
-                    U = self.U[f, k]
-                    for i in range(U.shape[0]):
-                        U[i] *= self.keep[i]
-            for i in range(self.mass.shape[0]):
+                U = self.U[f]
+                for i in range(U.shape[0]):
+                    U[i] *= self.keep[i]
+            for i in range(n):
                 self.mass[i] *= self.keep[i]
-                self.keep[i] = 1
+            self.keep.fill(1)
 
 
 @kernel
