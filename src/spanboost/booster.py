@@ -93,8 +93,8 @@ class Booster:
         """
         rows, n = self._rows(X)
         labels = self._labels.to_model(y, n).astype(self._dtype)
-        weights = weights_of(weights, n, getattr(self._learner, "weighted", True))
-        weights = weights.astype(self._dtype)
+        allowed = getattr(self._learner, "weighted", True)
+        weights = weights_of(weights, n, allowed, self._dtype)
         out = np.empty((n, self._d), self._dtype)
         model = self._start(X, rows)
         if hasattr(model.bank, "grown"):

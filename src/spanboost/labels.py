@@ -10,13 +10,13 @@ from spanboost.losses import Softmax, is_binary, predicts_scores
 from spanboost.rows import as_numbers, refuse
 
 
-def weights_of(weights: Any, rows: int, allowed: bool) -> Array:
+def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any = np.float64) -> Array:
     """Importance weights, finite and not negative; 1 where none are given."""
     if weights is None:
-        return np.ones(rows)
+        return np.ones(rows, dtype)
     given = _numbers(weights, rows, 1, "weights")[:, 0]
     refuse(
-        ~((given >= 0) & (given < np.inf)),
+        ~((given >= 0) & (given <= np.finfo(dtype).max)),
         lambda t: f"the weight is {given[t]:g}; it must be finite and not negative",
     )
     if not allowed:
@@ -24,7 +24,7 @@ def weights_of(weights: Any, rows: int, allowed: bool) -> Array:
             (given != 0) & (given != 1),
             lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
         )
-    return given
+    return given.astype(dtype)
 
 
 class Labels:
