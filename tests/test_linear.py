@@ -262,7 +262,7 @@ def test_numbers_of_any_size_are_learned_or_refused(sparse):
         model.learn_many(kind(np.array([[1.0], [1e39]])), [0.5, 0.5])
     assert raised.value.row == 1
     with pytest.raises(DataError, match="weight is 1e\\+39"):
-        model.learn_one(sizes[0], 0.5, weight=1e39)
+        model.learn_many(kind(sizes[:1]), [0.5], [1e39])
 
 
 def test_a_row_of_weight_2_is_two_rows():
