@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
 
-from spanboost import DataError, HullBoost, LinearSGD, Rows, SpanBoost
+from spanboost import DataError, HullBoost, LinearSGD, Rows, SpanBoost, Symmetrised
 from spanboost._jit import plain
 from spanboost.learners.linear import flow
 from spanboost.learners.protocol import Task
@@ -200,6 +200,22 @@ def test_features_that_appear_late_find_room():
     assert np.isfinite(ahead).all()
     second = late.learn_many(Csr(X[30:]), y[30:])
     np.testing.assert_array_equal(np.r_[first, second], wide.learn_many(Csr(X), y))
+
+
+def test_the_symmetriser_passes_growth_and_precision_on():
+    X, y = stream(60, missing=False)
+
+    def run(model):
+        parts = [(Csr(X[:30, :2]), y[:30]), (Csr(X[30:]), y[30:])]
+        return np.concatenate([model.learn_many(*part) for part in parts])
+
+    model = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
+    compiled = run(model)
+    assert len(model._model.bank.bank.S) >= 5
+    assert model._model.algorithm.eta.dtype == np.float32
+    with plain():
+        oracle = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
+        np.testing.assert_array_equal(compiled, run(oracle))
 
 
 def test_a_hashed_table_stays_its_size():

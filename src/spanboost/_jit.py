@@ -19,6 +19,7 @@ T = TypeVar("T", bound=Callable[..., Any] | type)
 
 _PACKAGE = __name__.partition(".")[0]
 _waiting: list[Any] = []  # kernels Numba has not been told about yet
+_known: set[Any] = set()  # those it has
 _methods: dict[str, int] = {}  # method names Numba can already resolve, and how many arguments
 _plain = False
 
@@ -43,9 +44,11 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         states = set[type]()
         if not all(_compilable(arg, states) for arg in args):
             return function(*args)
-        waiting = [*_waiting, *states]
-        _waiting.clear()
-        _register(waiting)
+        if _waiting or not states <= _known:
+            waiting = [*_waiting, *(states - _known)]
+            _waiting.clear()
+            _register(waiting)
+            _known.update(waiting)
         foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
         if not foreign:
             return _dispatcher(function, keep=True)(*args)

@@ -115,23 +115,23 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     """A block from an array, a CSR matrix, or `Rows` of one of those and codes."""
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
     if hasattr(numbers, "indptr"):
-        dense, (indptr, indices, data) = np.zeros((numbers.shape[0], 0)), _csr(numbers, dtype)
+        dense = np.zeros((numbers.shape[0], 0), dtype)
+        indptr, indices, data = _csr(numbers, dtype)
     else:
-        dense = _cast(number_rows(numbers), dtype)
-        refuse(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
-        indptr, indices, data = (
-            np.zeros(len(dense) + 1, np.int64),
-            np.zeros(0, np.int64),
-            dense[:0, 0],
-        )
+        given = number_rows(numbers)
+        dense = _cast(given, dtype)
+        if given.dtype != dense.dtype:
+            refuse(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
+        indptr, indices = np.zeros(len(dense) + 1, np.int64), np.zeros(0, np.int64)
+        data = np.zeros(0, dtype)
     rows = len(dense)
     codes = np.zeros((rows, 0), np.int64) if codes is None else _codes(codes, rows)
     width = 2 + dense.shape[1] + int(np.diff(indptr).max(initial=0)) + codes.shape[1]
     return Block(
-        X=_cast(dense, dtype),
+        X=dense,
         indptr=indptr,
         indices=indices,
-        data=_cast(data, dtype),
+        data=data,
         codes=codes,
         mask=np.int64(-1 if bits is None else 2**bits - 1),
         feature=np.zeros(width, np.int64),

@@ -8,7 +8,7 @@ import numpy as np
 from spanboost import losses
 from spanboost.algorithms import Hull, Span
 from spanboost.arrays import Array
-from spanboost.block import as_rows, features_of, shape_of
+from spanboost.block import Block, as_rows, features_of, shape_of
 from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import Labels, weights_of
@@ -97,7 +97,7 @@ class Booster:
         weights = weights_of(weights, n, allowed, self._dtype)
         out = np.empty((n, self._d), self._dtype)
         model = self._start(X, rows)
-        if hasattr(model.bank, "grown"):
+        if isinstance(rows, Block):
             model = self._model = model._replace(bank=model.bank.grown(features_of(rows)))
         learn(model, as_rows(rows), labels, weights, out)
         return out, labels, weights

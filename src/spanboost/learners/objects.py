@@ -74,7 +74,7 @@ class ObjectLearner:
                     "update(x, loss), or predict_one(x) and learn_one(x, y)"
                 )
             prototype = FromTargets(prototype)
-        self.prototype = copy.deepcopy(prototype)  # what happens to the user's own is his business
+        self.prototype = copy.deepcopy(prototype)  # the user's own may go on changing
 
     @property
     def weighted(self) -> bool:

@@ -33,7 +33,10 @@ class Bank(Protocol):
         """h[:, i] = what copy i predicts for the row x. Learns nothing."""
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
-        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`."""
+        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`.
+
+        A bank that reads a `Block` also has `grown(features)`: itself with room for more features.
+        """
 
 
 @runtime_checkable

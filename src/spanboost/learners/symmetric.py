@@ -44,6 +44,11 @@ class Symmetrised:
         return bool(getattr(self.learner, "deterministic", True))
 
     @property
+    def dtype(self) -> Any:
+        """The learner's own."""
+        return getattr(self.learner, "dtype", np.float64)
+
+    @property
     def symmetric(self) -> bool:
         """It competes with -f as well as f."""
         return True
@@ -69,10 +74,10 @@ class Symmetrised:
         )
         return SymmetrisedBank(
             bank=self.learner.bank(twice),
-            h=np.zeros((task.d, 2 * task.n)),
+            h=np.zeros((task.d, 2 * task.n), self.dtype),
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
-            D=np.float64(task.D),
+            D=np.dtype(self.dtype).type(task.D),
         )
 
     def regret(self, T: int, D: float) -> float:
@@ -92,16 +97,21 @@ class SymmetrisedBank(NamedTuple):
     t: Array  # [1] the round to come
     D: float
 
+    def grown(self, features: int) -> "SymmetrisedBank":
+        """The same, over copies with room for more features."""
+        return self._replace(bank=self.bank.grown(features))
+
     def predict(self, x: Any, h: Array) -> None:
         """q1 a1 - q2 a2."""
         n = h.shape[1]
         self.bank.predict(x, self.h)
-        rate = hedge_rate(2, self.t[0], 2 * self.D)
+        rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
         project_columns(self.h, self.D)
         for i in range(n):
-            q1 = 1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i])))
+            q1 = h.dtype.type(1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i]))))
+            q2 = h.dtype.type(1) - q1
             for k in range(h.shape[0]):
-                h[k, i] = q1 * self.h[k, 2 * i] - (1 - q1) * self.h[k, 2 * i + 1]
+                h[k, i] = q1 * self.h[k, 2 * i] - q2 * self.h[k, 2 * i + 1]
 
     def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
         """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""

@@ -135,9 +135,9 @@ def _check_symmetry(booster: SpanBoost, X: Any) -> None:
     if getattr(learner, "symmetric", False) is True:
         return
     if isinstance(learner, FiniteClass):
-        columns = {f.tobytes() for f in learner.encode(X).transpose(1, 0, 2) + 0.0}
-        negated = {f.tobytes() for f in 0.0 - learner.encode(X).transpose(1, 0, 2)}
-        if columns == negated:
+        functions = learner.encode(X).transpose(1, 0, 2)
+        # adding 0 turns -0.0 into 0.0, which bytes tell apart
+        if {(f + 0.0).tobytes() for f in functions} == {(0.0 - f).tobytes() for f in functions}:
             return
     raise ValueError(
         "theorem 1 is for a class that contains -f with every f: use symmetric(functions) or "
