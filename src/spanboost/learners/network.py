@@ -15,7 +15,7 @@ takes sum_j ||V_j|| <= D, the constant's among them, by shrinking the output lay
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Network(Descent):
 
 @kernel
 class NetworkBank(NamedTuple):
-    """N networks; lane j N + i is unit j of copy i. Unit 0 of the output layer is the constant 1."""
+    """N networks; lane j N + i is unit j of copy i, and unit 0 of the output layer is constant."""
 
     W: Array  # [feature, lane] weights of the normalised features
     G: Array  # [feature, lane] summed squared gradients
@@ -170,7 +170,7 @@ class NetworkBank(NamedTuple):
         return self.steps.pace(self.seen[0], self.seen[1])
 
     def measure_outputs(self, weight: float, pace: float, pace_out: float) -> None:
-        """Likewise the output layer; then reach = |movement|^2 / (slope . movement) of each copy."""
+        """Likewise the output layer; then reach = |movement|^2 / (slope . movement)."""
         one, half = self.slope.dtype.type(1), self.slope.dtype.type(0.5)
         along, square, reach = self.moved[0], self.moved[1], self.moved[2]
         along.fill(0)
@@ -262,7 +262,7 @@ def start(key: Array, f: int) -> Array:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - (1 - 2.0**-53)
 
 
-def mixed(bits: Array) -> Array:
+def mixed(bits: Any) -> Any:
     """64 bits scrambled (the finaliser of G. Steele, D. Lea, C. Flood's SplitMix, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)
