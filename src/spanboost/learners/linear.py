@@ -46,6 +46,11 @@ class LinearSGD:
     bits: int | None = None
     dtype: Any = np.float32
 
+    @property
+    def scalable(self) -> bool:
+        """The label range may grow."""
+        return True
+
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
         for name, good, allowed in (
@@ -108,6 +113,13 @@ class LinearBank(NamedTuple):
             G=np.concatenate([self.G, room + self.U.dtype.type(_LEAST)]),
             S=np.concatenate([self.S, np.zeros(more, self.S.dtype)]),
         )
+
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units: functions times a, slopes times b."""
+        self.U[...] *= a
+        self.mass[...] *= a
+        self.G[...] *= b * b
+        np.maximum(self.G, _LEAST, out=self.G)
 
     def predict(self, x: Row, h: Array) -> None:
         """keep * sum_f U_f z_f, for all lanes at once."""

@@ -36,6 +36,9 @@ class Bank(Protocol):
         """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`.
 
         A bank that reads a `Block` also has `grown(features)`: itself with room for more features.
+        That of a `scalable` learner has `rescale(a, b)`, for when the label range has grown: it
+        multiplies function values by a <= 1, slopes by b and losses by a b, in place. Where D and
+        the projection of Algorithm 1 cut nothing, predictions in the user's units do not change.
         """
 
 
@@ -43,8 +46,8 @@ class Bank(Protocol):
 class Learner(Protocol):
     """Parameters of a weak learner.
 
-    It may say `deterministic = False`, that it draws at random, and `weighted = False`, that rows
-    can only have the weights 0 and 1.
+    It may say `deterministic = False`, that it draws at random, `weighted = False`, that rows can
+    only have the weights 0 and 1, and `scalable = True`, that its bank has `rescale`.
     """
 
     def check(self, task: Task) -> None:
