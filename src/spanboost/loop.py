@@ -56,20 +56,22 @@ def learn_row(model: Model, x: Any, label: Array, weight: float, trace: Trace) -
 
 
 @jit
-def predict(model: Model, X: Any, out: Array) -> None:
-    """out[t] = the answer to row t."""
+def predict(model: Model, X: Any, out: Array, first: int, last: int) -> None:
+    """out[t] = the answer to row t, for the rows from `first` to before `last`."""
     trace = new_trace(model, out.shape[1])
-    for t in range(out.shape[0]):
+    for t in range(first, last):
         predict_row(model, X.row(t), trace)
         for k in range(out.shape[1]):
             out[t, k] = trace.y[k]
 
 
 @jit
-def learn(model: Model, X: Any, labels: Array, weights: Array, out: Array) -> None:
-    """out[t] = the answer to row t, given before its label was learned."""
+def learn(
+    model: Model, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+) -> None:
+    """As `predict`; each row is learned once it has been answered."""
     trace = new_trace(model, out.shape[1])
-    for t in range(out.shape[0]):
+    for t in range(first, last):
         learn_row(model, X.row(t), labels[t], weights[t], trace)
         for k in range(out.shape[1]):
             out[t, k] = trace.y[k]
