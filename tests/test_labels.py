@@ -171,14 +171,16 @@ def by_hand(new_model, X, y, weights):
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["ball", "linear"])
-def test_it_is_a_fixed_range_between_widenings(booster, name):
+@pytest.mark.parametrize(
+    "case", [f"{a}, {b}" for a in ("ball", "linear") for b in ("greedy", "as printed")]
+)
+def test_it_is_a_fixed_range_between_widenings(booster, case):
     X, y = stream(60)
     y = np.round(y)  # then all ranges have whole numbers for ends
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.0], 60)
     with plain():
-        expected = by_hand(lambda ends: booster(LEARNERS[name], 3, label_range=ends), X, y, weights)
-        model = booster(LEARNERS[name], 3, label_range="auto")
+        expected = by_hand(lambda ends: make(case, booster, ends), X, y, weights)
+        model = make(case, booster)
         np.testing.assert_array_equal(model.learn_many(X, y, weights), expected)
     assert model._labels.half > 20
 
@@ -445,6 +447,13 @@ def test_a_wild_label_is_a_warning_once():
         assert len(caught) == 1
         assert caught[0].filename == __file__
         model.learn_one(x, -1e12)  # it has been said
+
+
+def test_thirty_labels_are_enough():
+    with plain():
+        model, x, label = wild(30)
+        with pytest.warns(LabelWarning, match="row 30"):
+            model.learn_one(x, label)
 
 
 def test_a_warning_that_is_made_an_error_leaves_the_model_as_it_was():
