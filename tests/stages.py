@@ -46,13 +46,13 @@ class Rounds(NamedTuple):
 
 def play(booster, X, y, weights=None):
     """Every round of a fresh booster, as plain Python."""
-    (rows, _), labels = booster._rows(X), booster._labels.to_model(y, len(X))
+    block, labels = booster._reader.read(X), booster._labels.to_model(y, len(X))
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
-        model = booster._start(X, rows, 0)
+        model = booster._start(block, 0)
         trace = model.trace
         kept = []
-        for x, label, weight in zip(rows, labels, weights, strict=True):
+        for x, label, weight in zip(block.encoded, labels, weights, strict=True):
             sigma = booster.sigma_ if hasattr(booster, "sigma_") else np.zeros(booster.n)
             learn_row(model, x, label, weight)
             sums = np.vstack([trace.before.T, trace.y[None]])

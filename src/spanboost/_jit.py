@@ -30,42 +30,86 @@ def kernel(item: T) -> T:
     return item
 
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def jit(function: Any = None, *, counted: bool = False) -> Any:
     """Run `function` compiled when every argument is an array, a number or a NamedTuple of those.
 
     Anything else among the arguments (an object bank, a loss that is an ordinary class) runs the
-    same source as plain Python.
+    same source as plain Python. `counted` says that it makes arrays, references to which must then
+    be counted: that costs several times what most kernels do, and the loop makes none.
     """
+    if function is None:
+        return functools.partial(jit, counted=counted)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        if _plain:
-            return function(*args)
-        states = set[type]()
-        if not all(_compilable(arg, states) for arg in args):
-            return function(*args)
-        if _waiting or not states <= _known:
-            waiting = [*_waiting, *(states - _known)]
-            _waiting.clear()
-            _register(waiting)
-            _known.update(waiting)
-        foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
-        if not foreign:
-            counted = any(getattr(cls, "counted", False) for cls in states)
-            return _dispatcher(function, keep=True, counted=counted)(*args)
-        from numba.core.errors import NumbaError
-
-        try:
-            # not kept on disk: the source of these classes is not in our stamp
-            return _dispatcher(function, keep=False, counted=True)(*args)
-        except NumbaError as error:
-            names = ", ".join(cls.__name__ for cls in foreign)
-            raise TypeError(
-                f"{names} cannot be compiled; as an ordinary class instead of a NamedTuple it "
-                "would run as plain Python"
-            ) from error
+        return _compiled(function, args, counted)(*args)
 
     return call
+
+
+class Caller:
+    """Calls @jit functions (not `counted`) with arguments whose types never change.
+
+    To look at the types of a model's many arrays takes longer than to learn a row; here it is done
+    once for each function.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> None:
+        """As function(*args)."""
+        found = self._found.get(function)
+        if found is None or _plain:
+            found = _compiled(function.__wrapped__, args, False)  # type: ignore[attr-defined]
+            found(*args)
+            if not _plain:
+                self._found[function] = _machine_code(found, args)
+        else:
+            found(*args)
+
+    def __reduce__(self) -> Any:
+        return Caller, ()  # copies and pickles find it again
+
+
+def _compiled(
+    function: Callable[..., Any], args: tuple[Any, ...], counted: bool
+) -> Callable[..., Any]:
+    """Numba's function for such arguments, or the plain one."""
+    states = set[type]()
+    if _plain or not all(_compilable(arg, states) for arg in args):
+        return function
+    if _waiting or not states <= _known:
+        waiting = [*_waiting, *(states - _known)]
+        _waiting.clear()
+        _register(waiting)
+        _known.update(waiting)
+    foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
+    if not foreign:
+        counted = counted or any(getattr(cls, "counted", False) for cls in states)
+        return _dispatcher(function, keep=True, counted=counted)
+    # not kept on disk: the source of these classes is not in our stamp
+    return functools.partial(_run_foreign, foreign, _dispatcher(function, False, True))
+
+
+def _run_foreign(foreign: list[type], dispatcher: Callable[..., Any], *args: Any) -> Any:
+    from numba.core.errors import NumbaError
+
+    try:
+        return dispatcher(*args)
+    except NumbaError as error:
+        names = ", ".join(cls.__name__ for cls in foreign)
+        raise TypeError(
+            f"{names} cannot be compiled; as an ordinary class instead of a NamedTuple it "
+            "would run as plain Python"
+        ) from error
+
+
+def _machine_code(found: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """What a compiled function runs for such arguments, without another look at their types."""
+    if not hasattr(found, "overloads"):
+        return found
+    return found.overloads[tuple(map(found.typeof_pyval, args))].entry_point
 
 
 @contextmanager
@@ -165,8 +209,6 @@ def _optimise_once() -> set[Any]:
 def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
-    # Counting references to arrays costs several times what the kernels themselves do. Our own
-    # allocate nothing, so there is nothing to count, save in classes that say `counted`.
     compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
     _optimise_once().add(compiled)
     if keep:

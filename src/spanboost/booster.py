@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 
 from spanboost import losses
+from spanboost._jit import Caller
 from spanboost.algorithms import Hull, Span, new_trace
 from spanboost.arrays import Array
-from spanboost.block import Block, as_rows, features_of, shape_of
-from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
 from spanboost.loop import Model, learn, predict
 from spanboost.losses import constant, degree, radius
+from spanboost.reader import Reader, Reading
 
 
 class Booster:
@@ -59,23 +59,36 @@ class Booster:
                 "learner: use feedback='greedy' or a learner that does not draw at random"
             )
         self._model: Model | None = None
-        self._shape: tuple[Any, ...] = ()
+        self._features, self._width = 0, 0  # in all, and in one row: the bank has room for those
         self._dtype = np.dtype(getattr(self._learner, "dtype", np.float64)).type
+        self._reader = Reader(self._learner, D)
+        self._call = Caller()
+        self._label, self._out = np.zeros((2, 1, self._d), self._dtype)
+        self._one = np.ones(1, self._dtype)
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
-        return self.predict_many([x])[0]
+        block = self._reader.single(x)
+        if block is None:
+            return _only(self.predict_many([x]))
+        self._call(predict, self._start(block, 0), block.rows, self._out, 0, 1)
+        return self._labels.answer(self._out)
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; returns the prediction made before the label was seen."""
-        return self.learn_many([x], [y], [weight])[0]
+        block, label = self._reader.single(x), self._labels.single(y)
+        if block is None or label is None or weight != 1:
+            return _only(self.learn_many([x], [y], [weight]))
+        self._label[0, 0] = label
+        model = self._accept(block, 1)
+        self._call(learn, model, block.rows, self._label, self._one, self._out, 0, 1)
+        return self._labels.answer(self._out)
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
-        rows, n = self._rows(X)
-        out = np.empty((n, self._d), self._dtype)
-        model = self._start(X, rows, 0)
-        predict(model, as_rows(rows), out, 0, n)
+        block = self._reader.read(X)
+        out = np.empty((block.number, self._d), self._dtype)
+        self._call(predict, self._start(block, 0), block.rows, out, 0, len(out))
         return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -88,12 +101,12 @@ class Booster:
         model, rows, labels, weights, widenings = self._ready(X, y, weights)
         out, answers, first, answered = np.empty_like(labels), [], 0, 0
         for new in widenings:  # a row that widens the range is answered before, learned after
-            learn(model, rows, labels, weights, out, first, new.row)
-            predict(model, rows, out, new.row, new.row + 1)
+            self._call(learn, model, rows, labels, weights, out, first, new.row)
+            self._call(predict, model, rows, out, new.row, new.row + 1)
             answers.append(self._labels.to_user(out[answered : new.row + 1]))
             self._widen(model.bank, new)
             first, answered = new.row, new.row + 1
-        learn(model, rows, labels, weights, out, first, len(out))
+        self._call(learn, model, rows, labels, weights, out, first, len(out))
         answers.append(self._labels.to_user(out[answered:]))
         return np.concatenate(answers)
 
@@ -109,7 +122,7 @@ class Booster:
             )
         model, rows, labels, weights, _ = self._ready(X, y, weights)
         out = np.empty_like(labels)
-        learn(model, rows, labels, weights, out, 0, len(out))
+        self._call(learn, model, rows, labels, weights, out, 0, len(out))
         return out, labels, weights
 
     @property
@@ -166,23 +179,10 @@ class Booster:
             )
         return GrowingLabels(self.loss_, self._d, self.label_range)
 
-    def _rows(self, X: Any) -> tuple[Any, int]:
-        """Rows as the learner's bank wants them, of the width it knows, and how many."""
-        if isinstance(X, dict) or not (hasattr(X, "shape") or hasattr(X, "__len__")):
-            raise ValueError(f"a block is a sequence of rows, not {X!r}")
-        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        if n == 0:
-            raise ValueError("the block has no rows")
-        rows = self._learner.encode(X, self.D)
-        shape = shape_of(X, rows)
-        if self._shape and shape != self._shape:  # compiled code must never meet another shape
-            raise DataError(0, f"the row has {shape[0]} features, the model {self._shape[0]}")
-        return rows, n
-
-    def _start(self, X: Any, rows: Any, features: int) -> Model:
+    def _start(self, block: Reading, features: int) -> Model:
         """The model, made when the first rows show how wide they are, with room for features."""
         if self._model is None:
-            bank = self._learner.bank(self._task._replace(rows=rows))
+            bank = self._learner.bank(self._task._replace(rows=block.encoded))
             self._model = Model(
                 self._algorithm(),
                 self._mode,
@@ -191,21 +191,28 @@ class Booster:
                 self._dtype(self.D),
                 new_trace(self._d, self.n, self._dtype),
             )
-            self._shape = shape_of(X, rows)
-        if isinstance(rows, Block):
-            bank = self._model.bank.grown(features, len(rows.x))
+            self._reader.shape = block.shape
+        if features > self._features or block.width > self._width:
+            self._features = max(features, self._features)
+            self._width = max(block.width, self._width)
+            bank = self._model.bank.grown(self._features, self._width)
             self._model = self._model._replace(bank=bank)
         return self._model
 
     def _ready(self, X: Any, y: Any, weights: Any) -> tuple[Model, Any, Array, Array, Any]:
         """All of a block checked; then the model, with room for it, and the block in its terms."""
-        rows, n = self._rows(X)
+        block = self._reader.read(X)
         allowed = getattr(self._learner, "weighted", True)
-        weights = weights_of(weights, n, allowed, self._dtype)
+        weights = weights_of(weights, block.number, allowed, self._dtype)
         labels, widenings = self._labels.plan(y, weights)
-        model = self._start(X, rows, features_of(rows))
-        self._labels.count(weights)
-        return model, as_rows(rows), labels.astype(self._dtype), weights, widenings
+        model = self._accept(block, int(np.count_nonzero(weights)))
+        return model, block.rows, labels.astype(self._dtype), weights, widenings
+
+    def _accept(self, block: Reading, learned: int) -> Model:
+        """The model, about to be given these rows, of which it learns so many."""
+        self._reader.add(block.new)
+        self._labels.count(block.number, learned)
+        return self._start(block, block.features)
 
     def _widen(self, bank: Any, new: Widening) -> None:
         """Wider units for the model, in which its functions are, to the user, what they were."""
@@ -402,6 +409,11 @@ class HullBoost(Booster):
             at_final=not self.smooth_ and self.feedback == "linear",
             linear=self.feedback == "linear",
         )
+
+
+def _only(answers: Array) -> Any:
+    """The answer to a single row: a float, or a vector."""
+    return answers[0] if answers.ndim > 1 else answers.item()
 
 
 def _number(value: Any) -> bool:

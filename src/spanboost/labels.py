@@ -48,6 +48,7 @@ class Labels:
 
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
+        self.scores = predicts_scores(loss)
         self.centre, self.half = np.full(d, centre), half
         self.rows, self.seen = 0, 0  # how many were given, and how many of them learned
 
@@ -55,21 +56,32 @@ class Labels:
         """Checked labels [rows, d] in the model's units, and where the range has to grow."""
         raise NotImplementedError
 
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        return None
+
     def widen(self, new: Widening) -> float:
         """Take a wider range; returns how wide the old one is in units of it."""
         part = self.half / new.half if self.half > 0 else 0.0
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(self, weights: Array) -> None:
-        """Rows of these weights are learned now."""
-        self.rows += len(weights)
-        self.seen += int(np.count_nonzero(weights))
+    def count(self, rows: int, learned: int) -> None:
+        """So many rows are given now, and so many of them learned."""
+        self.rows += rows
+        self.seen += learned
+
+    def answer(self, out: Array) -> Any:
+        """As `to_user`, of a single prediction [1, d]: a float, or a vector."""
+        if self.d > 1:
+            return self.to_user(out)[0]
+        y = out.item()
+        return y if self.scores else self.centre.item() + self.half * y
 
     def to_user(self, out: Array) -> Array:
         """Predictions in label units (scores stay scores); numbers when d = 1."""
         out = out.astype(np.float64)
-        if not predicts_scores(self.loss):
+        if not self.scores:
             out = self.centre + self.half * out
         return out[:, 0] if self.d == 1 else out
 
@@ -89,6 +101,13 @@ class FixedLabels(Labels):
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
         """Checked labels [rows, d] in the model's units; the range never grows."""
         return self.to_model(y, len(weights)), []
+
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        if self.d > 1 or self.scores or type(y) not in (int, float):
+            return None
+        label = (y - self.centre.item()) / self.half
+        return label if -1 <= label <= 1 else None
 
     def to_model(self, y: Any, rows: int) -> Array:
         """Labels as vectors of R^d, [rows, d], in the loss's label set."""
@@ -166,6 +185,13 @@ class GrowingLabels(Labels):
             halves[row:] = widenings[-1].half
         # a range without a width holds nothing but its centre
         return offsets / np.where(halves > 0, halves, 1.0)[:, None], widenings
+
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        if self.d > 1 or self.seen == 0 or type(y) not in (int, float):
+            return None
+        offset = y - self.centre.item()
+        return offset / self.half if self.half > 0 and abs(offset) <= self.half else None
 
     def _first(self, given: Array, rounds: Array) -> list[Widening]:
         """The first label of all becomes the centre."""

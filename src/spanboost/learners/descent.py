@@ -43,6 +43,11 @@ class Descent:
     dtype: Any = np.float32
 
     @property
+    def named(self) -> bool:
+        """Rows may be dictionaries of features."""
+        return True
+
+    @property
     def scalable(self) -> bool:
         """The label range may grow."""
         return True

@@ -54,7 +54,8 @@ class Learner(Protocol):
     """Parameters of a weak learner.
 
     It may say `deterministic = False`, that it draws at random, `weighted = False`, that rows can
-    only have the weights 0 and 1, and `scalable = True`, that its bank has `rescale`.
+    only have the weights 0 and 1, `scalable = True`, that its bank has `rescale`, and
+    `named = True`, that it reads sparse rows too, so that rows may be dictionaries of features.
     """
 
     def check(self, task: Task) -> None:

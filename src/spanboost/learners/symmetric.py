@@ -49,6 +49,16 @@ class Symmetrised:
         return getattr(self.learner, "dtype", np.float64)
 
     @property
+    def named(self) -> bool:
+        """Whether rows may be dictionaries."""
+        return getattr(self.learner, "named", False) is True
+
+    @property
+    def bits(self) -> Any:
+        """The learner's own."""
+        return self.learner.bits
+
+    @property
     def scalable(self) -> bool:
         """Whether the label range may grow."""
         return getattr(self.learner, "scalable", False) is True

@@ -99,7 +99,7 @@ def base_learner(loss: Loss, labels: Array, G: Array, f: Array, eta: float) -> i
     return best
 
 
-@jit
+@jit(counted=True)
 def _stages(
     loss: Loss, labels: Array, G: Array, steps: Array, shrinkage: Shrinkage
 ) -> tuple[Array, Array, Array, Array]:

@@ -1,0 +1,82 @@
+"""Rows that are dictionaries: names of features, and the numbers they are learned under.
+
+The value of a name is a number; None and NaN are missing; a string is a category, a feature called
+name=string with value 1.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.errors import DataError
+
+
+class Sparse(NamedTuple):
+    """The parts of a CSR matrix."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    shape: tuple[int, int]
+
+
+class Names:
+    """Columns by name, in the order in which they are first learned.
+
+    In a hashed table (`bits`) the column of a name is its CRC-32, and nothing has to be kept.
+    """
+
+    def __init__(self, bits: int | None) -> None:
+        self.bits = bits
+        self.columns: dict[str, int] = {}
+
+    def column(self, name: str) -> int | None:
+        """The column of a name; None if it is not known."""
+        if self.bits is not None:
+            return zlib.crc32(name.encode())
+        return self.columns.get(name)
+
+    def read(self, rows: Sequence[Any]) -> tuple[Sparse, dict[str, int]]:
+        """Dictionaries as a sparse matrix, and the columns of names not known yet."""
+        new: dict[str, int] = {}
+        ends, indices, data = [0], [], []
+        for t, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise DataError(t, f"the rows before it are dictionaries, and it is {row!r:.40}")
+            for name, value in row.items():
+                feature, number = _feature(t, name, value)
+                column = self.column(feature)
+                if column is None:
+                    column = new.setdefault(feature, len(self.columns) + len(new))
+                indices.append(column)
+                data.append(number)
+            ends.append(len(data))
+        matrix = Sparse(
+            np.array(ends), np.array(indices, np.int64), np.array(data, np.float64), (len(rows), 0)
+        )
+        return matrix, new
+
+    def add(self, new: dict[str, int]) -> None:
+        """Names that are learned now."""
+        self.columns.update(new)
+
+
+def are_named(X: Any) -> bool:
+    """Whether a block is one of dictionaries."""
+    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], dict)
+
+
+def _feature(t: int, name: Any, value: Any) -> tuple[str, float]:
+    if isinstance(value, str):
+        return f"{name}={value}", 1.0
+    if value is None:
+        return str(name), np.nan
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, complex):
+        raise DataError(t, f"{name!r} is {value!r:.40}, neither a number nor a string")
+    try:
+        return str(name), float(value)
+    except OverflowError:
+        raise DataError(t, f"{name!r} is too large a number") from None
