@@ -177,10 +177,8 @@ def main() -> None:
     """Tune on the first half, report on the second."""
     parser = common.parser("accuracy", ABOUT, ENDS)
     common.add_data(parser)
-    common.add_learners(parser, *common.LEARNERS)
-    parser.add_argument(
-        "--sets", nargs="+", choices=TASKS, default=list(TASKS), help="data sets (default: all)"
-    )
+    common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
+    common.add_choice(parser, "--sets", TASKS, "data sets")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count(), help="default: one for every core"
     )

@@ -72,14 +72,17 @@ def add_data(to: argparse.ArgumentParser) -> None:
     )
 
 
-def add_learners(to: argparse.ArgumentParser, *names: str) -> None:
-    """The option for the base learners."""
+def add_choice(to: argparse.ArgumentParser, option: str, names: Iterable[str], what: str) -> None:
+    """An option that takes one or more of these names, all of them if it is not given."""
+    names = list(names)
+    listed = ", ".join(names)
     to.add_argument(
-        "--learner",
+        option,
         nargs="+",
         choices=names,
         default=names,
-        help="base learners (default: all)",
+        metavar="NAME",
+        help=f"{what}, out of {listed} (default: all)",
     )
 
 

@@ -54,7 +54,7 @@ def limit(setting: Setting) -> Iterator[Row]:
             lambda a=(starts, numbers, U, G): touch(*a),
         )
         us = 1e6 / len(stream.y)
-        note = f"weights {2 * U.nbytes / 2**20:.2g} MiB, {starts[-1] / len(stream.y):.0f} active"
+        note = f"weights {2 * U.nbytes / 2**20:.3g} MiB, {starts[-1] / len(stream.y):.0f} active"
         measure = f"linear n=128, {name}, against bare memory"
         yield Row(measure, "us/row", us * ours.seconds, us * bare.seconds, "<= 2", note)
 

@@ -52,7 +52,7 @@ def fresh(name: str, marks: tuple[int, ...]) -> list[int]:
 def main() -> None:
     """Measure every learner asked for and print the table."""
     parser = common.parser("memory", ABOUT, ENDS)
-    common.add_learners(parser, *common.LEARNERS)
+    common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
     args = parser.parse_args()
     marks = (10, 100 if args.quick else 1000)
     early, late = (f"{blocks * BLOCK:,} rows" for blocks in marks)

@@ -1,5 +1,6 @@
 """`python -m benchmarks.speed`: how fast it learns, against others and against the machine."""
 
+import os
 from collections.abc import Callable, Iterator
 
 from benchmarks import common, limits, rivals
@@ -10,14 +11,15 @@ Times spanboost on one thread, with rows already in memory, and prints one line 
 what was measured, our figure, the figure it is held against, their ratio, what is demanded (of the
 ratio; of our figure where it stands alone) and whether it is met.
 
-Both sides of a ratio run in turn in this very process, and the best of several repeats counts, so
-the ratios stand up to a busy machine better than the figures do. Compiling is not counted, except
-in the lines about the first call.
+Both sides of a ratio run in turn in this very process, and the best of several repeats counts.
+Compiling is not counted, except in the lines about the first call. Measure on an idle machine:
+Vowpal Wabbit runs a thread of its own beside the learning one, so work of others slows it more
+than it slows us, and ratios against it come out too high.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.speed --data DIR                   everything, some minutes
-  python -m benchmarks.speed --data DIR --only boosting   against Vowpal Wabbit's boosting alone
+  python -m benchmarks.speed --data DIR                    everything, some minutes
+  python -m benchmarks.speed --data DIR --only boosting    against Vowpal Wabbit's boosting alone
   python -m benchmarks.speed --only objects one-row start  what needs no data
 """
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
@@ -35,19 +37,20 @@ def figure(value: float | None, unit: str = "") -> str:
     """A number, as short as it is good for."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if unit == "rows/s" else f"{value:.3g}"
+    return f"{value:,.0f}" if unit == "rows/s" or value >= 100 else f"{value:.2f}"
 
 
 def main() -> None:
     """Measure what is asked for and print the table."""
     parser = common.parser("speed", ABOUT, ENDS)
     common.add_data(parser)
-    parser.add_argument(
-        "--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="parts of the table"
-    )
-    common.add_learners(parser, "linear", "stumps", "network")
+    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
+    common.add_choice(parser, "--learner", ("linear", "stumps", "network"), "base learners")
     parser.add_argument("--repeats", type=int, default=5, help="the best of so many counts")
     args = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        common.say(f"the machine is busy (load {load:.1f}): ratios against VW will be too high")
     setting = Setting(args.data, args.learner, args.repeats, args.quick)
     rows: list[Row] = []
     for name in args.only:
@@ -71,7 +74,7 @@ def main() -> None:
         ),
     )
     content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
-    common.save(args.json, content, repeats=args.repeats, quick=args.quick)
+    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
 
 
 if __name__ == "__main__":
