@@ -52,7 +52,7 @@ def against_vw(setting: Setting, name: str, n: int, must: str, *options: str) ->
         rows / ours.seconds,
         rows / theirs.seconds,
         must,
-        f"0-1 error {errors[0]:.4f}, VW {errors[1]:.4f}; VW starts up in "
+        f"error {errors[0]:.4f}, VW {errors[1]:.4f}; VW starts up in "
         f"{start.seconds / theirs.seconds:.1%} of its time; of ours, "
         f"{check.seconds / ours.seconds:.0%} checks rows, "
         f"{(predict.seconds - check.seconds) / ours.seconds:.0%} predicts",
