@@ -49,8 +49,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="the best of so many counts")
     args = parser.parse_args()
     load = os.getloadavg()[0]
-    if load > 0.5:
-        common.say(f"the machine is busy (load {load:.1f}): ratios against VW will be too high")
     setting = Setting(args.data, args.learner, args.repeats, args.quick)
     rows: list[Row] = []
     for name in args.only:
@@ -73,6 +71,8 @@ def main() -> None:
             for row in rows
         ),
     )
+    if load > 0.5:
+        print(f"\nThe machine was busy (load {load:.1f}): ratios against VW are too high.")
     content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
     common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
 
