@@ -1,0 +1,81 @@
+"""`python -m benchmarks.speed`: how fast it learns, against others and against the machine."""
+
+import os
+from collections.abc import Callable, Iterator
+
+from benchmarks import common, limits, rivals
+from benchmarks.measure import Row, Setting
+
+ABOUT = """\
+Times spanboost on one thread, with rows already in memory, and prints one line for each demand:
+what was measured, our figure, the figure it is held against, their ratio, what is demanded (of the
+ratio; of our figure where it stands alone) and whether it is met.
+
+Both sides of a ratio run in turn in this very process, and the best of several repeats counts.
+Compiling is not counted, except in the lines about the first call. Measure on an idle machine:
+Vowpal Wabbit runs a thread of its own beside the learning one, so work of others slows it more
+than it slows us, and ratios against it come out too high.
+"""
+ENDS = """\
+examples:
+  python -m benchmarks.speed --data DIR                    everything, some minutes
+  python -m benchmarks.speed --data DIR --only boosting    against Vowpal Wabbit's boosting alone
+  python -m benchmarks.speed --only objects one-row start  what needs no data
+"""
+SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
+    "boosting": rivals.boosting,
+    "single": rivals.single,
+    "copies": limits.copies,
+    "objects": rivals.objects,
+    "limit": limits.limit,
+    "one-row": rivals.one_row,
+    "start": limits.start,
+}
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """A number, as short as it is good for."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if unit == "rows/s" or value >= 100 else f"{value:.2f}"
+
+
+def main() -> None:
+    """Measure what is asked for and print the table."""
+    parser = common.parser("speed", ABOUT, ENDS)
+    common.add_data(parser)
+    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
+    common.add_choice(parser, "--learner", ("linear", "stumps", "network"), "base learners")
+    parser.add_argument("--repeats", type=int, default=5, help="the best of so many counts")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    setting = Setting(args.data, args.learner, args.repeats, args.quick)
+    rows: list[Row] = []
+    for name in args.only:
+        for row in SECTIONS[name](setting):
+            common.say(f"{name}: {row.measure}")
+            rows.append(row)
+    common.show(
+        ["measure", "unit", "ours", "against", "ratio", "must", "met", "notes"],
+        (
+            (
+                row.measure,
+                row.unit,
+                figure(row.ours, row.unit),
+                figure(row.theirs, row.unit),
+                figure(row.ratio),
+                row.must or "-",
+                common.yes_no(row.met),
+                row.note,
+            )
+            for row in rows
+        ),
+    )
+    if load > 0.5:
+        print(f"\nThe machine was busy (load {load:.1f}): ratios against VW are too high.")
+    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
+    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
+
+
+if __name__ == "__main__":
+    main()
