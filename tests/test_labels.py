@@ -109,7 +109,7 @@ def written_out(y, weights, around_first):
                 centre = label
             distance = np.hypot.reduce(np.abs(label - centre))
             if distance > half:
-                half = max(2 * half, distance)
+                half = max(2 * half, distance, 1e-300)
             seen += 1
         ranges.append((before, (centre, half)))
     return ranges

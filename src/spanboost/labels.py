@@ -12,6 +12,7 @@ from spanboost.rows import as_numbers, refuse
 
 GROWING = ("auto", "auto-zero")  # label ranges that grow with the labels
 _LARGEST = 1e300  # of labels there: no distance, and no width, overflows
+_NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
 
 
 def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any = np.float64) -> Array:
@@ -178,7 +179,7 @@ class GrowingLabels(Labels):
         while (beyond := distances > halves).any():
             row = int(beyond.argmax())
             distance, half = float(distances[row]), float(halves[row])
-            widenings.append(Widening(row, centre, max(2 * half, distance)))
+            widenings.append(Widening(row, centre, max(2 * half, distance, _NARROWEST)))
             known = self.seen + np.count_nonzero(rounds[:row])
             if not self.warned and known >= 30 and 0 < 10 * half < distance:
                 self._warn(given[row], distance / half, widenings[-1])

@@ -99,7 +99,7 @@ def base_learner(loss: Loss, labels: Array, G: Array, f: Array, eta: float) -> i
     return best
 
 
-@jit(counted=True)
+@jit(counted=True)  # type: ignore[untyped-decorator]
 def _stages(
     loss: Loss, labels: Array, G: Array, steps: Array, shrinkage: Shrinkage
 ) -> tuple[Array, Array, Array, Array]:
