@@ -40,7 +40,7 @@ def learner_of(name, **changes):
 # Streams
 
 
-def stream(T=60, seed=0, *, loss="squared", missing=True):
+def stream(T=60, seed=0, *, loss="squared", missing=True, centre=0.3):
     """Rows with zeros, missing values, features of several scales one of which grows; labels."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((T, 4)) * [1, 10, 0.01, 1]
@@ -49,12 +49,12 @@ def stream(T=60, seed=0, *, loss="squared", missing=True):
         X[rng.random((T, 4)) < 0.1] = np.nan
     X[T // 2 :, 3] *= 1e4
     numbers = np.nan_to_num(X)
-    y = 0.3 + 0.2 * numbers[:, 0] - 0.03 * numbers[:, 1] + 0.1 * rng.standard_normal(T)
+    y = centre + 0.3 * numbers[:, 0] - 0.03 * numbers[:, 1] + 0.1 * rng.standard_normal(T)
     y = np.clip(y, -1, 1)
     if loss == "logistic":
-        y = np.where(y > 0.2, 1.0, -1.0)
+        y = np.where(y > centre / 2, 1.0, -1.0)
     elif loss == "euclidean2":
-        y = np.stack([0.7 * y, 0.5 - y * y], axis=1)
+        y = np.stack([0.7 * y, 0.6 * np.sin(4 * y)], axis=1)
     return X, y
 
 
