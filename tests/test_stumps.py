@@ -6,12 +6,12 @@ import naive
 import naive_learners
 import numpy as np
 import pytest
-from banks import LOSSES, KINDS, Oracles, active_rows, listing, stream, weights_for
+from banks import KINDS, LOSSES, Oracles, active_rows, listing, stream, weights_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
 
-from spanboost import HullBoost, Rows, SpanBoost, Stumps
+from spanboost import HullBoost, SpanBoost, Stumps
 from spanboost._jit import plain
 from spanboost.feedback import LinearFeedback
 from spanboost.learners.protocol import Task
