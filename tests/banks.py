@@ -9,19 +9,20 @@ import numpy as np
 from scipy_free import Csr
 
 import spanboost
-from spanboost import LinearSGD, Rows, SpanBoost, losses
-from spanboost.block import ObjectRows, as_rows
+from spanboost import LinearSGD, Rows, SpanBoost, Stumps, losses
+from spanboost.block import ObjectRows, Row, as_rows
 from spanboost.learners.objects import ObjectBank
-from spanboost.learners.protocol import Task
 
-LEARNERS = {"linear": LinearSGD(0.3)}
+LEARNERS = {
+    "linear": LinearSGD(0.3),
+    "stumps": Stumps(0.3),
+    "intercepts": Stumps(0.3, intercept=True),
+}
 if hasattr(spanboost, "Network"):  # TODO remove
-    from spanboost import Network, Stumps
+    from spanboost import Network
 
     LEARNERS |= {
-        "stumps": Stumps(0.3),
-        "intercepts": Stumps(0.3, intercept=True),
-        "network": Network(3, 0.3),
+        "network": Network(hidden=3, rate=0.3),
     }
 
 LOSSES = {
@@ -115,10 +116,12 @@ class RowByRow:
 def task_of_one(task, i, **changes):
     """What copy i alone would be told."""
     only = slice(i, i + 1)
-    if "copy" in Task._fields:
-        changes["copy"] = task.copy[only]
     return task._replace(
-        n=1, lipschitz=task.lipschitz[only], smoothness=task.smoothness[only], **changes
+        n=1,
+        lipschitz=task.lipschitz[only],
+        smoothness=task.smoothness[only],
+        copy=task.copy[only],
+        **changes,
     )
 
 
@@ -129,14 +132,18 @@ class OneCopy:
         self.bank = learner.bank(task_of_one(task, i, rows=task.rows.rows))
         self.h = np.zeros((task.d, 1), getattr(learner, "dtype", np.float64))
 
+    def grow(self, x, features=0):
+        if isinstance(x, Row):
+            self.bank = self.bank.grown(features and 1 + int(x.feature.max()), len(x.x))
+
     def predict(self, x):
+        self.grow(x)
         self.bank.predict(x, self.h)
         return self.h[:, 0]
 
     def update(self, x, loss):
         self.h[:, 0] = loss.h
-        if hasattr(x, "feature"):
-            self.bank = self.bank.grown(int(x.feature.max()) + 1)
+        self.grow(x, 1)
         self.bank.update(x, self.h, loss._feedback)
 
 
@@ -191,7 +198,7 @@ class Told:
         return list(out[:, 0])
 
     def value(self, h):
-        out = np.empty(1, self.dtype)
+        out = np.empty(1)
         self.feedback.losses(self.column(h), out)
         return out[0]
 

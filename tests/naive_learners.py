@@ -39,6 +39,14 @@ def series_flow(v):
     return (one - one / e) / v if v > type(v)(0.01) else one - v * type(v)(0.5)
 
 
+def norm(vector):
+    """In double precision."""
+    square = 0.0
+    for v in vector:
+        square += float(v) * float(v)
+    return math.sqrt(square)
+
+
 class Copy:
     """What the copies share: parameters, scales of the features, and the normalised values."""
 
@@ -46,7 +54,7 @@ class Copy:
         self, d, rate, *, curvature=0.0, D=math.inf, decay=None, number=float, flow=series_flow
     ):
         self.d, self.number, self.flow, self.decay = d, number, flow, decay
-        self.rate, self.curvature, self.D = number(rate), number(curvature), number(D)
+        self.rate, self.curvature, self.D = number(rate), number(curvature), float(D)
         self.S = {}
 
     def zeros(self, count):
@@ -160,7 +168,8 @@ class Stumps(Copy):
         nothing = self.zeros(self.d)
         self.score[f] += float(loss.value(nothing)) - float(loss.value(self.within(p)))
         self.n[f] += float(w)
-        self.m[f] += float(w) * (float(z) * float(z) + (1.0 if self.intercept else 0.0))
+        self.m[f] += float(w * (z * z))
+        self.m[f] += float(w) if self.intercept else 0.0
         u = self.rate * self.pace(self.n[f] / self.m[f])
         for k in range(self.d):
             if self.decay is None:
@@ -174,33 +183,21 @@ class Stumps(Copy):
             U[k] -= size * z * r_U
             if self.intercept:
                 V[k] -= size * r_V
-        if self.intercept:
-            length = self.norm(U) + self.norm(V)
-            if length > self.D:
-                self.U[f] = [v * (self.D / length) for v in U]
-                self.V[f] = [v * (self.D / length) for v in V]
-        else:
-            self.U[f] = self.within(U, self.D)
+        size = norm(U) + norm(V)
+        if size > self.D:
+            shrink = self.number(self.D / size)
+            self.U[f], self.V[f] = [v * shrink for v in U], [v * shrink for v in V]
 
-    def norm(self, v):
+    def within(self, p):
+        """p as it is played: the nearest point of the ball of radius D."""
         if self.d == 1:
-            return abs(v[0])
-        square = v[0] * v[0]
-        for p in v[1:]:
-            square += p * p
-        return self.number(math.sqrt(square))
-
-    def within(self, p, radius=None):
-        """p, cut to norm D: the nearest point of the ball."""
-        radius = self.cut if radius is None else radius
-        if self.d == 1:
-            return [max(min(p[0], radius), -radius)]
+            return [max(min(p[0], self.cut), -self.cut)]
         square = p[0] * p[0]
         for q in p[1:]:
             square += q * q
-        if not square > radius * radius:
+        if not square > self.cut * self.cut:
             return list(p)
-        shrink = radius / self.number(math.sqrt(square))
+        shrink = self.cut / self.number(math.sqrt(square))
         return [q * shrink for q in p]
 
 
@@ -297,6 +294,6 @@ class Network(Copy):
         for k in K:
             for j, t in enumerate(s):
                 self.V[k][j] -= size * pace_out * g[k] * t * r_out[k][j]
-        mass = sum(math.sqrt(sum(V[j] ** 2 for V in self.V)) for j in range(self.hidden + 1))
+        mass = sum(norm([V[j] for V in self.V]) for j in range(self.hidden + 1))
         if mass > self.D:
             self.V = [[v * (self.D / mass) for v in V] for V in self.V]

@@ -49,7 +49,7 @@ def play(booster, X, y, weights=None):
     (rows, _), labels = booster._rows(X), booster._labels.to_model(y, len(X))
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
-        model = booster._start(X, rows)
+        model = booster._start(X, rows, 0)
         trace = new_trace(model, booster._d)
         kept = []
         for x, label, weight in zip(rows, labels, weights, strict=True):

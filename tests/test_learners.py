@@ -458,7 +458,9 @@ def test_an_absent_feature_neither_predicts_nor_learns(booster):
 
 def task_for(learner, X, n, d, D, seed=0):
     rows = learner.encode(X)
-    return rows, learner.bank(Task(n, d, rows, D, True, np.ones(n), np.zeros(n), seed))
+    return rows, learner.bank(
+        Task(n, d, rows, D, True, np.ones(n), np.zeros(n), seed, np.arange(n))
+    )
 
 
 def unit(vector):
@@ -759,7 +761,7 @@ def test_the_negated_copy_learns_which_function_to_negate():
     T = 400
     rows = np.array([[[1.0 if t % 2 else -1.0], [1.0]] for t in range(T)])
     learner = Symmetrised(FiniteClass([lambda x: 0.0] * 2))
-    task = Task(1, 1, rows, 1.0, True, np.ones(1), np.zeros(1), 0)
+    task = Task(1, 1, rows, 1.0, True, np.ones(1), np.zeros(1), 0, np.arange(1))
     bank, h, total = learner.bank(task), np.zeros((1, 1)), 0.0
     for x in rows:
         bank.predict(x, h)

@@ -435,9 +435,8 @@ class OneCopyBank:
         def slopes(self, h, out):
             out[:] = np.reshape(self.loss.slope(h[:, 0]), (self.d, 1))
 
-        def add_losses(self, x, sums):
-            for j in range(len(x)):
-                sums[j, 0] += self.loss.value(x[j])
+        def losses(self, h, out):
+            out[0] = self.loss.value(h[:, 0])
 
     def __init__(self, learner, d, D, linear):
         self.learner, self.d, self.D, self.linear, self.bank = learner, d, D, linear, None
@@ -445,7 +444,7 @@ class OneCopyBank:
     def _fresh(self, x, lipschitz):
         task = Task(
             n=1, d=self.d, rows=self.learner.encode(x[None]), D=self.D, linear=self.linear,
-            lipschitz=np.array([lipschitz]), smoothness=np.zeros(1), seed=0,
+            lipschitz=np.array([lipschitz]), smoothness=np.zeros(1), seed=0, copy=np.arange(1),
         )  # fmt: skip
         return self.learner.bank(task)
 

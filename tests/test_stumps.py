@@ -67,7 +67,7 @@ def test_they_are_the_naive_stumps_bit_for_bit(intercept, booster, feedback, los
     D = 1.0 if feedback == "greedy" else 0.6
     for dtype in (F32, F64):
         for decay in (None, 0.4):
-            learner = Stumps(0.3, decay, intercept, dtype=dtype)
+            learner = Stumps(0.3, decay, intercept=intercept, dtype=dtype)
             options = {"n": 4, "loss": LOSSES[loss], "feedback": feedback, "D": D}
             _, oracle = assert_exact(learner, booster, X, y, weights_for(80), **options)
         assert len({f for x in X for f in winners(oracle, x)}) > 1  # there was a choice
@@ -91,7 +91,7 @@ def test_any_options_agree_with_the_naive_stumps_bit_for_bit(
     booster, feedback, loss, kind, bits, intercept, decay, dtype, rate, D, seed
 ):
     X, y = stream(30, seed, loss=loss)
-    learner = Stumps(rate, decay, intercept, bits, dtype)
+    learner = Stumps(rate, decay, intercept=intercept, bits=bits, dtype=dtype)
     options = {"n": 3, "loss": LOSSES[loss], "feedback": feedback, "D": D}
     assert_exact(learner, booster, KINDS[kind](X), y, weights_for(30, seed), **options)
 
@@ -196,7 +196,7 @@ def test_the_first_step_by_hand():
         bank = model._model.bank
         for row in ([0.0], [3.0], [300.0], [1e30]):
             assert model.predict_one(row) == pytest.approx(moved, rel=1e-5)  # the constant, tied
-    assert bank.S.tolist() == [1.0, 3.0]
+    assert bank.scales.S.tolist() == [1.0, 3.0]
 
 
 def test_ties_go_to_the_first_in_the_row():
@@ -262,10 +262,10 @@ def test_scores_are_what_was_saved(labels, decay):
         n=1, d=1, rows=rows, D=0.3, linear=True, lipschitz=np.ones(1), smoothness=np.zeros(1),
         seed=0, copy=np.zeros(1, np.int64),
     )  # fmt: skip
-    bank, h, saved = learner.bank(task), np.zeros((1, 1)), 0.0
+    bank, h, saved = learner.bank(task).grown(3, 3), np.zeros((1, 1)), 0.0
     for t, slope in enumerate(labels):
         bank.predict(rows.row(t), h)
         assert abs(h[0, 0]) <= 0.3 * (1 + 1e-12)
         saved -= slope * h[0, 0]  # all features are equally good: the constant answers
         bank.update(rows.row(t), h, LinearFeedback(np.array([[slope]]), 1.0))
-    assert bank.score.reshape(-1)[0] == pytest.approx(saved, abs=1e-9)
+    assert bank.score[0, 0] == pytest.approx(saved, abs=1e-9)

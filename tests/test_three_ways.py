@@ -26,7 +26,7 @@ from scipy_free import Csr
 
 from spanboost import HullBoost, LinearBall, Rows, SpanBoost
 from spanboost._jit import plain
-from spanboost.block import as_rows
+from spanboost.block import as_rows, features_of
 from spanboost.feedback import GreedyFeedback, LinearFeedback
 from spanboost.learners.protocol import Task
 from spanboost.loop import learn_row, new_trace
@@ -232,7 +232,7 @@ def test_logistic_loss_a_prefix_needs_the_same_radius(name):
 
 def driven(bank, rows, feedbacks, shape, dtype):
     """Raw predictions of a bank used without a booster, [T, d, n]."""
-    h, said = np.zeros(shape, dtype), []
+    bank, h, said = bank.grown(features_of(rows), len(rows.x)), np.zeros(shape, dtype), []
     for t, feedback in enumerate(feedbacks):
         bank.predict(rows.row(t), h)
         said.append(h.copy())
@@ -268,7 +268,7 @@ def test_one_copy_of_either_booster_is_the_learner_alone(name, feedback, loss):
 
 
 def table_of(model):
-    return len(model._model.bank.S)
+    return len(model._model.bank.scales.S)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

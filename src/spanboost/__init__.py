@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
     from spanboost.learners.objects import FromTargets
+    from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ _HOMES = {
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
     "Rows": "block",
+    "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
     "FromTargets": "learners.objects",
 }
@@ -36,6 +38,7 @@ __all__ = [
     "LinearSGD",
     "Rows",
     "SpanBoost",
+    "Stumps",
     "Symmetrised",
 ]
 

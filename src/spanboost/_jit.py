@@ -51,12 +51,13 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
             _known.update(waiting)
         foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
         if not foreign:
-            return _dispatcher(function, keep=True)(*args)
+            counted = any(getattr(cls, "counted", False) for cls in states)
+            return _dispatcher(function, keep=True, counted=counted)(*args)
         from numba.core.errors import NumbaError
 
         try:
             # not kept on disk: the source of these classes is not in our stamp
-            return _dispatcher(function, keep=False)(*args)
+            return _dispatcher(function, keep=False, counted=True)(*args)
         except NumbaError as error:
             names = ", ".join(cls.__name__ for cls in foreign)
             raise TypeError(
@@ -129,10 +130,12 @@ def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
-def _dispatcher(function: Callable[..., Any], keep: bool) -> Any:
+def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
-    compiled = numba.njit(error_model="numpy")(function)
+    # Counting references to arrays costs several times what the kernels themselves do. Our own
+    # allocate nothing, so there is nothing to count, save in classes that say `counted`.
+    compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
     if keep:
         with suppress(RuntimeError):  # no folder to write to: compile again in every process
             compiled._cache = _stamped_cache(function)

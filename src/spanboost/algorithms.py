@@ -14,11 +14,14 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.losses import VectorLoss
+from spanboost.outputs import Many, One
 from spanboost.projection import project
 
 
 class Trace(NamedTuple):
     """One round t, as both algorithms leave it."""
+
+    outputs: One | Many
 
     h: Array  # [d, N] the weak predictions A^i(x_t)
     before: Array  # [d, N] the partial sums y_t^{i-1}
@@ -42,26 +45,25 @@ class Span(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 5-10: from the weak predictions to the answer."""
-        one = self.eta.dtype.type(1)
-        y = trace.y
+        one, d, y = self.eta.dtype.type(1), trace.outputs.count(), trace.y
         y.fill(0)  # line 6
         for i in range(self.eta.shape[0]):  # line 7
             keep = one - self.sigma[i] * self.eta[i]
-            for k in range(y.shape[0]):  # line 8
+            for k in range(d):  # line 8
                 trace.before[k, i] = y[k]
                 trace.kept[k, i] = keep * y[k]
                 y[k] = trace.kept[k, i] + self.eta[i] * (self.scale * trace.h[k, i])
-            project(y, self.B)
+            project(y, d, self.B)
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
         """Lines 11-15: from the loss function to the copies' losses, and the update of sigma."""
-        zero, one = self.eta.dtype.type(0), self.eta.dtype.type(1)
+        zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.outputs.count()
         self.t[0] += 1
         alpha_t = one / (self.L_B * self.B * np.sqrt(self.eta.dtype.type(self.t[0])))
         gradients(loss, label, weight, self.at_final, trace)
         for i in range(self.eta.shape[0]):  # line 12
             along = zero
-            for k in range(trace.y.shape[0]):
+            for k in range(d):
                 along += trace.slope[k, i] * trace.before[k, i]
                 trace.slope[k, i] /= self.L_B  # line 13
             self.sigma[i] = max(min(self.sigma[i] + alpha_t * along, one), zero)  # line 14
@@ -79,12 +81,11 @@ class Hull(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 3-8: from the weak predictions to the answer."""
-        one = self.eta.dtype.type(1)
-        y = trace.y
+        one, d, y = self.eta.dtype.type(1), trace.outputs.count(), trace.y
         y.fill(0)  # line 4
         for i in range(self.eta.shape[0]):  # line 5
             keep = one - self.eta[i]
-            for k in range(y.shape[0]):  # line 6
+            for k in range(d):  # line 6
                 trace.before[k, i] = y[k]
                 trace.kept[k, i] = keep * y[k]
                 y[k] = trace.kept[k, i] + self.eta[i] * (self.scale * trace.h[k, i])

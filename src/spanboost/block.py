@@ -44,6 +44,7 @@ class ArrayRows(NamedTuple):
     """Rows that are arrays, handed over as they are."""
 
     X: Array
+    counted = True  # references, which Numba asks of a method that returns an array
 
     def row(self, t: int) -> Any:
         """Row t."""
@@ -139,8 +140,10 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     )
 
 
-def features_of(block: Block) -> int:
-    """How many rows a table needs for this block."""
+def features_of(block: Any) -> int:
+    """How many rows a table needs for this block; none for rows of another kind."""
+    if not isinstance(block, Block):
+        return 0
     if block.mask >= 0:
         return int(block.mask) + 1
     C = int(block.codes.shape[1])

@@ -14,7 +14,7 @@ from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import Labels, weights_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
-from spanboost.loop import Model, learn, predict
+from spanboost.loop import Model, learn, new_trace, predict
 from spanboost.losses import constant, radius
 
 
@@ -74,7 +74,8 @@ class Booster:
         """Predictions for a block of rows; learns nothing."""
         rows, n = self._rows(X)
         out = np.empty((n, self._d), self._dtype)
-        predict(self._start(X, rows), as_rows(rows), out)
+        model = self._start(X, rows, 0)
+        predict(model, as_rows(rows), new_trace(model, self._d), out)
         return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -96,10 +97,8 @@ class Booster:
         allowed = getattr(self._learner, "weighted", True)
         weights = weights_of(weights, n, allowed, self._dtype)
         out = np.empty((n, self._d), self._dtype)
-        model = self._start(X, rows)
-        if isinstance(rows, Block):
-            model = self._model = model._replace(bank=model.bank.grown(features_of(rows)))
-        learn(model, as_rows(rows), labels, weights, out)
+        model = self._start(X, rows, features_of(rows))
+        learn(model, as_rows(rows), labels, weights, new_trace(model, self._d), out)
         return out, labels, weights
 
     @property
@@ -156,14 +155,17 @@ class Booster:
             raise DataError(0, f"the row has {shape[0]} features, the model {self._shape[0]}")
         return rows, n
 
-    def _start(self, X: Any, rows: Any) -> Model:
-        """The model, made when the first rows show how wide they are."""
+    def _start(self, X: Any, rows: Any, features: int) -> Model:
+        """The model, made when the first rows show how wide they are, with room for features."""
         if self._model is None:
             bank = self._learner.bank(self._task._replace(rows=rows))
             self._model = Model(
                 self._algorithm(), self._mode, self._vector_loss, bank, self._dtype(self.D)
             )
             self._shape = shape_of(X, rows)
+        if isinstance(rows, Block):
+            bank = self._model.bank.grown(features, len(rows.x))
+            self._model = self._model._replace(bank=bank)
         return self._model
 
     def _prepare(self) -> None:
@@ -179,7 +181,15 @@ class Booster:
             smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
             self._mode = GreedyMode(alpha.astype(self._dtype), self.offset_ == "shrunk")
         self._task = Task(
-            self.n, self._d, None, float(self.D), linear, lipschitz, smoothness, self.seed
+            n=self.n,
+            d=self._d,
+            rows=None,
+            D=float(self.D),
+            linear=linear,
+            lipschitz=lipschitz,
+            smoothness=smoothness,
+            seed=self.seed,
+            copy=np.arange(self.n),
         )
         self._learner.check(self._task)
 

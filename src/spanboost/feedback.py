@@ -28,14 +28,13 @@ class LinearFeedback(NamedTuple):
             for i in range(h.shape[1]):
                 out[k, i] = self.slope[k, i]
 
-    def add_losses(self, x: Array, sums: Array) -> None:
-        """sums[j, i] += what copy i would lose by predicting x[j]."""
-        for j in range(x.shape[0]):
-            row = sums[j]
-            for k in range(x.shape[1]):
-                slope, value = self.slope[k], x[j, k]
-                for i in range(row.shape[0]):
-                    row[i] += slope[i] * value
+    def losses(self, h: Array, out: Array) -> None:
+        """out[i] = what copy i would lose by predicting h[:, i]."""
+        out.fill(0)
+        for k in range(h.shape[0]):
+            slope, h_k = self.slope[k], h[k]
+            for i in range(out.shape[0]):
+                out[i] += slope[i] * h_k[i]
 
     def only(self, i: int) -> "LinearFeedback":
         """The feedback of copy i alone, which outlives the round."""
@@ -55,28 +54,26 @@ class GreedyFeedback(NamedTuple):
 
     def slopes(self, h: Array, out: Array) -> None:
         """Slope of each copy's loss at its own h: the chain rule brings a factor alpha."""
-        for k in range(h.shape[0]):
-            point, offset, h_k = self.point[k], self.offset[k], h[k]
-            for i in range(point.shape[0]):
-                point[i] = offset[i] + self.alpha[i] * h_k[i]
+        self.place(h)
         self.loss.gradients(self.label, self.point, out)
         for k in range(h.shape[0]):
             slope = out[k]
             for i in range(slope.shape[0]):
                 slope[i] *= self.weight * self.alpha[i]
 
-    def add_losses(self, x: Array, sums: Array) -> None:
-        """sums[j, i] += what copy i would lose by predicting x[j]."""
-        loss = np.empty_like(self.alpha)
-        for j in range(x.shape[0]):
-            for k in range(x.shape[1]):
-                point, offset, value = self.point[k], self.offset[k], x[j, k]
-                for i in range(point.shape[0]):
-                    point[i] = offset[i] + self.alpha[i] * value
-            self.loss.values(self.label, self.point, loss)
-            row = sums[j]
-            for i in range(row.shape[0]):
-                row[i] += self.weight * loss[i]
+    def losses(self, h: Array, out: Array) -> None:
+        """out[i] = what copy i would lose by predicting h[:, i]."""
+        self.place(h)
+        self.loss.values(self.label, self.point, out)
+        for i in range(out.shape[0]):
+            out[i] *= self.weight
+
+    def place(self, h: Array) -> None:
+        """Where predictions h would take the partial sums."""
+        for k in range(h.shape[0]):
+            point, offset, h_k = self.point[k], self.offset[k], h[k]
+            for i in range(point.shape[0]):
+                point[i] = offset[i] + self.alpha[i] * h_k[i]
 
     def only(self, i: int) -> "GreedyFeedback":
         """The feedback of copy i alone, which outlives the round."""

@@ -9,6 +9,7 @@ from spanboost.algorithms import Trace
 from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
+from spanboost.outputs import Many, One
 from spanboost.projection import project_columns
 
 
@@ -22,12 +23,12 @@ class Model(NamedTuple):
     D: float
 
 
-@kernel
 def new_trace(model: Model, d: int) -> Trace:
     """Room for one round."""
     eta = model.algorithm.eta
     shape = (d, eta.shape[0])
     return Trace(
+        One() if d == 1 else Many(d),
         np.zeros(shape, eta.dtype),
         np.zeros(shape, eta.dtype),
         np.zeros(shape, eta.dtype),
@@ -56,9 +57,8 @@ def learn_row(model: Model, x: Any, label: Array, weight: float, trace: Trace) -
 
 
 @jit
-def predict(model: Model, X: Any, out: Array) -> None:
+def predict(model: Model, X: Any, trace: Trace, out: Array) -> None:
     """out[t] = the answer to row t."""
-    trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
         predict_row(model, X.row(t), trace)
         for k in range(out.shape[1]):
@@ -66,9 +66,8 @@ def predict(model: Model, X: Any, out: Array) -> None:
 
 
 @jit
-def learn(model: Model, X: Any, labels: Array, weights: Array, out: Array) -> None:
+def learn(model: Model, X: Any, labels: Array, weights: Array, trace: Trace, out: Array) -> None:
     """out[t] = the answer to row t, given before its label was learned."""
-    trace = new_trace(model, out.shape[1])
     for t in range(out.shape[0]):
         learn_row(model, X.row(t), labels[t], weights[t], trace)
         for k in range(out.shape[1]):

@@ -63,6 +63,8 @@ class LinearBall:
             t=np.zeros(1, dtype=np.int64),
             step=math.sqrt(2) * G / (self.x_norm * task.lipschitz),
             G=np.float64(G),
+            slope=np.zeros((task.d, task.n)),
+            square=np.zeros(task.n),
         )
 
     def regret(self, T: int, D: float) -> float:
@@ -78,6 +80,8 @@ class BallBank(NamedTuple):
     t: Array  # [1] rounds learned
     step: Array  # [N]
     G: float
+    slope: Array  # [d, N] scratch
+    square: Array  # [N] scratch
 
     def predict(self, x: Array, h: Array) -> None:
         """h = W x for all copies at once."""
@@ -90,11 +94,11 @@ class BallBank(NamedTuple):
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
         """One gradient step, then back onto the ball."""
-        slope = np.empty_like(h)
+        slope, square = self.slope, self.square
         feedback.slopes(h, slope)
+        square.fill(0)
         self.t[0] += 1
         root = math.sqrt(self.t[0])
-        square = np.zeros_like(self.step)
         for f in range(x.shape[0]):
             for k in range(h.shape[0]):
                 w, s = self.W[f, k], slope[k]

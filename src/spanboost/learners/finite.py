@@ -77,6 +77,8 @@ class FiniteClass:
             best=np.zeros(task.n),
             t=np.ones(1, dtype=np.int64),
             spread=2 * task.D * task.lipschitz,
+            point=np.zeros((task.d, task.n)),
+            loss=np.zeros(task.n),
             randomised=self.randomised,
             rng=rng,
             rng_next=rng.copy(),
@@ -121,6 +123,8 @@ class FiniteBank(NamedTuple):
     best: Array  # [N] the least of them
     t: Array  # [1] the round to come
     spread: Array  # [N] width of the interval the losses lie in
+    point: Array  # [d, N] scratch
+    loss: Array  # [N] scratch
     randomised: bool
     rng: Array  # [N, 6] one stream a copy
     rng_next: Array  # [N, 6] where the streams will be once this round is learned
@@ -134,12 +138,15 @@ class FiniteBank(NamedTuple):
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
         """Add the loss of every function to its sum, for every copy at once."""
-        feedback.add_losses(x, self.sums)
         best = self.best
         best.fill(np.inf)
         for j in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                self.point[k].fill(x[j, k])
+            feedback.losses(self.point, self.loss)
             row = self.sums[j]
             for i in range(best.shape[0]):
+                row[i] += self.loss[i]
                 if row[i] < best[i]:  # noqa: PLR1730  (min does not vectorise: NaN has its rules)
                     best[i] = row[i]
         self.t[0] += 1

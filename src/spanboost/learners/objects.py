@@ -31,9 +31,9 @@ class CopyLoss:
 
     def value(self, h: Any) -> float:
         """The loss of predicting h."""
-        out = np.zeros((1, 1))
-        self._feedback.add_losses(self._column(h).T, out)
-        return float(out[0, 0])
+        out = np.zeros(1)
+        self._feedback.losses(self._column(h), out)
+        return float(out[0])
 
     def slope(self, h: Any) -> Any:
         """Its slope at h: a number for one output, else a vector."""

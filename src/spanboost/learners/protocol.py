@@ -24,6 +24,7 @@ class Task(NamedTuple):
     lipschitz: Array  # [n] of the losses each copy will receive
     smoothness: Array  # [n] likewise
     seed: int
+    copy: Array  # [n] their numbers, which learners that start at random start from
 
 
 class Bank(Protocol):
@@ -35,7 +36,8 @@ class Bank(Protocol):
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
         """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`.
 
-        A bank that reads a `Block` also has `grown(features)`: itself with room for more features.
+        A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
+        features, and for rows with so many of them.
         """
 
 

@@ -71,10 +71,12 @@ class Symmetrised:
             n=2 * task.n,
             lipschitz=np.repeat(task.lipschitz, 2),
             smoothness=np.repeat(task.smoothness, 2),
+            copy=np.arange(2 * task.n),
         )
         return SymmetrisedBank(
             bank=self.learner.bank(twice),
             h=np.zeros((task.d, 2 * task.n), self.dtype),
+            slope=np.zeros((task.d, 2 * task.n), self.dtype),
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
@@ -93,13 +95,14 @@ class SymmetrisedBank(NamedTuple):
 
     bank: Any  # of 2 N copies
     h: Array  # [d, 2 N] what they predicted in this round
+    slope: Array  # [d, 2 N] scratch
     sums: Array  # [2, N] Hedge's summed losses
     t: Array  # [1] the round to come
     D: float
 
-    def grown(self, features: int) -> "SymmetrisedBank":
+    def grown(self, features: int, width: int) -> "SymmetrisedBank":
         """The same, over copies with room for more features."""
-        return self._replace(bank=self.bank.grown(features))
+        return self._replace(bank=self.bank.grown(features, width))
 
     def predict(self, x: Any, h: Array) -> None:
         """q1 a1 - q2 a2."""
@@ -115,8 +118,7 @@ class SymmetrisedBank(NamedTuple):
 
     def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
         """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
-        n = h.shape[1]
-        slope = np.empty_like(self.h)
+        n, slope = h.shape[1], self.slope
         for k in range(h.shape[0]):
             for i in range(n):
                 s = feedback.slope[k, i]
