@@ -26,7 +26,7 @@ from scipy_free import Csr
 
 from spanboost import HullBoost, LinearBall, Rows, SpanBoost
 from spanboost._jit import plain
-from spanboost.block import as_rows, features_of
+from spanboost.block import features_of
 from spanboost.feedback import GreedyFeedback, LinearFeedback
 from spanboost.learners.protocol import Task
 from spanboost.loop import learn_row, new_trace
@@ -179,12 +179,11 @@ def test_the_seed_decides(name):
 
 def partial_sums(model, X, y):
     """[T, n + 1, d]: y^0 ... y^n of every round, learning each row. Plain Python."""
-    model.predict_many(X[:1])  # makes the model
-    rows = as_rows(model.learner.encode(X, model.D))
-    trace = new_trace(model._model, model._d)
-    sums = []
+    rows = model.learner.encode(X, model.D)
+    state = model._start(X, rows, features_of(rows))
+    trace, sums = new_trace(state, model._d), []
     for t, label in enumerate(y.reshape(len(y), -1)):
-        learn_row(model._model, rows.row(t), label, model._dtype(1), trace)
+        learn_row(state, rows.row(t), label, model._dtype(1), trace)
         sums.append(np.vstack([trace.before.T, trace.y]))
     return np.array(sums)
 
@@ -278,13 +277,14 @@ def test_features_that_appear_late_find_room(name):
     wide, late = SpanBoost(learner_of(name), 3), SpanBoost(learner_of(name), 3)
     first = late.learn_many(Csr(X[:30, :2]), y[:30])
     assert table_of(late) == 3
-    unseen = X[30:].copy()
-    unseen[:, 2:] = 0
-    ahead = late.predict_many(Csr(X[30:]))  # features it has never seen are absent
-    np.testing.assert_array_equal(ahead, late.predict_many(Csr(unseen)))
-    second = late.learn_many(Csr(X[30:]), y[30:])
-    np.testing.assert_array_equal(np.r_[first, second], wide.learn_many(Csr(X), y))
-    np.testing.assert_array_equal(late.predict_many(X_ := Csr(X)), wide.predict_many(X_))
+    padded = Csr(np.vstack([X[:30], X[-1:]]))  # room for all features, the last row unlearned
+    expected = wide.learn_many(padded, y[:31], np.arange(31) < 30)[:30]
+    np.testing.assert_array_equal(first, expected)
+    assert table_of(wide) == 5
+    rows = Csr(X[30:])
+    np.testing.assert_array_equal(late.predict_many(rows), wide.predict_many(rows))
+    np.testing.assert_array_equal(late.learn_many(rows, y[30:]), wide.learn_many(rows, y[30:]))
+    np.testing.assert_array_equal(late.predict_many(rows), wide.predict_many(rows))
     assert table_of(late) >= 5
 
 
