@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
+    from spanboost.learners.network import Network
     from spanboost.learners.objects import FromTargets
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
@@ -23,6 +24,7 @@ _HOMES = {
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
+    "Network": "learners.network",
     "Rows": "block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
@@ -36,6 +38,7 @@ __all__ = [
     "HullBoost",
     "LinearBall",
     "LinearSGD",
+    "Network",
     "Rows",
     "SpanBoost",
     "Stumps",

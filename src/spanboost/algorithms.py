@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 5-10: from the weak predictions to the answer."""
-        one, d, y = self.eta.dtype.type(1), trace.outputs.count(), trace.y
+        one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
         y.fill(0)  # line 6
         for i in range(self.eta.shape[0]):  # line 7
             keep = one - self.sigma[i] * self.eta[i]
@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
         """Lines 11-15: from the loss function to the copies' losses, and the update of sigma."""
-        zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.outputs.count()
+        zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.outputs.number()
         self.t[0] += 1
         alpha_t = one / (self.L_B * self.B * np.sqrt(self.eta.dtype.type(self.t[0])))
         gradients(loss, label, weight, self.at_final, trace)
@@ -81,7 +81,7 @@ class Hull(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 3-8: from the weak predictions to the answer."""
-        one, d, y = self.eta.dtype.type(1), trace.outputs.count(), trace.y
+        one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
         y.fill(0)  # line 4
         for i in range(self.eta.shape[0]):  # line 5
             keep = one - self.eta[i]

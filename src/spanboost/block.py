@@ -44,7 +44,11 @@ class ArrayRows(NamedTuple):
     """Rows that are arrays, handed over as they are."""
 
     X: Array
-    counted = True  # references, which Numba asks of a method that returns an array
+
+    @property
+    def counted(self) -> bool:
+        """References are, which Numba asks of a method that returns an array."""
+        return True
 
     def row(self, t: int) -> Any:
         """Row t."""

@@ -9,7 +9,7 @@ from spanboost._jit import kernel
 class One(NamedTuple):
     """Predictions are numbers: known to the compiler, so that loops over outputs vanish."""
 
-    def count(self) -> int:
+    def number(self) -> int:
         """Outputs of a prediction."""
         return 1
 
@@ -20,6 +20,6 @@ class Many(NamedTuple):
 
     d: int
 
-    def count(self) -> int:
+    def number(self) -> int:
         """Outputs of a prediction."""
         return self.d

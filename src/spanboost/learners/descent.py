@@ -110,8 +110,9 @@ class Steps(NamedTuple):
         rate: Array,
         reach: Array,
     ) -> None:
-        """Of one input x, square = x^2: learn the squared gradients G, how far each lane will step
-        along its gradient (rate), and what that adds to its reach.
+        """Learn the squared gradients G of one input, square = its square.
+
+        Each lane will step along its gradient by `rate`, and that adds to its `reach`.
         """
         if self.decay < 0:
             one, gain = G.dtype.type(1), square / weight
@@ -126,7 +127,7 @@ class Steps(NamedTuple):
                 reach[i] += square * slowed
 
     def size(self, i: int, pace: float, weight: float, reach: float) -> float:
-        """The step of copy i, if a unit of slope, at rate 1 and pace 1, moves its prediction by reach."""
+        """The step of copy i; a unit of it and of slope moves the prediction by reach."""
         u = self.rate[i] * pace
         return u * flow(self.curvature[i] * weight * u * reach, self.rate)
 
