@@ -8,8 +8,7 @@ import naive_learners
 import numpy as np
 from scipy_free import Csr
 
-import spanboost
-from spanboost import LinearSGD, Rows, SpanBoost, Stumps, losses
+from spanboost import LinearSGD, Network, Rows, SpanBoost, Stumps, losses
 from spanboost.block import ObjectRows, Row, as_rows
 from spanboost.learners.objects import ObjectBank
 
@@ -17,13 +16,8 @@ LEARNERS = {
     "linear": LinearSGD(0.3),
     "stumps": Stumps(0.3),
     "intercepts": Stumps(0.3, intercept=True),
+    "network": Network(0.3, hidden=3),
 }
-if hasattr(spanboost, "Network"):  # TODO remove
-    from spanboost import Network
-
-    LEARNERS |= {
-        "network": Network(hidden=3, rate=0.3),
-    }
 
 LOSSES = {
     "squared": losses.Squared(),

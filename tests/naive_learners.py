@@ -27,8 +27,8 @@ def exact_flow(v):
     return -math.expm1(-v) / v if v else 1.0
 
 
-def series_flow(v):
-    """The same by a series: four terms of exp at v / 16, to the power of 16."""
+def series_exp(v):
+    """exp(v) of v >= 0, up to 64, by a series: four terms at v / 16, to the power of 16."""
     one = type(v)(1)
     y = min(v, type(v)(64)) * type(v)(0.0625)
     e = one
@@ -36,7 +36,25 @@ def series_flow(v):
         e = one + y * type(v)(term) * e
     for _ in range(4):
         e = e * e
-    return (one - one / e) / v if v > type(v)(0.01) else one - v * type(v)(0.5)
+    return e
+
+
+def series_flow(v):
+    """(1 - exp(-v)) / v by that series."""
+    one = type(v)(1)
+    return (one - one / series_exp(v)) / v if v > type(v)(0.01) else one - v * type(v)(0.5)
+
+
+def exact_squash(a):
+    """A sigmoid from -1 to 1."""
+    return math.tanh(a / 2)
+
+
+def series_squash(a):
+    """The same by the series."""
+    e = series_exp(abs(a))
+    s = (e - type(a)(1)) / (e + type(a)(1))
+    return s if a > 0 else -s
 
 
 def norm(vector):
@@ -201,15 +219,10 @@ class Stumps(Copy):
         return [q * shrink for q in p]
 
 
-def exact_squash(a):
-    """A sigmoid from -1 to 1."""
-    return math.tanh(a / 2)
-
-
 class Network(Copy):
     """One hidden layer: s_j = squash(sum_f W_fj z_f), h_k = V_k0 + sum_j V_kj s_j."""
 
-    def __init__(self, d, rate, *, hidden, start, squash=exact_squash, **options):
+    def __init__(self, d, rate, *, hidden, start, squash=series_squash, **options):
         """start(f, j): the first weight from feature f to hidden unit j."""
         super().__init__(d, rate, **options)
         self.hidden, self.start, self.squash = hidden, start, squash

@@ -8,10 +8,11 @@ import pytest
 from banks import LOSSES, listing, stream, weights_for
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_learners import exact_flow, exact_squash, series_squash
 
 from spanboost import HullBoost, LinearSGD, Network, SpanBoost
 from spanboost._jit import plain
-from spanboost.learners.network import squash
+from spanboost.learners.network import sigmoid
 from spanboost.learners.protocol import Task
 
 F32, F64 = np.float32, np.float64
@@ -135,32 +136,26 @@ HIDDEN = 3
 def fresh_bank(learner, n, features=9, d=1, seed=0, copy=None):
     rows = learner.encode(np.ones((1, features - 1)), 1.0)
     index = np.arange(n) if copy is None else np.array(copy)
-    return learner.bank(
-        Task(
-            n=n, d=d, rows=rows, D=1.0, linear=False, lipschitz=np.ones(n), smoothness=np.zeros(n),
-            seed=seed, copy=index,
-        )
+    task = Task(
+        n=n, d=d, rows=rows, D=1.0, linear=False, lipschitz=np.ones(n), smoothness=np.zeros(n),
+        seed=seed, copy=index,
     )  # fmt: skip
+    return learner.bank(task).grown(features, features + 1)
 
 
-def first_weights(learner, n, **options):
+def first_weights(learner, n, features=9, **options):
     """[feature, hidden, copy]: a draw, so it is the library's own."""
-    bank = fresh_bank(learner, n, **options)
-    return bank.W.reshape(len(bank.S), learner.hidden, n).astype(float)
+    bank = fresh_bank(learner, n, features, **options)
+    return bank.W.reshape(features, learner.hidden, n).astype(float)
 
 
-def library_squash(a):
-    """The sigmoid of the library, whose exponential is a series."""
-    return type(a)(squash(F64(a), np.zeros(1)))
-
-
-def maker(learner, n, d, squash=library_squash):
+def maker(learner, n, d, **series):
     first = first_weights(learner, n)
 
     def copy(c, bound, i):
         return naive_learners.Network(
             d, learner.rate, hidden=learner.hidden, start=lambda f, j: first[f, j, i],
-            squash=squash, curvature=c, D=bound, decay=learner.decay,
+            curvature=c, D=bound, decay=learner.decay, **series,
         )  # fmt: skip
 
     return copy
@@ -174,7 +169,7 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
     X, y = stream(60, loss=loss)
     weights, d = weights_for(60), 2 if loss == "euclidean2" else 1
     D = 1.0 if feedback == "greedy" else 0.3
-    learner = Network(HIDDEN, 0.3, decay, dtype=F64)
+    learner = Network(0.3, decay, hidden=HIDDEN, dtype=F64)
     booster = make(learner, 3, loss=LOSSES[loss], feedback=feedback, D=D)
     with plain():
         got = booster.learn_many(X, y, weights).reshape(60, d)
@@ -187,17 +182,11 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
 def test_it_is_a_network_of_sigmoids(make):
     """With the sigmoid and the flow themselves, in place of the library's series."""
     X, y = stream(100)
-    learner = Network(HIDDEN, 0.3, dtype=F64)
+    learner = Network(0.3, hidden=HIDDEN, dtype=F64)
     booster = make(learner, 3)
     with plain():
         got = booster.learn_many(X, y)
-    copy = maker(learner, 3, 1, naive_learners.exact_squash)
-
-    def exact(*told):
-        one = copy(*told)
-        one.flow = naive_learners.exact_flow
-        return one
-
+    exact = maker(learner, 3, 1, squash=exact_squash, flow=exact_flow)
     want = listing(booster, exact, "squared", X, y, np.ones(100))[:, 0]
     np.testing.assert_allclose(got, want, atol=1e-4)
 
@@ -205,7 +194,7 @@ def test_it_is_a_network_of_sigmoids(make):
 @pytest.mark.parametrize("make", [SpanBoost, HullBoost])
 def test_single_precision_is_near_the_listing_after_many_rows(make):
     X, y = stream(1000, missing=False)
-    learner = Network(HIDDEN, 0.3)
+    learner = Network(0.3, hidden=HIDDEN)
     booster = make(learner, 3)
     with plain():
         got = booster.learn_many(X, y)
@@ -215,9 +204,10 @@ def test_single_precision_is_near_the_listing_after_many_rows(make):
 
 @given(st.floats(-1e9, 1e9) | st.floats(-20, 20))
 def test_the_sigmoid_is_the_hyperbolic_tangent(a):
-    for dtype, tolerance in ((F64, 2e-6), (F32, 5e-6)):
-        found = squash(dtype(a), np.zeros(1, dtype))
+    for dtype, tolerance in ((F64, 5e-6), (F32, 5e-6)):
+        found = sigmoid(dtype(a), np.zeros(1, dtype))
         assert type(found) is dtype
+        assert found == series_squash(dtype(a))
         assert found == pytest.approx(math.tanh(float(dtype(a)) / 2), abs=tolerance)
         assert -1 <= found <= 1
 
@@ -227,7 +217,7 @@ def test_the_sigmoid_is_the_hyperbolic_tangent(a):
 
 
 def test_first_weights_are_uniform_and_independent():
-    W = first_weights(Network(10), 20, features=50)
+    W = first_weights(Network(hidden=10), 20, features=50)
     assert -1 < W.min() < -0.99
     assert 0.99 < W.max() < 1
     assert len(np.unique(W)) > 0.999 * W.size
@@ -243,14 +233,14 @@ def test_first_weights_are_uniform_and_independent():
 
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_first_weights_depend_on_seed_copy_feature_and_unit_alone(dtype):
-    learner = Network(4, dtype=dtype)
+    learner = Network(hidden=4, dtype=dtype)
     W = first_weights(learner, 5)
     np.testing.assert_array_equal(first_weights(learner, 2), W[:, :, :2])
     np.testing.assert_array_equal(first_weights(learner, 2, copy=[3, 1]), W[:, :, [3, 1]])
     np.testing.assert_array_equal(first_weights(learner, 5, features=4), W[:4])
     np.testing.assert_array_equal(first_weights(learner, 5, d=3), W)
-    np.testing.assert_array_equal(first_weights(Network(2, dtype=dtype), 5), W[:, :2])
-    grown = fresh_bank(learner, 5, features=2).grown(9)
+    np.testing.assert_array_equal(first_weights(Network(hidden=2, dtype=dtype), 5), W[:, :2])
+    grown = fresh_bank(learner, 5, features=2).grown(9, 9)
     np.testing.assert_array_equal(grown.W[:9].reshape(9, 4, 5), W)
     other = first_weights(learner, 5, seed=1)
     assert not (other == W).any()
@@ -268,7 +258,7 @@ def test_it_starts_at_0():
 @pytest.mark.parametrize("hidden", [0, -1, 2.5])
 def test_a_network_has_hidden_units(hidden):
     with pytest.raises(ValueError, match=r"hidden=.* is not allowed"):
-        SpanBoost(Network(hidden), 3)
+        SpanBoost(Network(hidden=hidden), 3)
 
 
 def test_a_network_learns_what_no_linear_function_is():
@@ -276,7 +266,7 @@ def test_a_network_learns_what_no_linear_function_is():
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (4000, 2))
     y = 0.8 * X[:, 0] * X[:, 1]
-    network = HullBoost(Network(5, 0.5), 1).learn_many(X, y)
-    linear = HullBoost(LinearSGD(0.5), 1).learn_many(X, y)
+    network = SpanBoost(Network(0.5), 1, 1.0).learn_many(X, y)
+    linear = SpanBoost(LinearSGD(0.5), 1, 1.0).learn_many(X, y)
     assert ((network - y)[2000:] ** 2).mean() < 0.05
     assert ((linear - y)[2000:] ** 2).mean() > 0.5
