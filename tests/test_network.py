@@ -178,6 +178,16 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
     assert np.ptp(got) > 1e-3
 
 
+def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
+    X, y = stream(60)
+    learner = Network(0.3, bits=2, hidden=HIDDEN, dtype=F64)
+    booster = SpanBoost(learner, 3)
+    with plain():
+        got = booster.learn_many(X, y)
+    want = listing(booster, maker(learner, 3, 1), "squared", X, y, np.ones(60))[:, 0]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("make", [SpanBoost, HullBoost])
 def test_it_is_a_network_of_sigmoids(make):
     """With the sigmoid and the flow themselves, in place of the library's series."""
