@@ -98,11 +98,13 @@ class Copy:
     def pace(self, ratio):
         return self.number(math.sqrt(ratio) if self.decay is None else ratio)
 
-    def fixed_rate(self, count):
-        return self.number(math.pow(count, -self.decay))
-
-    def root_rate(self, G):
-        return self.number(1) / self.number(math.sqrt(G))
+    def rates(self, G, slope, x, w, count):
+        """How far weights of input x step along their gradients; learns the squares of these."""
+        if self.decay is not None:
+            return [self.number(math.pow(count, -self.decay))] * len(G)
+        for k in range(len(G)):
+            G[k] += slope[k] * slope[k] * (x * x / w)
+        return [self.number(1) / self.number(math.sqrt(g)) for g in G]
 
 
 class Linear(Copy):
@@ -122,26 +124,21 @@ class Linear(Copy):
 
     def update(self, row, loss):
         slope, w = loss.slope(self.predict(row)), self.number(loss.weight)
-        z = []
-        for f, x in row:
-            self.grow(f, x, self.G.setdefault(f, self.least(self.d)))
-            self.U.setdefault(f, self.zeros(self.d))
-            z.append(self.z(f, x))
         self.rows += float(w)
-        self.norms += float(w) * sum(float(v) ** 2 for v in z)
+        z, rates = [], []
+        for f, x in row:  # in turn: two of them may be one feature of a hashed table
+            G = self.G.setdefault(f, self.least(self.d))
+            self.U.setdefault(f, self.zeros(self.d))
+            self.grow(f, x, G)
+            z.append(self.z(f, x))
+            self.norms += float(w * (z[-1] * z[-1]))
+            rates.append(self.rates(G, slope, z[-1], w, self.rows))
         u = self.rate * self.pace(self.rows / self.norms)
         for k in range(self.d):
-            rates = []
-            for (f, _), v in zip(row, z, strict=True):
-                if self.decay is None:
-                    self.G[f][k] += slope[k] * slope[k] * (v * v / w)
-                    rates.append(self.root_rate(self.G[f][k]))
-                else:
-                    rates.append(self.fixed_rate(self.rows))
-            reach = sum((v * v * r for v, r in zip(z, rates, strict=True)), self.number(0))
+            reach = sum((v * v * r[k] for v, r in zip(z, rates, strict=True)), self.number(0))
             size = slope[k] * (u * self.flow(self.curvature * w * u * reach))
             for (f, _), v, r in zip(row, z, rates, strict=True):
-                self.U[f][k] -= size * v * r
+                self.U[f][k] -= size * v * r[k]
         mass = sum(abs(u) for U in self.U.values() for u in U)
         if mass > self.D:
             self.U = {f: [u * (self.D / mass) for u in U] for f, U in self.U.items()}
@@ -189,18 +186,14 @@ class Stumps(Copy):
         self.m[f] += float(w * (z * z))
         self.m[f] += float(w) if self.intercept else 0.0
         u = self.rate * self.pace(self.n[f] / self.m[f])
+        r_U = self.rates(G, slope, z, w, self.n[f])
+        r_V = self.rates(H, slope, self.number(1), w, self.n[f])
         for k in range(self.d):
-            if self.decay is None:
-                G[k] += slope[k] * slope[k] * (z * z / w)
-                H[k] += slope[k] * slope[k] * (self.number(1) / w)
-                r_U, r_V = self.root_rate(G[k]), self.root_rate(H[k])
-            else:
-                r_U = r_V = self.fixed_rate(self.n[f])
-            reach = z * z * r_U + (r_V if self.intercept else self.number(0))
-            size = slope[k] * (u * self.flow(self.curvature * w * u * reach))
-            U[k] -= size * z * r_U
+            reach = z * z * r_U[k] + (r_V[k] if self.intercept else self.number(0))
+            step = slope[k] * (u * self.flow(self.curvature * w * u * reach))
+            U[k] -= step * z * r_U[k]
             if self.intercept:
-                V[k] -= size * r_V
+                V[k] -= step * r_V[k]
         size = norm(U) + norm(V)
         if size > self.D:
             shrink = self.number(self.D / size)
@@ -260,35 +253,23 @@ class Network(Copy):
     def update(self, row, loss):
         w, s = self.number(loss.weight), self.units(row)
         g = loss.slope(self.output(s))
-        z = []
-        for f, x in row:
-            self.meet(f)
-            self.grow(f, x, self.G[f])
-            z.append(self.z(f, x))
-        self.rows += float(w)
-        self.norms += float(w) * sum(float(v) ** 2 for v in z)
-        pace_in = self.pace(self.rows / self.norms)
-        pace_out = self.pace(1.0 / (self.hidden + 1))
         J, K = range(self.hidden), range(self.d)
 
         # back through the units: bend_j = ds_j / da_j, e_j = dloss / da_j
         bend = [(self.number(1) - t * t) / self.number(2) for t in s[1:]]
         e = [bend[j] * sum(g[k] * self.V[k][1 + j] for k in K) for j in J]
 
-        if self.decay is None:
-            r, r_out = [], [[self.root_rate(LEAST)] * (self.hidden + 1) for _ in K]
-            for (f, _), v in zip(row, z, strict=True):
-                for j in J:
-                    self.G[f][j] += e[j] * v * (e[j] * v) / w
-                r.append([self.root_rate(G) for G in self.G[f]])
-            for k in K:
-                for j, t in enumerate(s):
-                    self.G_out[k][j] += g[k] * t * (g[k] * t) / w
-                    r_out[k][j] = self.root_rate(self.G_out[k][j])
-        else:
-            fixed = self.fixed_rate(self.rows)
-            r = [[fixed] * self.hidden for _ in row]
-            r_out = [[fixed] * (self.hidden + 1) for _ in K]
+        self.rows += float(w)
+        z, r = [], []
+        for f, x in row:  # in turn: two of them may be one feature of a hashed table
+            self.meet(f)
+            self.grow(f, x, self.G[f])
+            z.append(self.z(f, x))
+            self.norms += float(w * (z[-1] * z[-1]))
+            r.append(self.rates(self.G[f], e, z[-1], w, self.rows))
+        r_out = [self.rates(self.G_out[k], [g[k] * t for t in s], 1.0, w, self.rows) for k in K]
+        pace_in = self.pace(self.rows / self.norms)
+        pace_out = self.pace(1.0 / (self.hidden + 1))
 
         # how far a unit of rate moves each output, and the size of the step
         rho = [sum(v * v * r[a][j] for a, v in enumerate(z)) for j in J]

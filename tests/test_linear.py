@@ -106,7 +106,7 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
 
 def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
     X, y = stream(80)
-    booster = SpanBoost(LinearSGD(0.3, bits=2, dtype=F64), 3)
+    booster = SpanBoost(LinearSGD(0.3, bits=1, dtype=F64), 3)
     with plain():
         got = booster.learn_many(X, y)
 

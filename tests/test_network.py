@@ -180,7 +180,7 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
 
 def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
     X, y = stream(60)
-    learner = Network(0.3, bits=2, hidden=HIDDEN, dtype=F64)
+    learner = Network(0.3, bits=1, hidden=HIDDEN, dtype=F64)
     booster = SpanBoost(learner, 3)
     with plain():
         got = booster.learn_many(X, y)

@@ -79,7 +79,7 @@ def test_they_are_the_naive_stumps_bit_for_bit(intercept, booster, feedback, los
     feedback=st.sampled_from(["greedy", "linear"]),
     loss=st.sampled_from(sorted(LOSSES)),
     kind=st.sampled_from(["dense", "codes"]),
-    bits=st.sampled_from([None, 1, 2, 8]),
+    bits=st.sampled_from([None, 8]),
     intercept=st.booleans(),
     decay=st.sampled_from([None, 0.0, 0.5, 1.0]),
     dtype=st.sampled_from([F32, F64]),
@@ -94,6 +94,15 @@ def test_any_options_agree_with_the_naive_stumps_bit_for_bit(
     learner = Stumps(rate, decay, intercept=intercept, bits=bits, dtype=dtype)
     options = {"n": 3, "loss": LOSSES[loss], "feedback": feedback, "D": D}
     assert_exact(learner, booster, KINDS[kind](X), y, weights_for(30, seed), **options)
+
+
+@pytest.mark.parametrize("bits", [1, 2])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "codes"])
+def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn(kind, intercept, bits):
+    X, y = stream(40)
+    learner = Stumps(0.5, intercept=intercept, bits=bits)
+    assert_exact(learner, "span", KINDS[kind](X), y, weights_for(40), n=3)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
 
-from spanboost import HullBoost, LinearBall, Rows, SpanBoost
+from spanboost import HullBoost, LinearBall, Rows, SpanBoost, Symmetrised
 from spanboost._jit import plain
 from spanboost.block import features_of
 from spanboost.feedback import GreedyFeedback, LinearFeedback
@@ -110,6 +110,17 @@ def test_a_ball_of_n_is_n_balls_of_one(booster, feedback, loss):
     with plain():
         together = learned(booster_of(booster, LinearBall(), loss, feedback), X, y)
     apart = learned(booster_of(booster, Separate(LinearBall()), loss, feedback), X, y)
+    np.testing.assert_array_equal(apart, together)
+
+
+@pytest.mark.parametrize("booster", BOOSTERS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_symmetrised_copies_are_symmetrised_one_by_one(name, booster):
+    X, y = stream(40)
+    learner = Symmetrised(learner_of(name))
+    with plain():
+        together = learned(booster_of(booster, learner, feedback="linear"), X, y)
+    apart = learned(booster_of(booster, Separate(learner), feedback="linear"), X, y)
     np.testing.assert_array_equal(apart, together)
 
 
@@ -390,6 +401,8 @@ def test_a_row_of_weight_2_is_two_rows(name):
     learner = learner_of(name, rate=rate, decay=0.0, dtype=F64)
     with plain():
         once, twice, single = (HullBoost(learner, 1) for _ in range(3))
+        for model in (once, twice, single):
+            assert model.learn_one([0.0], 0.0) == 0  # learns nothing but that there is a constant
         once.learn_one([0.0], 0.8, weight=2.0)
         twice.learn_many(np.zeros((2, 1)), [0.8, 0.8])
         single.learn_one([0.0], 0.8)
