@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spanboost._jit import plain
-from spanboost.loop import learn_row, new_trace
+from spanboost.loop import learn_row
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ def play(booster, X, y, weights=None):
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
         model = booster._start(X, rows, 0)
-        trace = new_trace(model, booster._d)
+        trace = model.trace
         kept = []
         for x, label, weight in zip(rows, labels, weights, strict=True):
             sigma = booster.sigma_ if hasattr(booster, "sigma_") else np.zeros(booster.n)
-            learn_row(model, x, label, weight, trace)
+            learn_row(model, x, label, weight)
             sums = np.vstack([trace.before.T, trace.y[None]])
             kept.append((sums, booster.scale * trace.h.T, trace.slope.T.copy(), sigma))
     return Rounds(*(np.array(column) for column in zip(*kept, strict=True)), labels, weights)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spanboost import FiniteClass, HullBoost, LinearBall, SpanBoost, Symmetrised, _jit, losses
 from spanboost.learners.protocol import Task
-from spanboost.loop import learn_row, new_trace, predict_row
+from spanboost.loop import learn_row, predict_row
 
 FEATURES = 3
 X_NORM = 1.5
@@ -586,12 +586,11 @@ def partial_sums(booster, X, y):
     model = booster._model
     d = 1 if y.ndim == 1 else y.shape[1]
     rows = booster.learner.encode(X)
-    trace = new_trace(model, d)
-    sums = []
+    trace, sums = model.trace, []
     for x, label in zip(rows, y.reshape(len(y), d), strict=True):
-        predict_row(model, x, trace)
+        predict_row(model, x)
         answer = trace.y.copy()
-        learn_row(model, x, label, 1.0, trace)
+        learn_row(model, x, label, 1.0)
         assert same_bits(trace.y, answer)
         sums.append(np.vstack([trace.before.T, trace.y]))
     return np.array(sums)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
-    from spanboost.errors import DataError
+    from spanboost.errors import DataError, LabelWarning
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
@@ -21,6 +21,7 @@ _HOMES = {
     "SpanBoost": "booster",
     "HullBoost": "booster",
     "DataError": "errors",
+    "LabelWarning": "errors",
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
@@ -36,6 +37,7 @@ __all__ = [
     "FiniteClass",
     "FromTargets",
     "HullBoost",
+    "LabelWarning",
     "LinearBall",
     "LinearSGD",
     "Network",

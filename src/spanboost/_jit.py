@@ -130,12 +130,45 @@ def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
+def _optimise_once() -> set[Any]:
+    """In the loops of the set returned, kernels are not optimised before they are inlined.
+
+    Inlined they are optimised anyway; that halves the time to compile.
+    """
+    from numba.core import event
+    from numba.core.codegen import JITCodeLibrary
+
+    class Compiling(event.Listener):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.stack: list[Any] = []
+
+        def on_start(self, event: Any) -> None:
+            self.stack.append(event.data["dispatcher"])
+
+        def on_end(self, event: Any) -> None:
+            self.stack.pop()
+
+    loops = set[Any]()
+    compiling, optimise = Compiling(), JITCodeLibrary._optimize_final_module
+    event.register("numba:compile", compiling)
+
+    def unless_inlined(library: Any) -> None:
+        stack = compiling.stack
+        if len(stack) <= 1 or stack[0] not in loops:
+            optimise(library)
+
+    JITCodeLibrary._optimize_final_module = unless_inlined
+    return loops
+
+
+@functools.cache
 def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
     # Counting references to arrays costs several times what the kernels themselves do. Our own
     # allocate nothing, so there is nothing to count, save in classes that say `counted`.
     compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
+    _optimise_once().add(compiled)
     if keep:
         with suppress(RuntimeError):  # no folder to write to: compile again in every process
             compiled._cache = _stamped_cache(function)

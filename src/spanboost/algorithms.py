@@ -7,7 +7,7 @@ from them to the answer; `backward`, from the loss to one loss function per copy
 output k of copy A^{i+1}. Predictions are vectors of R^d, numbers when d = 1.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,13 @@ class Trace(NamedTuple):
     y: Array  # [d] y_t^i while i runs; in the end y_t^N, the answer
     slope: Array  # [d, N] the linear losses of line 13 (line 11)
     point: Array  # [d, N] scratch
+
+
+def new_trace(d: int, N: int, dtype: Any) -> Trace:
+    """Room for one round."""
+    h, before, kept, slope, point = (np.zeros((d, N), dtype) for _ in range(5))
+    outputs = One() if d == 1 else Many(d)
+    return Trace(outputs, h, before, kept, np.zeros(d, dtype), slope, point)
 
 
 @kernel

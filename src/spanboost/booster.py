@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 
 from spanboost import losses
-from spanboost.algorithms import Hull, Span
+from spanboost.algorithms import Hull, Span, new_trace
 from spanboost.arrays import Array
 from spanboost.block import Block, as_rows, features_of, shape_of
 from spanboost.errors import DataError
 from spanboost.feedback import GreedyMode, LinearMode
-from spanboost.labels import Labels, weights_of
+from spanboost.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
-from spanboost.loop import Model, learn, new_trace, predict
-from spanboost.losses import constant, radius
+from spanboost.loop import Model, learn, predict
+from spanboost.losses import constant, degree, radius
 
 
 class Booster:
@@ -36,7 +36,7 @@ class Booster:
         offset: str | None,
         scale: float,
         D: float,
-        label_range: tuple[float, float],
+        label_range: tuple[float, float] | str,
         seed: int,
     ) -> None:
         self.learner, self.n, self.loss, self.feedback = learner, n, loss, feedback
@@ -49,7 +49,7 @@ class Booster:
         self._vector_loss = losses.on_vectors(self.loss_)
         self.offset_ = offset or self._default_offset
         self._d = int(self._vector_loss.d)
-        self._labels = Labels(self.loss_, self._d, label_range)
+        self._labels = self._new_labels()
         self.smooth_ = not math.isinf(constant(self.loss_, "beta", scale * D))
         if not (
             self.smooth_ or feedback == "greedy" or getattr(self._learner, "deterministic", True)
@@ -75,7 +75,7 @@ class Booster:
         rows, n = self._rows(X)
         out = np.empty((n, self._d), self._dtype)
         model = self._start(X, rows, 0)
-        predict(model, as_rows(rows), new_trace(model, self._d), out)
+        predict(model, as_rows(rows), out, 0, n)
         return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -85,20 +85,31 @@ class Booster:
         names the first bad one, none. (If a learner of your own raises, the rows before, and part
         of that row, have been learned.) A row of weight 0 is predicted, not learned.
         """
-        return self._labels.to_user(self.learn_scaled(X, y, weights)[0])
+        model, rows, labels, weights, widenings = self._ready(X, y, weights)
+        out, answers, first, answered = np.empty_like(labels), [], 0, 0
+        for new in widenings:  # a row that widens the range is answered before, learned after
+            learn(model, rows, labels, weights, out, first, new.row)
+            predict(model, rows, out, new.row, new.row + 1)
+            answers.append(self._labels.to_user(out[answered : new.row + 1]))
+            self._widen(model.bank, new)
+            first, answered = new.row, new.row + 1
+        learn(model, rows, labels, weights, out, first, len(out))
+        answers.append(self._labels.to_user(out[answered:]))
+        return np.concatenate(answers)
 
     def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
         """As `learn_many`, in the model's own units: predictions and labels [rows, d], weights.
 
-        These are the units of the theorems: labels in [-1, 1].
+        These are the units of the theorems: labels in [-1, 1], a range that does not grow.
         """
-        rows, n = self._rows(X)
-        labels = self._labels.to_model(y, n).astype(self._dtype)
-        allowed = getattr(self._learner, "weighted", True)
-        weights = weights_of(weights, n, allowed, self._dtype)
-        out = np.empty((n, self._d), self._dtype)
-        model = self._start(X, rows, features_of(rows))
-        learn(model, as_rows(rows), labels, weights, new_trace(model, self._d), out)
+        if self.label_range in GROWING:
+            raise ValueError(
+                f"label_range={self.label_range!r} changes the model's units as it learns, and "
+                "learn_scaled, hence an audit, needs fixed ones: give label_range=(low, high)"
+            )
+        model, rows, labels, weights, _ = self._ready(X, y, weights)
+        out = np.empty_like(labels)
+        learn(model, rows, labels, weights, out, 0, len(out))
         return out, labels, weights
 
     @property
@@ -128,12 +139,14 @@ class Booster:
         require(_whole(self.seed) and self.seed >= 0, "seed", "a whole number, at least 0")
         limits = self.label_range
         require(
-            isinstance(limits, tuple | list)
+            limits in GROWING
+            if isinstance(limits, str)
+            else isinstance(limits, tuple | list)
             and len(limits) == 2
             and all(_number(v) for v in limits)
             and 0 < (limits[1] - limits[0]) / 2 < math.inf,
             "label_range",
-            "two finite numbers, the lower first",
+            "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
         )
         for name in ("alpha", "offset"):
             require(
@@ -141,6 +154,17 @@ class Booster:
                 name,
                 "only greedy feedback has it, and feedback='linear'",
             )
+
+    def _new_labels(self) -> Labels:
+        if not isinstance(self.label_range, str):
+            return FixedLabels(self.loss_, self._d, self.label_range)
+        if getattr(self._learner, "scalable", False) is not True:
+            raise ValueError(
+                f"label_range={self.label_range!r} scales what was learned when a label exceeds "
+                f"the range, and {type(self.learner).__name__} cannot be scaled: give "
+                "label_range=(low, high)"
+            )
+        return GrowingLabels(self.loss_, self._d, self.label_range)
 
     def _rows(self, X: Any) -> tuple[Any, int]:
         """Rows as the learner's bank wants them, of the width it knows, and how many."""
@@ -160,13 +184,33 @@ class Booster:
         if self._model is None:
             bank = self._learner.bank(self._task._replace(rows=rows))
             self._model = Model(
-                self._algorithm(), self._mode, self._vector_loss, bank, self._dtype(self.D)
+                self._algorithm(),
+                self._mode,
+                self._vector_loss,
+                bank,
+                self._dtype(self.D),
+                new_trace(self._d, self.n, self._dtype),
             )
             self._shape = shape_of(X, rows)
         if isinstance(rows, Block):
             bank = self._model.bank.grown(features, len(rows.x))
             self._model = self._model._replace(bank=bank)
         return self._model
+
+    def _ready(self, X: Any, y: Any, weights: Any) -> tuple[Model, Any, Array, Array, Any]:
+        """All of a block checked; then the model, with room for it, and the block in its terms."""
+        rows, n = self._rows(X)
+        allowed = getattr(self._learner, "weighted", True)
+        weights = weights_of(weights, n, allowed, self._dtype)
+        labels, widenings = self._labels.plan(y, weights)
+        model = self._start(X, rows, features_of(rows))
+        self._labels.count(weights)
+        return model, as_rows(rows), labels.astype(self._dtype), weights, widenings
+
+    def _widen(self, bank: Any, new: Widening) -> None:
+        """Wider units for the model, in which its functions are, to the user, what they were."""
+        a = self._labels.widen(new)
+        bank.rescale(a, a ** (degree(self.loss_) - 1))  # slopes are one degree below the loss
 
     def _prepare(self) -> None:
         """Once steps and reach are known: how copies get their losses; what the learner is told."""
@@ -214,7 +258,11 @@ class SpanBoost(Booster):
     D: bound on the copies' predictions (cut to it) and on the class.
     B: radius of the partial sums; None is the paper's formula.
     label_range: (low, high) is mapped onto [-1, 1]; predictions are mapped back, unless they are
-        scores of a margin loss.
+        scores of a margin loss. "auto" is a range around the first label that grows with the
+        labels, "auto-zero" one around 0: what was learned is scaled, so that predictions stay as
+        they are. Before the first label they are 0. A label that makes it more than 10 times
+        as wide, after 30 others, is a `LabelWarning`, once. Not for learners that cannot be scaled
+        (finite classes, objects of your own), nor for losses whose predictions are scores.
     seed: for learners that draw at random.
 
     >>> from spanboost import LinearBall, SpanBoost
@@ -241,7 +289,7 @@ class SpanBoost(Booster):
         scale: float = 1.0,
         D: float = 1.0,
         B: float | None = None,
-        label_range: tuple[float, float] = (-1, 1),
+        label_range: tuple[float, float] | str = (-1, 1),
         seed: int = 0,
     ) -> None:
         self.eta, self.B = eta, B
@@ -326,7 +374,7 @@ class HullBoost(Booster):
         offset: str | None = None,
         scale: float = 1.0,
         D: float = 1.0,
-        label_range: tuple[float, float] = (-1, 1),
+        label_range: tuple[float, float] | str = (-1, 1),
         seed: int = 0,
     ) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The one exception for bad data."""
+"""The one exception for bad data, and the one warning."""
 
 
 class DataError(ValueError):
@@ -13,3 +13,7 @@ class DataError(ValueError):
 
     def __str__(self) -> str:
         return f"row {self.row}: {self.args[1]}"
+
+
+class LabelWarning(UserWarning):
+    """A label so far from all before it that what was learned shrinks to almost nothing."""

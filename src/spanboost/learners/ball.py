@@ -38,6 +38,11 @@ class LinearBall:
         """The class contains -f with every f."""
         return True
 
+    @property
+    def scalable(self) -> bool:
+        """The label range may grow."""
+        return True
+
     def check(self, task: Task) -> None:
         """The norm of rows must be a number above 0."""
         if not (isinstance(self.x_norm, Real) and 0 < self.x_norm < math.inf):
@@ -82,6 +87,10 @@ class BallBank(NamedTuple):
     G: float
     slope: Array  # [d, N] scratch
     square: Array  # [N] scratch
+
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units: functions times a. Steps do not depend on past slopes."""
+        self.W[...] *= a
 
     def predict(self, x: Array, h: Array) -> None:
         """h = W x for all copies at once."""

@@ -42,6 +42,11 @@ class Descent:
     bits: int | None = None
     dtype: Any = np.float32
 
+    @property
+    def scalable(self) -> bool:
+        """The label range may grow."""
+        return True
+
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
         rates = np.asarray(self.rate)
@@ -80,6 +85,12 @@ def more(table: Array, rows: int, value: float = 0.0) -> Array:
         return table
     added = max(rows, 2 * len(table)) - len(table)
     return np.concatenate([table, np.full((added, *table.shape[1:]), value, table.dtype)])
+
+
+def shrink(G: Array, factor: float) -> None:
+    """Squared gradients in wider units."""
+    G *= factor
+    np.maximum(G, LEAST, out=G)
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more
+from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more, shrink
 from spanboost.learners.protocol import Feedback, Task
 
 
@@ -68,6 +68,12 @@ class LinearBank(NamedTuple):
             rates=more(self.rates, width),
         )
 
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units: functions times a, slopes times b."""
+        np.multiply(self.U, a, out=self.U)
+        np.multiply(self.mass, a, out=self.mass)
+        shrink(self.G, b * b)
+
     def predict(self, x: Row, h: Array) -> None:
         """keep * sum_f U_f z_f, for all lanes at once."""
         self.scales.read(x)
@@ -111,10 +117,10 @@ class LinearBank(NamedTuple):
         self.seen[0] += weight
         for a in range(x.feature.shape[0]):
             G, rate = self.G[x.feature[a]], self.rates[a]
-            shrink = self.scales.widen(x, a)
-            if shrink < 1:
+            part = self.scales.widen(x, a)
+            if part < 1:
                 for i in range(G.shape[0]):
-                    G[i] = max(G[i] * shrink * shrink, least)
+                    G[i] = max(G[i] * part * part, least)
             z = self.scales.z[a]
             square = z * z
             self.seen[1] += weight * square

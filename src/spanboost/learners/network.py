@@ -22,7 +22,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, exponential, more
+from spanboost.learners.descent import LEAST, Descent, Scales, Steps, exponential, more, shrink
 from spanboost.learners.protocol import Feedback, Task
 
 
@@ -101,6 +101,12 @@ class NetworkBank(NamedTuple):
             rate=more(self.rate, width),
         )
 
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units: functions times a, slopes times b, those of the units times a b."""
+        np.multiply(self.V, a, out=self.V)
+        shrink(self.G_out, b * b)
+        shrink(self.G, (a * b) ** 2)
+
     def predict(self, x: Row, h: Array) -> None:
         """Units first, then outputs, for all copies at once."""
         self.scales.read(x)
@@ -160,10 +166,10 @@ class NetworkBank(NamedTuple):
         self.seen[0] += weight
         for a in range(x.feature.shape[0]):
             G = self.G[x.feature[a]]
-            shrink = self.scales.widen(x, a)
-            if shrink < 1:
+            part = self.scales.widen(x, a)
+            if part < 1:
                 for i in range(G.shape[0]):
-                    G[i] = max(G[i] * shrink * shrink, least)
+                    G[i] = max(G[i] * part * part, least)
             square = self.scales.z[a] * self.scales.z[a]
             self.seen[1] += weight * square
             self.steps.gather(G, back, square, weight, self.seen[0], self.rate[a], reach)
@@ -241,10 +247,10 @@ class NetworkBank(NamedTuple):
                     square += np.float64(self.V[k, j, i]) * np.float64(self.V[k, j, i])
                 size += np.sqrt(square)
             if size > self.steps.D:
-                shrink = self.slope.dtype.type(self.steps.D / size)
+                part = self.slope.dtype.type(self.steps.D / size)
                 for k in range(self.V.shape[0]):
                     for j in range(self.V.shape[1]):
-                        self.V[k, j, i] *= shrink
+                        self.V[k, j, i] *= part
 
 
 @kernel

@@ -38,6 +38,9 @@ class Bank(Protocol):
 
         A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
         features, and for rows with so many of them.
+        That of a `scalable` learner has `rescale(a, b)`, for when the label range has grown: it
+        multiplies function values by a <= 1, slopes by b and losses by a b, in place. Where D and
+        the projection of Algorithm 1 cut nothing, predictions in the user's units do not change.
         """
 
 
@@ -45,8 +48,8 @@ class Bank(Protocol):
 class Learner(Protocol):
     """Parameters of a weak learner.
 
-    It may say `deterministic = False`, that it draws at random, and `weighted = False`, that rows
-    can only have the weights 0 and 1.
+    It may say `deterministic = False`, that it draws at random, `weighted = False`, that rows can
+    only have the weights 0 and 1, and `scalable = True`, that its bank has `rescale`.
     """
 
     def check(self, task: Task) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more
+from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more, shrink
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.projection import project_columns
 
@@ -78,6 +78,12 @@ class StumpBank(NamedTuple):
             scales=self.scales.grown(features, width),
         )
 
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units: functions times a, slopes times b."""
+        np.multiply(self.U, a, out=self.U)
+        np.multiply(self.score, a * b, out=self.score)
+        shrink(self.G, b * b)
+
     def predict(self, x: Row, h: Array) -> None:
         """What the best feature says; one never seen has score 0 and says 0."""
         self.scales.read(x)
@@ -118,9 +124,9 @@ class StumpBank(NamedTuple):
         feedback.losses(self.value, self.loss[0])
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            shrink = self.scales.widen(x, a)
-            if shrink < 1:
-                self.forget(f, shrink)
+            part = self.scales.widen(x, a)
+            if part < 1:
+                self.forget(f, part)
             z = self.scales.z[a]
             self.say(f, z)
             feedback.slopes(self.value, self.slope)
@@ -133,12 +139,12 @@ class StumpBank(NamedTuple):
             if self.steps.bounded():
                 self.bind(f)
 
-    def forget(self, f: int, shrink: float) -> None:
+    def forget(self, f: int, part: float) -> None:
         """The squared gradients of a feature whose scale has grown."""
         least = self.slope.dtype.type(LEAST)
         G = self.G[f, 0].reshape(-1)
         for i in range(G.shape[0]):
-            G[i] = max(G[i] * shrink * shrink, least)
+            G[i] = max(G[i] * part * part, least)
 
     def step(self, f: int, z: float, weight: float) -> None:
         """One step of feature f."""
@@ -173,7 +179,7 @@ class StumpBank(NamedTuple):
                     square += np.float64(self.U[f, p, k, i]) * np.float64(self.U[f, p, k, i])
                 size += np.sqrt(square)
             if size > self.steps.D:
-                shrink = self.slope.dtype.type(self.steps.D / size)
+                part = self.slope.dtype.type(self.steps.D / size)
                 for p in range(self.U.shape[1]):
                     for k in range(self.U.shape[2]):
-                        self.U[f, p, k, i] *= shrink
+                        self.U[f, p, k, i] *= part

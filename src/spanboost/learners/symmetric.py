@@ -49,6 +49,11 @@ class Symmetrised:
         return getattr(self.learner, "dtype", np.float64)
 
     @property
+    def scalable(self) -> bool:
+        """Whether the label range may grow."""
+        return getattr(self.learner, "scalable", False) is True
+
+    @property
     def symmetric(self) -> bool:
         """It competes with -f as well as f."""
         return True
@@ -103,6 +108,11 @@ class SymmetrisedBank(NamedTuple):
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
         """The same, over copies with room for more features."""
         return self._replace(bank=self.bank.grown(features, width))
+
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units; Hedge's sums are then of the losses as they would have been there."""
+        self.bank.rescale(a, b)
+        self.sums[...] *= a * b
 
     def predict(self, x: Any, h: Array) -> None:
         """q1 a1 - q2 a2."""

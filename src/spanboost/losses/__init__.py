@@ -3,6 +3,7 @@
 from spanboost.losses.constants import (
     NAMES,
     constant,
+    degree,
     is_binary,
     predicts_scores,
     radius,
@@ -39,6 +40,7 @@ __all__ = [
     "SquaredEuclidean",
     "VectorLoss",
     "constant",
+    "degree",
     "is_binary",
     "on_vectors",
     "predicts_scores",

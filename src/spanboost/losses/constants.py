@@ -47,6 +47,16 @@ def is_binary(loss: Any) -> bool:
     return getattr(loss, "binary", False) is True
 
 
+def degree(loss: Any) -> float:
+    """The p with l(a y*, a y) = a^p l(y*, y): 2, unless the loss says otherwise.
+
+    A loss that is not of one degree, such as Huber's, is taken for what a smooth loss is near the
+    label: of degree 2.
+    """
+    p = getattr(loss, "degree", 2.0)
+    return float(p) if isinstance(p, int | float) and 1 <= p < math.inf else 2.0
+
+
 def constant(loss: Any, name: str, b: float) -> float:
     """L_b, beta_b or eps_b of a loss; an error that names it where the loss does not define it."""
     method = getattr(loss, name, None)

@@ -10,7 +10,8 @@ the ball of radius b > 0 (the paper's "Loss function classes"),
 Upper bounds will do. A loss of your own is a NamedTuple with these methods, and plain helper
 methods whose names do not begin with an underscore; an ordinary class works too, uncompiled. Where
 ``binary`` is true the labels are -1 and +1; there, and where ``margin`` is true, a prediction is a
-score whose sign is the answer, not a number in label units.
+score whose sign is the answer, not a number in label units. ``degree`` is the p of a loss with
+l(a y*, a y) = a^p l(y*, y), 2 unless it is given.
 """
 
 from typing import Protocol
@@ -19,7 +20,7 @@ from spanboost.arrays import Array
 
 
 class Loss(Protocol):
-    """What the boosters ask of a scalar loss; it may also have ``binary`` or ``margin`` = True."""
+    """What boosters ask of a scalar loss; it may also have ``binary``, ``margin`` or ``degree``."""
 
     def value(self, label: float, y: float) -> float:
         """l(y*, y)."""

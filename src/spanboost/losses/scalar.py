@@ -66,6 +66,10 @@ class PNorm(NamedTuple):
     def check(self) -> None:
         require(2 <= self.p < math.inf, self, "p", "p >= 2")
 
+    @property
+    def degree(self) -> float:
+        return self.p
+
     def value(self, label: float, y: float) -> float:
         return math.pow(abs(label - y), self.p)
 
@@ -137,6 +141,10 @@ class Logistic(NamedTuple):
 class Absolute(NamedTuple):
     """l(y*, y) = |y* - y|; not smooth."""
 
+    @property
+    def degree(self) -> float:
+        return 1.0
+
     def value(self, label: float, y: float) -> float:
         return abs(label - y)
 
@@ -161,6 +169,10 @@ class Quantile(NamedTuple):
 
     def check(self) -> None:
         require(0 < self.tau < 1, self, "tau", "0 < tau < 1")
+
+    @property
+    def degree(self) -> float:
+        return 1.0
 
     def value(self, label: float, y: float) -> float:
         return self.tau * max(label - y, 0.0) + (1 - self.tau) * max(y - label, 0.0)
