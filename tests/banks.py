@@ -126,19 +126,19 @@ class OneCopy:
         self.bank = learner.bank(task_of_one(task, i, rows=task.rows.rows))
         self.h = np.zeros((task.d, 1), getattr(learner, "dtype", np.float64))
 
-    def grow(self, x, features=0):
-        if isinstance(x, Row):
-            self.bank = self.bank.grown(features and 1 + int(x.feature.max()), len(x.x))
-
     def predict(self, x):
-        self.grow(x)
-        self.bank.predict(x, self.h)
+        self.x = x
+        if isinstance(x, Row):
+            self.x = Row(*map(np.copy, x))  # of its own: a bank writes to it
+            self.bank = self.bank.grown(0, len(x.x))
+        self.bank.predict(self.x, self.h)
         return self.h[:, 0]
 
     def update(self, x, loss):
         self.h[:, 0] = loss.h
-        self.grow(x, 1)
-        self.bank.update(x, self.h, loss._feedback)
+        if isinstance(x, Row):
+            self.bank = self.bank.grown(1 + int(x.feature.max()), len(x.x))
+        self.bank.update(self.x, self.h, loss._feedback)
 
 
 # --------------------------------------------------------------------------------------------
@@ -202,11 +202,12 @@ class Told:
 
 
 def arrays_of(state):
-    """Every array of a model, copied, in order; numbers too."""
+    """Every array of a model, copied, in order; numbers too. Not what matters within a round."""
     if isinstance(state, np.ndarray):
         return [state.copy()]
     if isinstance(state, tuple):
-        return [array for item in state for array in arrays_of(item)]
+        kept = [item for name, item in state._asdict().items() if name not in ("scratch", "trace")]
+        return [array for item in kept for array in arrays_of(item)]
     return [np.asarray(state)] if isinstance(state, int | float | np.number) else []
 
 

@@ -490,7 +490,7 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(model):
     booster, twin = MODELS[model](), MODELS[model]()
     booster.learn_many(X, y)
     twin.learn_many(X, y)
-    scratch = ("h", "rng_next")  # of the round at hand, written by predicting
+    scratch = ("scratch", "trace")  # of the round at hand, written by predicting
     before = state_of(booster._model, scratch)
     predicted = booster.predict_many(-X)
     assert np.array_equal(booster.learn_many(-X, np.ones(8), np.zeros(8)), predicted)

@@ -66,7 +66,7 @@ def stream(T=40, seed=0, d=1):
 def flat(value):
     """Every number of a model, to the last bit, but for the scratch that predicting writes to."""
     if isinstance(value, tuple):
-        kept = [name for name in value._fields if name not in ("raw", "h")]
+        kept = [name for name in value._fields if name not in ("scratch", "trace")]
         return {(name, *rest): v for name in kept for rest, v in flat(getattr(value, name)).items()}
     return {(): np.asarray(value).tobytes()}
 

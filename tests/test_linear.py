@@ -148,7 +148,7 @@ def test_the_symmetriser_passes_growth_and_precision_on():
 
     model = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
     compiled = run(model)
-    assert len(model._model.bank.bank.scales.S) >= 5
+    assert len(model._model.bank.bank.S) >= 5
     assert model._model.algorithm.eta.dtype == np.float32
     with plain():
         oracle = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")

@@ -205,7 +205,7 @@ def test_the_first_step_by_hand():
         bank = model._model.bank
         for row in ([0.0], [3.0], [300.0], [1e30]):
             assert model.predict_one(row) == pytest.approx(moved, rel=1e-5)  # the constant, tied
-    assert bank.scales.S.tolist() == [1.0, 3.0]
+    assert bank.S.tolist() == [1.0, 3.0]
 
 
 def test_ties_go_to_the_first_in_the_row():
@@ -273,8 +273,9 @@ def test_scores_are_what_was_saved(labels, decay):
     )  # fmt: skip
     bank, h, saved = learner.bank(task).grown(3, 3), np.zeros((1, 1)), 0.0
     for t, slope in enumerate(labels):
-        bank.predict(rows.row(t), h)
+        x = rows.row(t)
+        bank.predict(x, h)
         assert abs(h[0, 0]) <= 0.3 * (1 + 1e-12)
         saved -= slope * h[0, 0]  # all features are equally good: the constant answers
-        bank.update(rows.row(t), h, LinearFeedback(np.array([[slope]]), 1.0))
+        bank.update(x, h, LinearFeedback(np.array([[slope]]), 1.0))
     assert bank.score[0, 0] == pytest.approx(saved, abs=1e-9)

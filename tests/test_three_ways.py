@@ -29,7 +29,7 @@ from spanboost._jit import plain
 from spanboost.block import features_of
 from spanboost.feedback import GreedyFeedback, LinearFeedback
 from spanboost.learners.protocol import Task
-from spanboost.loop import learn_row, new_trace
+from spanboost.loop import learn_row
 from spanboost.losses import Scalar, Squared
 
 F32, F64 = np.float32, np.float64
@@ -191,10 +191,10 @@ def partial_sums(model, X, y):
     """[T, n + 1, d]: y^0 ... y^n of every round, learning each row. Plain Python."""
     rows = model.learner.encode(X, model.D)
     state = model._start(X, rows, features_of(rows))
-    trace, sums = new_trace(state, model._d), []
+    sums = []
     for t, label in enumerate(y.reshape(len(y), -1)):
-        learn_row(state, rows.row(t), label, model._dtype(1), trace)
-        sums.append(np.vstack([trace.before.T, trace.y]))
+        learn_row(state, rows.row(t), label, model._dtype(1))
+        sums.append(np.vstack([state.trace.before.T, state.trace.y]))
     return np.array(sums)
 
 
@@ -243,10 +243,11 @@ def driven(bank, rows, feedbacks, shape, dtype):
     """Raw predictions of a bank used without a booster, [T, d, n]."""
     bank, h, said = bank.grown(features_of(rows), len(rows.x)), np.zeros(shape, dtype), []
     for t, feedback in enumerate(feedbacks):
-        bank.predict(rows.row(t), h)
+        x = rows.row(t)
+        bank.predict(x, h)
         said.append(h.copy())
         if feedback.weight > 0:
-            bank.update(rows.row(t), h, feedback)
+            bank.update(x, h, feedback)
     return np.array(said)
 
 
@@ -277,7 +278,7 @@ def test_one_copy_of_either_booster_is_the_learner_alone(name, feedback, loss):
 
 
 def table_of(model):
-    return len(model._model.bank.scales.S)
+    return len(model._model.bank.S)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -387,7 +388,7 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(name):
     X, y = stream(60)
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(X[:30], y[:30])
-    expected, before = model.predict_many(X[30:]), arrays_of(model._model)
+    before, expected = arrays_of(model._model), model.predict_many(X[30:])
     said = model.learn_many(X[30:], y[30:], np.zeros(30))
     np.testing.assert_array_equal(said, expected)
     for a, b in zip(before, arrays_of(model._model), strict=True):

@@ -37,6 +37,7 @@ class Row(NamedTuple):
 
     feature: Array  # [active] their numbers
     x: Array  # [active] their values
+    z: Array  # [active] room for what a bank makes of them
 
 
 @kernel
@@ -78,6 +79,7 @@ class Block(NamedTuple):
     mask: Any  # 2^b - 1 for a hashed table, all ones otherwise
     feature: Array  # scratch, as wide as the widest row
     x: Array  # scratch
+    z: Array  # scratch
 
     def row(self, t: int) -> Row:
         """The active features of row t."""
@@ -99,7 +101,7 @@ class Block(NamedTuple):
             self.feature[active] = (2 + 2 * (code * C + j)) & self.mask
             self.x[active] = 1
             active += 1 if code >= 0 else 0
-        return Row(self.feature[:active], self.x[:active])
+        return Row(self.feature[:active], self.x[:active], self.z[:active])
 
 
 def as_rows(rows: Any) -> Any:
@@ -141,6 +143,7 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         mask=np.int64(-1 if bits is None else 2**bits - 1),
         feature=np.zeros(width, np.int64),
         x=np.zeros(width, dtype),
+        z=np.zeros(width, dtype),
     )
 
 

@@ -68,13 +68,19 @@ class LinearBall:
             t=np.zeros(1, dtype=np.int64),
             step=math.sqrt(2) * G / (self.x_norm * task.lipschitz),
             G=np.float64(G),
-            slope=np.zeros((task.d, task.n)),
-            square=np.zeros(task.n),
+            scratch=BallScratch(np.zeros((task.d, task.n)), np.zeros(task.n)),
         )
 
     def regret(self, T: int, D: float) -> float:
         """R(T) = 2 sqrt(2) D sqrt(T)."""
         return 2 * math.sqrt(2 * T) * D
+
+
+class BallScratch(NamedTuple):
+    """Room for one update."""
+
+    slope: Array  # [d, N]
+    square: Array  # [N] squared norms
 
 
 @kernel
@@ -85,8 +91,7 @@ class BallBank(NamedTuple):
     t: Array  # [1] rounds learned
     step: Array  # [N]
     G: float
-    slope: Array  # [d, N] scratch
-    square: Array  # [N] scratch
+    scratch: BallScratch
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a. Steps do not depend on past slopes."""
@@ -103,7 +108,7 @@ class BallBank(NamedTuple):
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
         """One gradient step, then back onto the ball."""
-        slope, square = self.slope, self.square
+        slope, square = self.scratch.slope, self.scratch.square
         feedback.slopes(h, slope)
         square.fill(0)
         self.t[0] += 1

@@ -74,10 +74,6 @@ class Descent:
             D=np.float64(task.D if task.linear else np.inf),
         )
 
-    def scales(self) -> "Scales":
-        """Of no features yet."""
-        return Scales(np.zeros(0, self.dtype), np.zeros(0, self.dtype))
-
 
 def more(table: Array, rows: int, value: float = 0.0) -> Array:
     """A table of at least so many rows, doubled when it must grow; new rows hold `value`."""
@@ -144,33 +140,26 @@ class Steps(NamedTuple):
 
 
 @kernel
-class Scales(NamedTuple):
-    """The largest values seen, and a row divided by them."""
+def normalise(S: Array, x: Row) -> None:
+    """x.z = x / S, in [-1, 1]; 0 for a feature never seen."""
+    zero = S.dtype.type(0)
+    for a in range(x.feature.shape[0]):
+        f = x.feature[a]
+        s = S[f] if f < S.shape[0] else zero
+        x.z[a] = max(min(x.x[a], s), -s) / s if s > 0 else zero
 
-    S: Array  # [feature] largest |x| learned; 0: never seen
-    z: Array  # [width] the features of the row that was read last
 
-    def grown(self, features: int, width: int) -> "Scales":
-        """The same, with room for more features and wider rows."""
-        return Scales(more(self.S, features), more(self.z, width))
-
-    def read(self, x: Row) -> None:
-        """z = x / S, in [-1, 1]; 0 for a feature never seen."""
-        for a in range(x.feature.shape[0]):
-            f = x.feature[a]
-            S = self.S[f] if f < self.S.shape[0] else self.S.dtype.type(0)
-            self.z[a] = max(min(x.x[a], S), -S) / S if S > 0 else self.S.dtype.type(0)
-
-    def widen(self, x: Row, a: int) -> float:
-        """Learn the size of feature a of the row; returns old S / new S."""
-        one = self.S.dtype.type(1)
-        f, size = x.feature[a], abs(x.x[a])
-        if not size > self.S[f]:
-            return one
-        shrink = self.S[f] / size
-        self.S[f] = size
-        self.z[a] = math.copysign(one, x.x[a])
-        return shrink
+@kernel
+def widen(S: Array, x: Row, a: int) -> float:
+    """Learn the size of the row's a-th feature; returns old S / new S."""
+    one = S.dtype.type(1)
+    f, size = x.feature[a], abs(x.x[a])
+    if not size > S[f]:
+        return one
+    part = S[f] / size
+    S[f] = size
+    x.z[a] = math.copysign(one, x.x[a])
+    return part
 
 
 @kernel

@@ -77,11 +77,9 @@ class FiniteClass:
             best=np.zeros(task.n),
             t=np.ones(1, dtype=np.int64),
             spread=2 * task.D * task.lipschitz,
-            point=np.zeros((task.d, task.n)),
-            loss=np.zeros(task.n),
             randomised=self.randomised,
             rng=rng,
-            rng_next=rng.copy(),
+            scratch=FiniteScratch(np.zeros((task.d, task.n)), np.zeros(task.n), rng.copy()),
         )
 
     def regret(self, T: int, D: float) -> float:
@@ -115,6 +113,14 @@ class Times:
         return self.factor * np.asarray(self.function(x))
 
 
+class FiniteScratch(NamedTuple):
+    """Room for one round."""
+
+    point: Array  # [d, N] one function's value, for all copies
+    loss: Array  # [N] of predicting it
+    rng: Array  # [N, 6] where the streams will be once this round is learned
+
+
 @kernel
 class FiniteBank(NamedTuple):
     """N copies of Hedge over M functions. A row is their values, x[function, output]."""
@@ -123,11 +129,9 @@ class FiniteBank(NamedTuple):
     best: Array  # [N] the least of them
     t: Array  # [1] the round to come
     spread: Array  # [N] width of the interval the losses lie in
-    point: Array  # [d, N] scratch
-    loss: Array  # [N] scratch
     randomised: bool
     rng: Array  # [N, 6] one stream a copy
-    rng_next: Array  # [N, 6] where the streams will be once this round is learned
+    scratch: FiniteScratch
 
     def predict(self, x: Array, h: Array) -> None:
         """The mixture of the functions with Hedge's weights, or one drawn from them."""
@@ -142,17 +146,17 @@ class FiniteBank(NamedTuple):
         best.fill(np.inf)
         for j in range(x.shape[0]):
             for k in range(x.shape[1]):
-                self.point[k].fill(x[j, k])
-            feedback.losses(self.point, self.loss)
+                self.scratch.point[k].fill(x[j, k])
+            feedback.losses(self.scratch.point, self.scratch.loss)
             row = self.sums[j]
             for i in range(best.shape[0]):
-                row[i] += self.loss[i]
+                row[i] += self.scratch.loss[i]
                 if row[i] < best[i]:  # noqa: PLR1730  (min does not vectorise: NaN has its rules)
                     best[i] = row[i]
         self.t[0] += 1
         for i in range(self.rng.shape[0]):
             for s in range(self.rng.shape[1]):
-                self.rng[i, s] = self.rng_next[i, s]
+                self.rng[i, s] = self.scratch.rng[i, s]
 
 
 @kernel
@@ -177,7 +181,7 @@ def _draw(bank: FiniteBank, x: Array, h: Array) -> None:
     M, n = bank.sums.shape
     for i in range(n):
         rate = hedge_rate(M, bank.t[0], bank.spread[i])
-        state = bank.rng_next[i]
+        state = bank.scratch.rng[i]
         for s in range(state.shape[0]):
             state[s] = bank.rng[i, s]
         j = int(uniform(state) * M)

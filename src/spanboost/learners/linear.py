@@ -16,7 +16,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more, shrink
+from spanboost.learners.descent import LEAST, Descent, Steps, more, normalise, shrink, widen
 from spanboost.learners.protocol import Feedback, Task
 
 
@@ -31,16 +31,27 @@ class LinearSGD(Descent):
         return LinearBank(
             U=np.zeros(lanes, self.dtype),
             G=np.zeros(lanes, self.dtype),
-            scales=self.scales(),
+            S=np.zeros(0, self.dtype),
             seen=np.zeros(2),
             keep=np.ones(task.n, self.dtype),
             mass=np.zeros(task.n),
-            raw=np.zeros(shape, self.dtype),
-            slope=np.zeros(shape, self.dtype),
-            reach=np.zeros(shape, self.dtype),
-            rates=np.zeros(lanes, self.dtype),
             steps=self.steps(task),
+            scratch=LinearScratch(
+                raw=np.zeros(shape, self.dtype),
+                slope=np.zeros(shape, self.dtype),
+                reach=np.zeros(shape, self.dtype),
+                rates=np.zeros(lanes, self.dtype),
+            ),
         )
+
+
+class LinearScratch(NamedTuple):
+    """What a round leaves for its update."""
+
+    raw: Array  # [d, N] what was predicted, before it was cut to norm D
+    slope: Array  # [d, N] of the losses there
+    reach: Array  # [d, N] how far a unit of slope moves the prediction
+    rates: Array  # [width, lane] how far each lane steps along its gradient
 
 
 @kernel
@@ -49,23 +60,20 @@ class LinearBank(NamedTuple):
 
     U: Array  # [feature, lane] weights of the normalised features, to be multiplied by `keep`
     G: Array  # [feature, lane] summed squared gradients
-    scales: Scales
+    S: Array  # [feature] largest |x| seen
     seen: Array  # [2] rows learned, and the sum of z^2 in them
     keep: Array  # [N]
     mass: Array  # [N] sum of |U|, kept where the functions are bounded
-    raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    slope: Array  # [d, N] scratch
-    reach: Array  # [d, N] scratch: how far a unit of slope moves the prediction
-    rates: Array  # [width, lane] scratch: how far each lane steps along its gradient
     steps: Steps
+    scratch: LinearScratch
 
     def grown(self, features: int, width: int) -> "LinearBank":
         """The same functions, with room for more features and wider rows."""
         return self._replace(
             U=more(self.U, features),
             G=more(self.G, features, LEAST),
-            scales=self.scales.grown(features, width),
-            rates=more(self.rates, width),
+            S=more(self.S, features),
+            scratch=self.scratch._replace(rates=more(self.scratch.rates, width)),
         )
 
     def rescale(self, a: float, b: float) -> None:
@@ -76,32 +84,32 @@ class LinearBank(NamedTuple):
 
     def predict(self, x: Row, h: Array) -> None:
         """keep * sum_f U_f z_f, for all lanes at once."""
-        self.scales.read(x)
+        normalise(self.S, x)
         h.fill(0)
         out = h.reshape(-1)
         for a in range(x.feature.shape[0]):
-            z = self.scales.z[a]
+            z = x.z[a]
             if z != 0:
                 U = self.U[x.feature[a]]
                 for i in range(out.shape[0]):
                     out[i] += U[i] * z
         for k in range(h.shape[0]):
-            out, raw = h[k], self.raw[k]
+            out, raw = h[k], self.scratch.raw[k]
             for i in range(out.shape[0]):
                 out[i] *= self.keep[i]
                 raw[i] = out[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
-        feedback.slopes(self.raw, self.slope)
+        feedback.slopes(self.scratch.raw, self.scratch.slope)
         pace = self.measure(x, feedback.weight)
         for k in range(h.shape[0]):
-            slope, reach = self.slope[k], self.reach[k]
+            slope, reach = self.scratch.slope[k], self.scratch.reach[k]
             for i in range(slope.shape[0]):
                 slope[i] *= self.steps.size(i, pace, feedback.weight, reach[i]) / self.keep[i]
-        step = self.slope.reshape(-1)
+        step = self.scratch.slope.reshape(-1)
         for a in range(x.feature.shape[0]):
-            z, U, rate = self.scales.z[a], self.U[x.feature[a]], self.rates[a]
+            z, U, rate = x.z[a], self.U[x.feature[a]], self.scratch.rates[a]
             if self.steps.bounded():
                 self.weigh(U, step, z, rate)
             for i in range(step.shape[0]):
@@ -111,17 +119,17 @@ class LinearBank(NamedTuple):
 
     def measure(self, x: Row, weight: float) -> float:
         """Learn scales and squared gradients: how far each lane will step, and its reach."""
-        slope, reach = self.slope.reshape(-1), self.reach.reshape(-1)
+        slope, reach = self.scratch.slope.reshape(-1), self.scratch.reach.reshape(-1)
         least = slope.dtype.type(LEAST)
         reach.fill(0)
         self.seen[0] += weight
         for a in range(x.feature.shape[0]):
-            G, rate = self.G[x.feature[a]], self.rates[a]
-            part = self.scales.widen(x, a)
+            G, rate = self.G[x.feature[a]], self.scratch.rates[a]
+            part = widen(self.S, x, a)
             if part < 1:
                 for i in range(G.shape[0]):
                     G[i] = max(G[i] * part * part, least)
-            z = self.scales.z[a]
+            z = x.z[a]
             square = z * z
             self.seen[1] += weight * square
             self.steps.gather(G, slope, square, weight, self.seen[0], rate, reach)

@@ -22,7 +22,16 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, exponential, more, shrink
+from spanboost.learners.descent import (
+    LEAST,
+    Descent,
+    Steps,
+    exponential,
+    more,
+    normalise,
+    shrink,
+    widen,
+)
 from spanboost.learners.protocol import Feedback, Task
 
 
@@ -54,18 +63,33 @@ class Network(Descent):
             V=zeros(d, 1 + H, n),
             G_out=zeros(d, 1 + H, n) + np.dtype(self.dtype).type(LEAST),
             key=np.tile(key, H) + np.repeat(np.arange(H, dtype=np.uint64) << 40, n),
-            scales=self.scales(),
+            S=zeros(0),
             seen=np.zeros(2),
-            unit=units,
-            raw=zeros(d, n),
-            slope=zeros(d, n),
-            back=zeros(H, n),
-            rate=zeros(0, H * n),
-            rate_out=zeros(d, 1 + H, n),
-            reach=zeros(H, n),
-            moved=zeros(3, n),
             steps=self.steps(task),
+            scratch=NetworkScratch(
+                unit=units,
+                raw=zeros(d, n),
+                slope=zeros(d, n),
+                back=zeros(H, n),
+                rate=zeros(0, H * n),
+                rate_out=zeros(d, 1 + H, n),
+                reach=zeros(H, n),
+                moved=zeros(3, n),
+            ),
         )
+
+
+class NetworkScratch(NamedTuple):
+    """What a round leaves for its update."""
+
+    unit: Array  # [1 + H, N] what the units said
+    raw: Array  # [d, N] what was predicted, before it was cut to norm D
+    slope: Array  # [d, N] of the losses there
+    back: Array  # [H, N] slopes of the units' sums a
+    rate: Array  # [width, lane] how far each weight steps along its gradient
+    rate_out: Array  # [d, 1 + H, N] likewise the output layer
+    reach: Array  # [H, N] how far a unit of slope moves the units' sums
+    moved: Array  # [3, N] all outputs, by the whole step
 
 
 @kernel
@@ -77,17 +101,10 @@ class NetworkBank(NamedTuple):
     V: Array  # [d, 1 + H, N] the output layer
     G_out: Array  # [d, 1 + H, N] summed squared gradients
     key: Array  # [lane] where the numbers come from that W starts at
-    scales: Scales
+    S: Array  # [feature] largest |x| seen
     seen: Array  # [2] rows learned, and the sum of z^2 in them
-    unit: Array  # [1 + H, N] what the units said
-    raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    slope: Array  # [d, N] scratch
-    back: Array  # [H, N] scratch: slopes of the units' sums a
-    rate: Array  # [width, lane] scratch: how far each weight steps along its gradient
-    rate_out: Array  # [d, 1 + H, N] scratch
-    reach: Array  # [H, N] scratch: how far a unit of slope moves the units' sums
-    moved: Array  # [3, N] scratch: of all outputs, by the whole step
     steps: Steps
+    scratch: NetworkScratch
 
     def grown(self, features: int, width: int) -> "NetworkBank":
         """The same functions, with room for more features and wider rows."""
@@ -97,8 +114,8 @@ class NetworkBank(NamedTuple):
         return self._replace(
             W=W,
             G=more(self.G, features, LEAST),
-            scales=self.scales.grown(features, width),
-            rate=more(self.rate, width),
+            S=more(self.S, features),
+            scratch=self.scratch._replace(rate=more(self.scratch.rate, width)),
         )
 
     def rescale(self, a: float, b: float) -> None:
@@ -109,11 +126,11 @@ class NetworkBank(NamedTuple):
 
     def predict(self, x: Row, h: Array) -> None:
         """Units first, then outputs, for all copies at once."""
-        self.scales.read(x)
-        lanes = self.unit[1:].reshape(-1)
+        normalise(self.S, x)
+        lanes = self.scratch.unit[1:].reshape(-1)
         lanes.fill(0)
         for a in range(x.feature.shape[0]):
-            z = self.scales.z[a]
+            z = x.z[a]
             if z != 0:
                 W = self.W[x.feature[a]]
                 for i in range(lanes.shape[0]):
@@ -122,9 +139,9 @@ class NetworkBank(NamedTuple):
             lanes[i] = sigmoid(lanes[i], lanes)
         h.fill(0)
         for k in range(h.shape[0]):
-            out, raw = h[k], self.raw[k]
-            for j in range(self.unit.shape[0]):
-                V, s = self.V[k, j], self.unit[j]
+            out, raw = h[k], self.scratch.raw[k]
+            for j in range(self.scratch.unit.shape[0]):
+                V, s = self.V[k, j], self.scratch.unit[j]
                 for i in range(out.shape[0]):
                     out[i] += V[i] * s[i]
             for i in range(out.shape[0]):
@@ -132,14 +149,16 @@ class NetworkBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
-        feedback.slopes(self.raw, self.slope)
+        feedback.slopes(self.scratch.raw, self.scratch.slope)
         self.propagate()
         pace = self.measure(x, feedback.weight)
-        pace_out = self.steps.pace(1.0, self.unit.shape[0])
+        pace_out = self.steps.pace(1.0, self.scratch.unit.shape[0])
         self.measure_outputs(feedback.weight, pace, pace_out)
-        size = self.moved[0]
+        size = self.scratch.moved[0]
         for i in range(size.shape[0]):
-            size[i] = self.steps.size(i, size.dtype.type(1), feedback.weight, self.moved[2, i])
+            size[i] = self.steps.size(
+                i, size.dtype.type(1), feedback.weight, self.scratch.moved[2, i]
+            )
         self.step_inputs(x, pace)
         self.step_outputs(pace_out)
         if self.steps.bounded():
@@ -147,12 +166,12 @@ class NetworkBank(NamedTuple):
 
     def propagate(self) -> None:
         """back = slopes of the units' sums: (1 - s^2) / 2 times what the outputs pass back."""
-        one, half = self.slope.dtype.type(1), self.slope.dtype.type(0.5)
-        for j in range(self.back.shape[0]):
-            back, s = self.back[j], self.unit[1 + j]
+        one, half = self.scratch.slope.dtype.type(1), self.scratch.slope.dtype.type(0.5)
+        for j in range(self.scratch.back.shape[0]):
+            back, s = self.scratch.back[j], self.scratch.unit[1 + j]
             back.fill(0)
-            for k in range(self.slope.shape[0]):
-                slope, V = self.slope[k], self.V[k, 1 + j]
+            for k in range(self.scratch.slope.shape[0]):
+                slope, V = self.scratch.slope[k], self.V[k, 1 + j]
                 for i in range(back.shape[0]):
                     back[i] += slope[i] * V[i]
             for i in range(back.shape[0]):
@@ -160,36 +179,41 @@ class NetworkBank(NamedTuple):
 
     def measure(self, x: Row, weight: float) -> float:
         """Learn scales and squared gradients of the units: their steps, and their reach."""
-        back, reach = self.back.reshape(-1), self.reach.reshape(-1)
+        back, reach = self.scratch.back.reshape(-1), self.scratch.reach.reshape(-1)
         least = back.dtype.type(LEAST)
         reach.fill(0)
         self.seen[0] += weight
         for a in range(x.feature.shape[0]):
             G = self.G[x.feature[a]]
-            part = self.scales.widen(x, a)
+            part = widen(self.S, x, a)
             if part < 1:
                 for i in range(G.shape[0]):
                     G[i] = max(G[i] * part * part, least)
-            square = self.scales.z[a] * self.scales.z[a]
+            square = x.z[a] * x.z[a]
             self.seen[1] += weight * square
-            self.steps.gather(G, back, square, weight, self.seen[0], self.rate[a], reach)
+            self.steps.gather(G, back, square, weight, self.seen[0], self.scratch.rate[a], reach)
         return self.steps.pace(self.seen[0], self.seen[1])
 
     def measure_outputs(self, weight: float, pace: float, pace_out: float) -> None:
         """Likewise the output layer; then reach = |movement|^2 / (slope . movement)."""
-        one, half = self.slope.dtype.type(1), self.slope.dtype.type(0.5)
-        along, square, reach = self.moved[0], self.moved[1], self.moved[2]
+        one, half = self.scratch.slope.dtype.type(1), self.scratch.slope.dtype.type(0.5)
+        along, square, reach = self.scratch.moved[0], self.scratch.moved[1], self.scratch.moved[2]
         along.fill(0)
         square.fill(0)
-        for k in range(self.slope.shape[0]):
-            slope = self.slope[k]
+        for k in range(self.scratch.slope.shape[0]):
+            slope = self.scratch.slope[k]
             reach.fill(0)
-            for j in range(self.unit.shape[0]):
+            for j in range(self.scratch.unit.shape[0]):
                 self.gather_output(k, j, weight)
             for i in range(reach.shape[0]):
                 reach[i] *= pace_out * slope[i]
-            for j in range(self.back.shape[0]):
-                V, s, back, far = self.V[k, 1 + j], self.unit[1 + j], self.back[j], self.reach[j]
+            for j in range(self.scratch.back.shape[0]):
+                V, s, back, far = (
+                    self.V[k, 1 + j],
+                    self.scratch.unit[1 + j],
+                    self.scratch.back[j],
+                    self.scratch.reach[j],
+                )
                 for i in range(reach.shape[0]):
                     bend = (one - s[i] * s[i]) * half
                     reach[i] += pace * (V[i] * bend * back[i] * far[i])
@@ -201,8 +225,8 @@ class NetworkBank(NamedTuple):
 
     def gather_output(self, k: int, j: int, weight: float) -> None:
         """As `Steps.gather`, for the weight of unit j in output k, an input of each copy's own."""
-        G, rate, s = self.G_out[k, j], self.rate_out[k, j], self.unit[j]
-        slope, reach = self.slope[k], self.moved[2]
+        G, rate, s = self.G_out[k, j], self.scratch.rate_out[k, j], self.scratch.unit[j]
+        slope, reach = self.scratch.slope[k], self.scratch.moved[2]
         if self.steps.decay < 0:
             one = G.dtype.type(1)
             for i in range(s.shape[0]):
@@ -216,30 +240,30 @@ class NetworkBank(NamedTuple):
 
     def step_inputs(self, x: Row, pace: float) -> None:
         """One step of the units' weights."""
-        for j in range(self.back.shape[0]):
-            back, size = self.back[j], self.moved[0]
+        for j in range(self.scratch.back.shape[0]):
+            back, size = self.scratch.back[j], self.scratch.moved[0]
             for i in range(back.shape[0]):
                 back[i] *= size[i] * pace
-        step = self.back.reshape(-1)
+        step = self.scratch.back.reshape(-1)
         for a in range(x.feature.shape[0]):
-            z, W, rate = self.scales.z[a], self.W[x.feature[a]], self.rate[a]
+            z, W, rate = x.z[a], self.W[x.feature[a]], self.scratch.rate[a]
             for i in range(step.shape[0]):
                 W[i] -= step[i] * z * rate[i]
 
     def step_outputs(self, pace_out: float) -> None:
         """One step of the output layer."""
-        for k in range(self.slope.shape[0]):
-            slope, size = self.slope[k], self.moved[0]
+        for k in range(self.scratch.slope.shape[0]):
+            slope, size = self.scratch.slope[k], self.scratch.moved[0]
             for i in range(slope.shape[0]):
                 slope[i] *= size[i] * pace_out
-            for j in range(self.unit.shape[0]):
-                V, s, rate = self.V[k, j], self.unit[j], self.rate_out[k, j]
+            for j in range(self.scratch.unit.shape[0]):
+                V, s, rate = self.V[k, j], self.scratch.unit[j], self.scratch.rate_out[k, j]
                 for i in range(slope.shape[0]):
                     V[i] -= slope[i] * s[i] * rate[i]
 
     def shorten(self) -> None:
         """Shrink the output layers of copies whose functions could exceed D."""
-        for i in range(self.slope.shape[1]):
+        for i in range(self.scratch.slope.shape[1]):
             size = np.float64(0)
             for j in range(self.V.shape[1]):
                 square = np.float64(0)
@@ -247,7 +271,7 @@ class NetworkBank(NamedTuple):
                     square += np.float64(self.V[k, j, i]) * np.float64(self.V[k, j, i])
                 size += np.sqrt(square)
             if size > self.steps.D:
-                part = self.slope.dtype.type(self.steps.D / size)
+                part = self.scratch.slope.dtype.type(self.steps.D / size)
                 for k in range(self.V.shape[0]):
                     for j in range(self.V.shape[1]):
                         self.V[k, j, i] *= part

@@ -28,7 +28,11 @@ class Task(NamedTuple):
 
 
 class Bank(Protocol):
-    """The state of N copies. Arrays are [output, copy]."""
+    """The state of N copies. Arrays are [output, copy].
+
+    What matters only within a round, from `predict` to `update`, lies in a field `scratch`. Banks
+    of this package allocate nothing in a round, which the compiled loop relies on.
+    """
 
     def predict(self, x: Any, h: Array) -> None:
         """h[:, i] = what copy i predicts for the row x. Learns nothing."""
@@ -38,6 +42,7 @@ class Bank(Protocol):
 
         A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
         features, and for rows with so many of them.
+
         That of a `scalable` learner has `rescale(a, b)`, for when the label range has grown: it
         multiplies function values by a <= 1, slopes by b and losses by a b, in place. Where D and
         the projection of Algorithm 1 cut nothing, predictions in the user's units do not change.

@@ -17,7 +17,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Scales, Steps, more, shrink
+from spanboost.learners.descent import LEAST, Descent, Steps, more, normalise, shrink, widen
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.projection import project_columns
 
@@ -40,15 +40,27 @@ class Stumps(Descent):
             G=np.zeros((0, parts, *shape), self.dtype),
             score=np.zeros((0, task.n)),
             seen=np.zeros((0, 2)),
-            scales=self.scales(),
-            best=np.zeros(task.n),
-            value=np.zeros(shape, self.dtype),
-            slope=np.zeros(shape, self.dtype),
-            rate=np.zeros((parts, *shape), self.dtype),
-            loss=np.zeros((2, task.n)),
+            S=np.zeros(0, self.dtype),
             cut=np.dtype(self.dtype).type(task.D),
             steps=self.steps(task),
+            scratch=StumpScratch(
+                best=np.zeros(task.n),
+                value=np.zeros(shape, self.dtype),
+                slope=np.zeros(shape, self.dtype),
+                rate=np.zeros((parts, *shape), self.dtype),
+                loss=np.zeros((2, task.n)),
+            ),
         )
+
+
+class StumpScratch(NamedTuple):
+    """What one feature of a row is reckoned with."""
+
+    best: Array  # [N] the best score so far
+    value: Array  # [d, N] what the feature predicts
+    slope: Array  # [d, N] of the losses there
+    rate: Array  # [part, d, N] how far each weight steps along its gradient
+    loss: Array  # [2, N] of predicting 0, and of the feature's own prediction
 
 
 @kernel
@@ -59,14 +71,10 @@ class StumpBank(NamedTuple):
     G: Array  # [feature, part, d, N] summed squared gradients
     score: Array  # [feature, N] summed advantage over predicting 0
     seen: Array  # [feature, 2] rows learned with the feature, and the sum of its inputs squared
-    scales: Scales
-    best: Array  # [N] scratch: the best score so far
-    value: Array  # [d, N] scratch: what one feature predicts
-    slope: Array  # [d, N] scratch
-    rate: Array  # [part, d, N] scratch: how far each weight steps along its gradient
-    loss: Array  # [2, N] scratch: of predicting 0, and of the feature's own prediction
+    S: Array  # [feature] largest |x| seen
     cut: float  # D: predictions are scored as they would be played
     steps: Steps
+    scratch: StumpScratch
 
     def grown(self, features: int, width: int) -> "StumpBank":
         """The same functions, with room for more features and wider rows."""
@@ -75,7 +83,7 @@ class StumpBank(NamedTuple):
             G=more(self.G, features, LEAST),
             score=more(self.score, features),
             seen=more(self.seen, features),
-            scales=self.scales.grown(features, width),
+            S=more(self.S, features),
         )
 
     def rescale(self, a: float, b: float) -> None:
@@ -86,22 +94,22 @@ class StumpBank(NamedTuple):
 
     def predict(self, x: Row, h: Array) -> None:
         """What the best feature says; one never seen has score 0 and says 0."""
-        self.scales.read(x)
-        self.best.fill(-np.inf)
+        normalise(self.S, x)
+        self.scratch.best.fill(-np.inf)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
             if f < self.score.shape[0]:
-                self.say(f, self.scales.z[a])
+                self.say(f, x.z[a])
                 self.choose(self.score[f], h)
             else:
-                self.value.fill(0)
-                self.loss[0].fill(0)
-                self.choose(self.loss[0], h)
+                self.scratch.value.fill(0)
+                self.scratch.loss[0].fill(0)
+                self.choose(self.scratch.loss[0], h)
 
     def say(self, f: int, z: float) -> None:
         """value = what feature f predicts."""
-        for k in range(self.value.shape[0]):
-            value, U = self.value[k], self.U[f, 0, k]
+        for k in range(self.scratch.value.shape[0]):
+            value, U = self.scratch.value[k], self.U[f, 0, k]
             for i in range(value.shape[0]):
                 value[i] = U[i] * z
             if self.U.shape[1] == 2:
@@ -112,27 +120,29 @@ class StumpBank(NamedTuple):
     def choose(self, score: Array, h: Array) -> None:
         """h = value in the copies where the score is the best so far."""
         for k in range(h.shape[0]):
-            out, value = h[k], self.value[k]
+            out, value = h[k], self.scratch.value[k]
             for i in range(score.shape[0]):
-                out[i] = value[i] if score[i] > self.best[i] else out[i]
+                out[i] = value[i] if score[i] > self.scratch.best[i] else out[i]
         for i in range(score.shape[0]):
-            self.best[i] = score[i] if score[i] > self.best[i] else self.best[i]
+            self.scratch.best[i] = (
+                score[i] if score[i] > self.scratch.best[i] else self.scratch.best[i]
+            )
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every feature of the row, each by its own prediction."""
-        self.value.fill(0)
-        feedback.losses(self.value, self.loss[0])
+        self.scratch.value.fill(0)
+        feedback.losses(self.scratch.value, self.scratch.loss[0])
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            part = self.scales.widen(x, a)
+            part = widen(self.S, x, a)
             if part < 1:
                 self.forget(f, part)
-            z = self.scales.z[a]
+            z = x.z[a]
             self.say(f, z)
-            feedback.slopes(self.value, self.slope)
-            project_columns(self.value, self.cut)
-            feedback.losses(self.value, self.loss[1])
-            nothing, own, score = self.loss[0], self.loss[1], self.score[f]
+            feedback.slopes(self.scratch.value, self.scratch.slope)
+            project_columns(self.scratch.value, self.cut)
+            feedback.losses(self.scratch.value, self.scratch.loss[1])
+            nothing, own, score = self.scratch.loss[0], self.scratch.loss[1], self.score[f]
             for i in range(score.shape[0]):
                 score[i] += nothing[i] - own[i]
             self.step(f, z, feedback.weight)
@@ -141,37 +151,37 @@ class StumpBank(NamedTuple):
 
     def forget(self, f: int, part: float) -> None:
         """The squared gradients of a feature whose scale has grown."""
-        least = self.slope.dtype.type(LEAST)
+        least = self.scratch.slope.dtype.type(LEAST)
         G = self.G[f, 0].reshape(-1)
         for i in range(G.shape[0]):
             G[i] = max(G[i] * part * part, least)
 
     def step(self, f: int, z: float, weight: float) -> None:
         """One step of feature f."""
-        parts, one = self.U.shape[1], self.slope.dtype.type(1)
+        parts, one = self.U.shape[1], self.scratch.slope.dtype.type(1)
         self.seen[f, 0] += weight
         for p in range(parts):
             x = z if p == 0 else one
             self.seen[f, 1] += weight * (x * x)
         pace = self.steps.pace(self.seen[f, 0], self.seen[f, 1])
-        for k in range(self.slope.shape[0]):
-            slope, reach = self.slope[k], self.value[k]
+        for k in range(self.scratch.slope.shape[0]):
+            slope, reach = self.scratch.slope[k], self.scratch.value[k]
             reach.fill(0)
             for p in range(parts):
                 x = z if p == 0 else one
-                G, rate = self.G[f, p, k], self.rate[p, k]
+                G, rate = self.G[f, p, k], self.scratch.rate[p, k]
                 self.steps.gather(G, slope, x * x, weight, self.seen[f, 0], rate, reach)
             for i in range(slope.shape[0]):
                 slope[i] *= self.steps.size(i, pace, weight, reach[i])
             for p in range(parts):
                 x = z if p == 0 else one
-                U, rate = self.U[f, p, k], self.rate[p, k]
+                U, rate = self.U[f, p, k], self.scratch.rate[p, k]
                 for i in range(slope.shape[0]):
                     U[i] -= slope[i] * x * rate[i]
 
     def bind(self, f: int) -> None:
         """Feature f's function in each copy, shrunk to D where it could exceed it."""
-        for i in range(self.slope.shape[1]):
+        for i in range(self.scratch.slope.shape[1]):
             size = np.float64(0)
             for p in range(self.U.shape[1]):
                 square = np.float64(0)
@@ -179,7 +189,7 @@ class StumpBank(NamedTuple):
                     square += np.float64(self.U[f, p, k, i]) * np.float64(self.U[f, p, k, i])
                 size += np.sqrt(square)
             if size > self.steps.D:
-                part = self.slope.dtype.type(self.steps.D / size)
+                part = self.scratch.slope.dtype.type(self.steps.D / size)
                 for p in range(self.U.shape[1]):
                     for k in range(self.U.shape[2]):
                         self.U[f, p, k, i] *= part

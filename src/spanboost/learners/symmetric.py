@@ -80,11 +80,10 @@ class Symmetrised:
         )
         return SymmetrisedBank(
             bank=self.learner.bank(twice),
-            h=np.zeros((task.d, 2 * task.n), self.dtype),
-            slope=np.zeros((task.d, 2 * task.n), self.dtype),
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
+            scratch=SymmetrisedScratch(*np.zeros((2, task.d, 2 * task.n), self.dtype)),
         )
 
     def regret(self, T: int, D: float) -> float:
@@ -94,16 +93,22 @@ class Symmetrised:
         return self.learner.regret(T, D) + hedge_regret(2, T, 2 * D)
 
 
+class SymmetrisedScratch(NamedTuple):
+    """What a round leaves for its update."""
+
+    h: Array  # [d, 2 N] what the copies predicted
+    slope: Array  # [d, 2 N]
+
+
 @kernel
 class SymmetrisedBank(NamedTuple):
     """N pairs of copies, each pair mixed by Hedge."""
 
     bank: Any  # of 2 N copies
-    h: Array  # [d, 2 N] what they predicted in this round
-    slope: Array  # [d, 2 N] scratch
     sums: Array  # [2, N] Hedge's summed losses
     t: Array  # [1] the round to come
     D: float
+    scratch: SymmetrisedScratch
 
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
         """The same, over copies with room for more features."""
@@ -117,23 +122,23 @@ class SymmetrisedBank(NamedTuple):
     def predict(self, x: Any, h: Array) -> None:
         """q1 a1 - q2 a2."""
         n = h.shape[1]
-        self.bank.predict(x, self.h)
+        self.bank.predict(x, self.scratch.h)
         rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
-        project_columns(self.h, self.D)
+        project_columns(self.scratch.h, self.D)
         for i in range(n):
             q1 = h.dtype.type(1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i]))))
             q2 = h.dtype.type(1) - q1
             for k in range(h.shape[0]):
-                h[k, i] = q1 * self.h[k, 2 * i] - q2 * self.h[k, 2 * i + 1]
+                h[k, i] = q1 * self.scratch.h[k, 2 * i] - q2 * self.scratch.h[k, 2 * i + 1]
 
     def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
         """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
-        n, slope = h.shape[1], self.slope
+        n, slope = h.shape[1], self.scratch.slope
         for k in range(h.shape[0]):
             for i in range(n):
                 s = feedback.slope[k, i]
                 slope[k, 2 * i], slope[k, 2 * i + 1] = s, -s
-                self.sums[0, i] += s * self.h[k, 2 * i]
-                self.sums[1, i] -= s * self.h[k, 2 * i + 1]
-        self.bank.update(x, self.h, LinearFeedback(slope, feedback.weight))
+                self.sums[0, i] += s * self.scratch.h[k, 2 * i]
+                self.sums[1, i] -= s * self.scratch.h[k, 2 * i + 1]
+        self.bank.update(x, self.scratch.h, LinearFeedback(slope, feedback.weight))
         self.t[0] += 1
