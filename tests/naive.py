@@ -1,7 +1,7 @@
 """Both listings of the paper, written out slowly with lists and floats, sharing no library code.
 
 A prediction is a list of d floats. A copy is any object with `predict(x) -> list` and
-`update(x, loss)`, where `loss` has `value(h)` and `slope(h)`. A stream is a list of
+`update(x, loss)`, where `loss` has `value(h)`, `slope(h)` and `weight`. A stream is a list of
 `(x, label)` or `(x, label, weight)`.
 """
 
@@ -226,8 +226,8 @@ def radius(loss, eta, N, D):
 class LinearLoss:
     """The function h -> g . h."""
 
-    def __init__(self, g):
-        self.g = list(g)
+    def __init__(self, g, weight=1.0):
+        self.g, self.weight = list(g), weight
 
     def value(self, h):
         return dot(self.g, h)
@@ -240,14 +240,14 @@ class GreedyLoss:
     """The function h -> w * loss(offset + a h)."""
 
     def __init__(self, loss, label, offset, a, w):
-        self.loss, self.label, self.offset, self.a, self.w = loss, label, list(offset), a, w
+        self.loss, self.label, self.offset, self.a, self.weight = loss, label, list(offset), a, w
 
     def value(self, h):
-        return self.w * self.loss.value(self.label, add(self.offset, times(self.a, h)))
+        return self.weight * self.loss.value(self.label, add(self.offset, times(self.a, h)))
 
     def slope(self, h):
         at = add(self.offset, times(self.a, h))
-        return times(self.w * self.a, self.loss.gradient(self.label, at))
+        return times(self.weight * self.a, self.loss.gradient(self.label, at))
 
 
 def _rows(stream):
@@ -295,7 +295,7 @@ def span(
             for i in range(N):
                 gradient = times(w, loss.gradient(label, y[N] if at_the_end else y[i]))
                 if feedback == "linear":
-                    copies[i].update(x, LinearLoss(times(1.0 / L_B, gradient)))
+                    copies[i].update(x, LinearLoss(times(1.0 / L_B, gradient), w))
                 else:
                     start = y[i] if offset == "printed" else times(1.0 - sigma[i] * eta, y[i])
                     step = (eta if alpha is None else alpha) * scale
@@ -323,7 +323,7 @@ def hull(copies, stream, loss, *, d, D, feedback="linear", scale=1.0, offset="pr
             for i in range(N):
                 if feedback == "linear":
                     gradient = times(w, loss.gradient(label, y[N] if at_the_end else y[i]))
-                    copies[i].update(x, LinearLoss(times(1.0 / L_D, gradient)))
+                    copies[i].update(x, LinearLoss(times(1.0 / L_D, gradient), w))
                 else:
                     start = y[i] if offset == "printed" else times(1.0 - eta[i], y[i])
                     step = (eta[i] if alpha is None else alpha) * scale
@@ -347,6 +347,23 @@ def lipschitz_hull(loss, i, *, D, feedback, scale=1.0, alpha=None):
         return 1.0
     step = (2.0 / (i + 1.0) if alpha is None else alpha) * scale
     return step * loss.L(scale * D + step * D)
+
+
+def curvature_span(loss, i, *, N, D, eta, feedback, scale=1.0, alpha=None, B=None):
+    """The curvature of what copy i (from 1) of Algorithm 1 receives, at weight 1; 0 for a kink."""
+    if feedback == "linear" or not loss.smooth:
+        return 0.0
+    if B is None:
+        B = radius(loss, eta, N, scale * D)
+    return ((eta if alpha is None else alpha) * scale) ** 2 * loss.beta(B)
+
+
+def curvature_hull(loss, i, *, D, feedback, scale=1.0, alpha=None):
+    """The same for copy i (from 1) of Algorithm 2."""
+    if feedback == "linear" or not loss.smooth:
+        return 0.0
+    step = 2.0 / (i + 1.0) if alpha is None else alpha
+    return (step * scale) ** 2 * loss.beta(scale * D)
 
 
 # --------------------------------------------------------------------------------------------

@@ -1,30 +1,24 @@
-"""Linear SGD: against a plain oracle in raw coordinates, and against itself in three ways."""
+"""Linear SGD against two plain oracles: one in raw coordinates, one in its own."""
 
 import math
 import os
 from pathlib import Path
 
+import naive_learners
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from banks import LOSSES, listing, stream, weights_for
+from hypothesis import given
 from hypothesis import strategies as st
+from naive_learners import exact_flow, series_flow
 from scipy_free import Csr
 
 from spanboost import DataError, HullBoost, LinearSGD, Rows, SpanBoost, Symmetrised
 from spanboost._jit import plain
 from spanboost.learners.descent import flow
-from spanboost.learners.protocol import Task
 from spanboost.losses import Absolute, SquaredEuclidean
 
-F64 = np.float64
-
-
-def exact_flow(v):
-    return -math.expm1(-v) / v if v else 1.0
-
-
-def library_flow(v):
-    return flow(F64(v), np.zeros(1))
+F32, F64 = np.float32, np.float64
 
 
 class RawLinear:
@@ -70,23 +64,12 @@ class RawLinear:
             self.w[f] -= slope * size * v * rates[f]
 
 
-def stream(T=120, seed=0, missing=True):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((T, 4)) * [1, 10, 0.01, 1]
-    X[rng.random((T, 4)) < 0.3] = 0
-    if missing:
-        X[rng.random((T, 4)) < 0.1] = np.nan
-    X[T // 2 :, 3] *= 1e4  # a scale that suddenly grows
-    y = np.clip(0.3 + 0.2 * np.nan_to_num(X[:, 0]) - 0.03 * np.nan_to_num(X[:, 1]), -1, 1)
-    return X, y
-
-
 @pytest.mark.parametrize("make", [SpanBoost, HullBoost])
 @pytest.mark.parametrize("loss", ["squared", Absolute()], ids=["squared", "absolute"])
 @pytest.mark.parametrize("decay", [None, 0.0, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_is_the_learner_of_the_paper_in_other_coordinates(make, loss, decay, weighted):
-    X, y = stream()
+    X, y = stream(120)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y)) if weighted else None
     with plain():
         got = make(LinearSGD(0.3, decay, dtype=F64), n=4, loss=loss).learn_many(X, y, weights)
@@ -94,7 +77,7 @@ def test_it_is_the_learner_of_the_paper_in_other_coordinates(make, loss, decay, 
             step = lambda v: 1.0  # noqa: E731
             tolerance = 1e-9
         else:
-            step, tolerance = library_flow, 1e-9
+            step, tolerance = series_flow, 1e-9
         want = make(RawLinear(0.3, step, decay), n=4, loss=loss).learn_many(X, y, weights)
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
         if loss == "squared":
@@ -102,105 +85,58 @@ def test_it_is_the_learner_of_the_paper_in_other_coordinates(make, loss, decay, 
             np.testing.assert_allclose(got, close, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("decay", [None, 0.5])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+@pytest.mark.parametrize("make", [SpanBoost, HullBoost])
+def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, decay):
+    X, y = stream(80, loss=loss)
+    weights, d = weights_for(80), 2 if loss == "euclidean2" else 1
+    D = 1.0 if feedback == "greedy" else 0.5
+    booster = make(LinearSGD(0.3, decay, dtype=F64), 4, loss=LOSSES[loss], feedback=feedback, D=D)
+    with plain():
+        got = booster.learn_many(X, y, weights).reshape(80, d)
+
+    def copy(c, bound, i):
+        return naive_learners.Linear(d, 0.3, curvature=c, D=bound, decay=decay)
+
+    want = listing(booster, copy, loss, X, y, weights)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
+    X, y = stream(80)
+    booster = SpanBoost(LinearSGD(0.3, bits=1, dtype=F64), 3)
+    with plain():
+        got = booster.learn_many(X, y)
+
+    def copy(c, bound, i):
+        return naive_learners.Linear(1, 0.3, curvature=c)
+
+    want = listing(booster, copy, "squared", X, y, np.ones(80))[:, 0]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [SpanBoost, HullBoost])
+def test_single_precision_is_near_the_listing_after_many_rows(make):
+    X, y = stream(1000, missing=False)
+    booster = make(LinearSGD(0.3), 4)
+    with plain():
+        got = booster.learn_many(X, y)
+
+    def copy(c, bound, i):
+        return naive_learners.Linear(1, 0.3, curvature=c)
+
+    want = listing(booster, copy, "squared", X.astype(F32), y, np.ones(1000))[:, 0]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 @given(st.floats(0, 1e12))
 def test_the_flow_is_that_of_the_exponential(v):
-    assert flow(F64(v), np.zeros(1)) == pytest.approx(exact_flow(v), rel=2e-5)
-    single = flow(np.float32(v), np.zeros(1, np.float32))
-    assert single == pytest.approx(exact_flow(v), rel=2e-4)
-
-
-def blocks_of_every_kind(X, y):
-    codes = np.abs(np.nan_to_num(X[:, :2]) * 3).astype(int) % 5 - 1
-    return {
-        "dense": X,
-        "sparse": Csr(X),
-        "codes": Rows(X[:, 2:], codes),
-        "both": Rows(Csr(X), codes),
-    }
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "codes", "both"])
-@pytest.mark.parametrize("feedback", ["greedy", "linear"])
-@pytest.mark.parametrize("make", [SpanBoost, HullBoost])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_plain_and_copies_of_one_agree_bit_for_bit(make, feedback, kind, dtype):
-    X, y = stream(60)
-    rows = blocks_of_every_kind(X, y)[kind]
-    learner = LinearSGD(0.2, dtype=dtype)
-    compiled = make(learner, n=5, feedback=feedback).learn_many(rows, y)
-    with plain():
-        oracle = make(learner, n=5, feedback=feedback)
-        np.testing.assert_array_equal(compiled, oracle.learn_many(rows, y))
-    assert np.isfinite(compiled).all()
-
-
-class OneCopy:
-    """A bank of a single copy, as an object of its own."""
-
-    def __init__(self, learner):
-        self.learner, self.bank = learner, None
-
-    def row(self, x):
-        return self.learner.encode(x[None]).row(0)
-
-    def predict(self, x):
-        h = np.zeros((1, 1))
-        if self.bank is not None:
-            self.bank.predict(self.row(x), h)
-        return h[0, 0]
-
-    def update(self, x, loss):
-        if self.bank is None:
-            sizes = np.array([loss.lipschitz]), np.array([loss.smoothness])
-            task = Task(1, 1, None, loss.D, loss.linear, *sizes, 0, np.zeros(1, int))
-            self.bank = self.learner.bank(task).grown(1 + len(x), 2 + len(x))
-        row, h = self.row(x), np.zeros((1, 1))
-        self.bank.predict(row, h)
-        self.bank.update(row, h, loss._feedback)
-
-
-@pytest.mark.parametrize("feedback", ["greedy", "linear"])
-@pytest.mark.parametrize("make", [SpanBoost, HullBoost])
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
-def test_a_bank_of_n_is_n_banks_of_one(make, feedback, loss):
-    X, y = stream(60)
-    learner = LinearSGD(0.2, dtype=F64)
-    together = make(learner, n=4, feedback=feedback, loss=loss).learn_many(X, y)
-    apart = make(OneCopy(learner), n=4, feedback=feedback, loss=loss).learn_many(X, y)
-    np.testing.assert_array_equal(together, apart)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_rows_and_blocks_give_the_same_model(kind):
-    X, y = stream(50)
-    whole = SpanBoost(LinearSGD(), n=4).learn_many(blocks_of_every_kind(X, y)[kind], y)
-    model = SpanBoost(LinearSGD(), n=4)
-    parts = [
-        model.learn_many(blocks_of_every_kind(X[a:b], y[a:b])[kind], y[a:b])
-        for a, b in ((0, 1), (1, 20), (20, 50))
-    ]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-
-
-def test_sparse_and_dense_rows_are_the_same_rows():
-    X, y = stream(60)
-    dense = SpanBoost(LinearSGD(), n=3)
-    sparse = SpanBoost(LinearSGD(), n=3)
-    np.testing.assert_array_equal(dense.learn_many(X, y), sparse.learn_many(Csr(X), y))
-    np.testing.assert_array_equal(dense.predict_many(X), sparse.predict_many(Csr(X)))
-
-
-def test_features_that_appear_late_find_room():
-    X, y = stream(60, missing=False)
-    X[:30, 3] = 0
-    wide = SpanBoost(LinearSGD(), n=3)
-    late = SpanBoost(LinearSGD(), n=3)
-    first = late.learn_many(Csr(X[:30, :3]), y[:30])
-    assert len(late._model.bank.S) == 4
-    ahead = late.predict_many(Csr(X[30:]))  # features it has never seen are absent
-    assert np.isfinite(ahead).all()
-    second = late.learn_many(Csr(X[30:]), y[30:])
-    np.testing.assert_array_equal(np.r_[first, second], wide.learn_many(Csr(X), y))
+    for dtype, tolerance in ((F64, 2e-5), (F32, 2e-4)):
+        found = flow(dtype(v), np.zeros(1, dtype))
+        assert found == series_flow(dtype(v))
+        assert found == pytest.approx(exact_flow(v), rel=tolerance)
 
 
 def test_the_symmetriser_passes_growth_and_precision_on():
@@ -219,86 +155,14 @@ def test_the_symmetriser_passes_growth_and_precision_on():
         np.testing.assert_array_equal(compiled, run(oracle))
 
 
-def test_a_hashed_table_stays_its_size():
-    X, y = stream(60)
-    model = SpanBoost(LinearSGD(bits=2), n=3)
-    predictions = model.learn_many(Csr(X), y)
-    assert len(model._model.bank.S) == 4
-    with plain():
-        oracle = SpanBoost(LinearSGD(bits=2), n=3).learn_many(Csr(X), y)
-    np.testing.assert_array_equal(predictions, oracle)
-    roomy = SpanBoost(LinearSGD(bits=10), n=3).learn_many(Csr(X), y)
-    np.testing.assert_array_equal(roomy, SpanBoost(LinearSGD(), n=3).learn_many(Csr(X), y))
-
-
-def test_codes_are_features_of_value_1():
-    rng = np.random.default_rng(2)
-    codes = rng.integers(-1, 3, (80, 2))
-    y = np.where(codes[:, 0] == 1, 0.7, -0.2)
-    one_hot = np.zeros((80, 6))
-    for t, (a, b) in enumerate(codes):
-        if a >= 0:
-            one_hot[t, 2 * a] = 1
-        if b >= 0:
-            one_hot[t, 2 * b + 1] = 1
-    coded = SpanBoost(LinearSGD(dtype=F64), n=3).learn_many(Rows(np.zeros((80, 1)), codes), y)
-    spelled_out = SpanBoost(LinearSGD(dtype=F64), n=3).learn_many(one_hot, y)
-    np.testing.assert_allclose(coded, spelled_out, rtol=1e-10)  # sums in another order
-
-
-@settings(max_examples=20)
-@given(st.lists(st.integers(-20, 20), min_size=4, max_size=4))
-def test_the_scale_of_features_does_not_matter(powers):
-    X, y = stream(40)
-    with plain():
-        plain_units = SpanBoost(LinearSGD(), n=2).learn_many(X, y)
-        other_units = SpanBoost(LinearSGD(), n=2).learn_many(X * 2.0 ** np.array(powers), y)
-    np.testing.assert_array_equal(plain_units, other_units)
-
-
-def test_a_wild_value_cannot_move_the_prediction_far():
-    X, y = stream(100, missing=False)
-    model = HullBoost(LinearSGD(), n=1)
-    model.learn_many(X[:, :3], y)
-    calm, wild = X[-1, :3].copy(), X[-1, :3].copy()
-    calm[0] = np.abs(X[:, 0]).max()
-    wild[0] = 1e30
-    assert model.predict_one(wild) == model.predict_one(calm)
-    model.learn_one(wild, 0.0)
-    assert np.isfinite(model.predict_many(X[:, :3])).all()
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_numbers_of_any_size_are_learned_or_refused(sparse):
-    kind = Csr if sparse else np.asarray
-    model = HullBoost(LinearSGD(), n=2)
-    sizes = np.array([[1e30], [1e-30], [1e-44], [3e38], [-3e38]])
-    assert np.isfinite(model.learn_many(kind(sizes), np.full(5, 0.5))).all()
-    assert np.isfinite(model.predict_many(kind(sizes))).all()
-    with pytest.raises(DataError, match="too large") as raised:
-        model.learn_many(kind(np.array([[1.0], [1e39]])), [0.5, 0.5])
-    assert raised.value.row == 1
-    with pytest.raises(DataError, match="weight is 1e\\+39"):
-        model.learn_many(kind(sizes[:1]), [0.5], [1e39])
-
-
-def test_a_row_of_weight_2_is_two_rows():
-    """With constant steps, and nothing but the constant feature, exactly so."""
-    once = HullBoost(LinearSGD(0.1, decay=0.0, dtype=F64), n=1)
-    twice = HullBoost(LinearSGD(0.1, decay=0.0, dtype=F64), n=1)
-    once.learn_one([0.0], 0.8, weight=2.0)
-    twice.learn_many(np.zeros((2, 1)), [0.8, 0.8])
-    assert once.predict_one([0.0]) == pytest.approx(twice.predict_one([0.0]), rel=1e-6)
-    assert 0 < once.predict_one([0.0]) < 0.8
-
-
 @pytest.mark.parametrize("loss", ["squared", SquaredEuclidean(3)], ids=["scalar", "vector"])
 def test_under_linear_feedback_the_functions_stay_bounded(loss):
     X, y = stream(300, missing=False)
     if loss != "squared":
         y = np.stack([y, -y, y * y], axis=1) / 2
     model = SpanBoost(LinearSGD(2.0), n=3, loss=loss, feedback="linear", D=0.5)
-    model.learn_many(X, y)
+    with plain():
+        model.learn_many(X, y)
     bank = model._model.bank
     mass = np.abs(bank.U).sum(axis=0).reshape(-1, 3).sum(axis=0) * bank.keep
     assert mass.max() <= 0.5 * (1 + 1e-4)
@@ -309,31 +173,10 @@ def test_vector_outputs_are_learned_one_by_one():
     X, y = stream(200, missing=False)
     Y = np.stack([y, -y], axis=1) / 2
     model = HullBoost(LinearSGD(), n=2, loss=SquaredEuclidean(2))
-    out = model.learn_many(X, Y)
+    with plain():
+        out = model.learn_many(X, Y)
     assert ((out - Y)[100:] ** 2).mean() < (Y[100:] ** 2).mean() / 2
     np.testing.assert_allclose(out[:, 0], -out[:, 1], atol=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
-def test_the_learner_alone_is_one_copy_of_either_booster(loss):
-    X, y = stream(80)
-    hull = HullBoost(LinearSGD(), n=1, loss=loss).learn_many(X, y)
-    span = SpanBoost(LinearSGD(), n=1, eta=1.0, loss=loss).learn_many(X, y)
-    np.testing.assert_array_equal(hull, span)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"rate": 0.0}, "rate"),
-        ({"decay": 2.0}, "decay"),
-        ({"bits": 0}, "bits"),
-        ({"dtype": np.float16}, "dtype"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(wrong, name):
-    with pytest.raises(ValueError, match=f"{name}=.* is not allowed"):
-        SpanBoost(LinearSGD(**wrong))
 
 
 def test_sparse_rows_are_checked():

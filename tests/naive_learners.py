@@ -1,0 +1,293 @@
+"""One copy of each learner of features, written out slowly, sharing no library code.
+
+A row is a list of `(feature, value)`, the constant `(0, 1.0)` first (see `active`). A copy has
+`predict(row) -> list` of d numbers and `update(row, loss)`, where `loss` has `slope(h) -> list`,
+`value(h)` and `weight`; it is told its curvature c, and its bound D where the feedback is linear.
+
+All numbers are of one type: Python's float, or a NumPy scalar type, in whose precision everything
+is then computed. Where a comparison is exact the order of operations is that of the library.
+"""
+
+import math
+
+LEAST = 1e-20  # where sums of squared gradients start
+
+
+def active(numbers, codes=(), bits=None):
+    """The active features of a row of numbers (0 and NaN: absent) and codes (negative: absent)."""
+    stride = 2 if len(codes) else 1
+    row = [(0, 1.0)]
+    row += [(1 + stride * j, v) for j, v in enumerate(numbers) if v < 0 or v > 0]
+    row += [(2 + 2 * (c * len(codes) + j), 1.0) for j, c in enumerate(codes) if c >= 0]
+    return row if bits is None else [(f % 2**bits, v) for f, v in row]
+
+
+def exact_flow(v):
+    """(1 - exp(-v)) / v."""
+    return -math.expm1(-v) / v if v else 1.0
+
+
+def series_exp(v):
+    """exp(v) of v >= 0, up to 64, by a series: four terms at v / 16, to the power of 16."""
+    one = type(v)(1)
+    y = min(v, type(v)(64)) * type(v)(0.0625)
+    e = one
+    for term in (0.25, 1 / 3, 0.5, 1.0):
+        e = one + y * type(v)(term) * e
+    for _ in range(4):
+        e = e * e
+    return e
+
+
+def series_flow(v):
+    """(1 - exp(-v)) / v by that series."""
+    one = type(v)(1)
+    return (one - one / series_exp(v)) / v if v > type(v)(0.01) else one - v * type(v)(0.5)
+
+
+def exact_squash(a):
+    """A sigmoid from -1 to 1."""
+    return math.tanh(a / 2)
+
+
+def series_squash(a):
+    """The same by the series."""
+    e = series_exp(abs(a))
+    s = (e - type(a)(1)) / (e + type(a)(1))
+    return s if a > 0 else -s
+
+
+def norm(vector):
+    """In double precision."""
+    square = 0.0
+    for v in vector:
+        square += float(v) * float(v)
+    return math.sqrt(square)
+
+
+class Copy:
+    """What the copies share: parameters, scales of the features, and the normalised values."""
+
+    def __init__(
+        self, d, rate, *, curvature=0.0, D=math.inf, decay=None, number=float, flow=series_flow
+    ):
+        self.d, self.number, self.flow, self.decay = d, number, flow, decay
+        self.rate, self.curvature, self.D = number(rate), number(curvature), float(D)
+        self.S = {}
+
+    def zeros(self, count):
+        return [self.number(0)] * count
+
+    def least(self, count):
+        return [self.number(LEAST)] * count
+
+    def z(self, f, x):
+        """x in units of the largest seen, cut to [-1, 1]; 0 if none was seen."""
+        S = self.S.get(f, 0)
+        return max(min(self.number(x), S), -S) / S if S else self.number(0)
+
+    def grow(self, f, x, *sums):
+        """Learn the size of x; sums of squared gradients are as if it had been known before."""
+        size, S = abs(self.number(x)), self.S.get(f, self.number(0))
+        if size > S:
+            shrink = S / size
+            for G in sums:
+                G[:] = [max(g * shrink * shrink, self.number(LEAST)) for g in G]
+            self.S[f] = size
+
+    def pace(self, ratio):
+        return self.number(math.sqrt(ratio) if self.decay is None else ratio)
+
+    def rates(self, G, slope, x, w, count):
+        """How far weights of input x step along their gradients; learns the squares of these."""
+        if self.decay is not None:
+            return [self.number(math.pow(count, -self.decay))] * len(G)
+        for k in range(len(G)):
+            G[k] += slope[k] * slope[k] * (x * x / w)
+        return [self.number(1) / self.number(math.sqrt(g)) for g in G]
+
+
+class Linear(Copy):
+    """sum_f U_f z_f; in sum |U| <= D if bounded."""
+
+    def __init__(self, d, rate, **options):
+        super().__init__(d, rate, **options)
+        self.U, self.G = {}, {}
+        self.rows = self.norms = 0.0
+
+    def predict(self, row):
+        h = self.zeros(self.d)
+        for f, x in row:
+            if f in self.U:
+                h = [a + u * self.z(f, x) for a, u in zip(h, self.U[f], strict=True)]
+        return h
+
+    def update(self, row, loss):
+        slope, w = loss.slope(self.predict(row)), self.number(loss.weight)
+        self.rows += float(w)
+        z, rates = [], []
+        for f, x in row:  # in turn: two of them may be one feature of a hashed table
+            G = self.G.setdefault(f, self.least(self.d))
+            self.U.setdefault(f, self.zeros(self.d))
+            self.grow(f, x, G)
+            z.append(self.z(f, x))
+            self.norms += float(w * (z[-1] * z[-1]))
+            rates.append(self.rates(G, slope, z[-1], w, self.rows))
+        u = self.rate * self.pace(self.rows / self.norms)
+        for k in range(self.d):
+            reach = sum((v * v * r[k] for v, r in zip(z, rates, strict=True)), self.number(0))
+            size = slope[k] * (u * self.flow(self.curvature * w * u * reach))
+            for (f, _), v, r in zip(row, z, rates, strict=True):
+                self.U[f][k] -= size * v * r[k]
+        mass = sum(abs(u) for U in self.U.values() for u in U)
+        if mass > self.D:
+            self.U = {f: [u * (self.D / mass) for u in U] for f, U in self.U.items()}
+
+
+class Stumps(Copy):
+    """One function of each feature, U_f z_f (+ V_f); the one with the best score predicts."""
+
+    def __init__(self, d, rate, *, cut, intercept=False, **options):
+        """cut: the norm to which predictions are cut before they are scored, always finite."""
+        super().__init__(d, rate, **options)
+        self.cut, self.intercept = self.number(cut), intercept
+        self.U, self.V, self.G, self.H, self.score, self.n, self.m = {}, {}, {}, {}, {}, {}, {}
+
+    def function(self, f, x):
+        if f not in self.U:
+            return self.zeros(self.d)
+        p = [u * self.z(f, x) for u in self.U[f]]
+        return [a + v for a, v in zip(p, self.V[f], strict=True)] if self.intercept else p
+
+    def predict(self, row):
+        best_f, best_x = row[0]
+        for f, x in row:
+            if self.score.get(f, 0.0) > self.score.get(best_f, 0.0):
+                best_f, best_x = f, x
+        return self.function(best_f, best_x)
+
+    def update(self, row, loss):
+        for f, x in row:
+            if f not in self.U:
+                self.U[f], self.V[f] = self.zeros(self.d), self.zeros(self.d)
+                self.G[f], self.H[f] = self.least(self.d), self.least(self.d)
+                self.score[f] = self.n[f] = self.m[f] = 0.0
+            self.learn(f, x, loss)
+
+    def learn(self, f, x, loss):
+        U, V, G, H = self.U[f], self.V[f], self.G[f], self.H[f]
+        w = self.number(loss.weight)
+        self.grow(f, x, G)
+        z, p = self.z(f, x), self.function(f, x)
+        slope = loss.slope(p)
+        nothing = self.zeros(self.d)
+        self.score[f] += float(loss.value(nothing)) - float(loss.value(self.within(p)))
+        self.n[f] += float(w)
+        self.m[f] += float(w * (z * z))
+        self.m[f] += float(w) if self.intercept else 0.0
+        u = self.rate * self.pace(self.n[f] / self.m[f])
+        r_U = self.rates(G, slope, z, w, self.n[f])
+        r_V = self.rates(H, slope, self.number(1), w, self.n[f])
+        for k in range(self.d):
+            reach = z * z * r_U[k] + (r_V[k] if self.intercept else self.number(0))
+            step = slope[k] * (u * self.flow(self.curvature * w * u * reach))
+            U[k] -= step * z * r_U[k]
+            if self.intercept:
+                V[k] -= step * r_V[k]
+        size = norm(U) + norm(V)
+        if size > self.D:
+            shrink = self.number(self.D / size)
+            self.U[f], self.V[f] = [v * shrink for v in U], [v * shrink for v in V]
+
+    def within(self, p):
+        """p as it is played: the nearest point of the ball of radius D."""
+        if self.d == 1:
+            return [max(min(p[0], self.cut), -self.cut)]
+        square = p[0] * p[0]
+        for q in p[1:]:
+            square += q * q
+        if not square > self.cut * self.cut:
+            return list(p)
+        shrink = self.cut / self.number(math.sqrt(square))
+        return [q * shrink for q in p]
+
+
+class Network(Copy):
+    """One hidden layer: s_j = squash(sum_f W_fj z_f), h_k = V_k0 + sum_j V_kj s_j."""
+
+    def __init__(self, d, rate, *, hidden, start, squash=series_squash, **options):
+        """start(f, j): the first weight from feature f to hidden unit j."""
+        super().__init__(d, rate, **options)
+        self.hidden, self.start, self.squash = hidden, start, squash
+        self.W, self.G = {}, {}
+        self.V = [self.zeros(hidden + 1) for _ in range(d)]
+        self.G_out = [self.least(hidden + 1) for _ in range(d)]
+        self.rows = self.norms = 0.0
+
+    def meet(self, f):
+        if f not in self.W:
+            self.W[f] = [self.number(self.start(f, j)) for j in range(self.hidden)]
+            self.G[f] = self.least(self.hidden)
+
+    def units(self, row):
+        """1 for the bias, then the hidden units."""
+        sums = self.zeros(self.hidden)
+        for f, x in row:
+            if self.S.get(f, 0) > 0:
+                z = self.z(f, x)
+                sums = [a + w * z for a, w in zip(sums, self.W[f], strict=True)]
+        return [self.number(1), *(self.squash(a) for a in sums)]
+
+    def output(self, s):
+        h = []
+        for V in self.V:
+            total = self.number(0)
+            for v, t in zip(V, s, strict=True):
+                total += v * t
+            h.append(total)
+        return h
+
+    def predict(self, row):
+        return self.output(self.units(row))
+
+    def update(self, row, loss):
+        w, s = self.number(loss.weight), self.units(row)
+        g = loss.slope(self.output(s))
+        J, K = range(self.hidden), range(self.d)
+
+        # back through the units: bend_j = ds_j / da_j, e_j = dloss / da_j
+        bend = [(self.number(1) - t * t) / self.number(2) for t in s[1:]]
+        e = [bend[j] * sum(g[k] * self.V[k][1 + j] for k in K) for j in J]
+
+        self.rows += float(w)
+        z, r = [], []
+        for f, x in row:  # in turn: two of them may be one feature of a hashed table
+            self.meet(f)
+            self.grow(f, x, self.G[f])
+            z.append(self.z(f, x))
+            self.norms += float(w * (z[-1] * z[-1]))
+            r.append(self.rates(self.G[f], e, z[-1], w, self.rows))
+        r_out = [self.rates(self.G_out[k], [g[k] * t for t in s], 1.0, w, self.rows) for k in K]
+        pace_in = self.pace(self.rows / self.norms)
+        pace_out = self.pace(1.0 / (self.hidden + 1))
+
+        # how far a unit of rate moves each output, and the size of the step
+        rho = [sum(v * v * r[a][j] for a, v in enumerate(z)) for j in J]
+        m = [
+            pace_out * g[k] * sum(t * t * q for t, q in zip(s, r_out[k], strict=True))
+            + pace_in * sum(self.V[k][1 + j] * bend[j] * e[j] * rho[j] for j in J)
+            for k in K
+        ]
+        q = sum(g[k] * m[k] for k in K)
+        reach = sum(p * p for p in m) / q if q else self.number(0)
+        size = self.rate * self.flow(self.curvature * w * self.rate * reach)
+
+        for a, (f, _) in enumerate(row):
+            for j in J:
+                self.W[f][j] -= size * pace_in * e[j] * z[a] * r[a][j]
+        for k in K:
+            for j, t in enumerate(s):
+                self.V[k][j] -= size * pace_out * g[k] * t * r_out[k][j]
+        mass = sum(norm([V[j] for V in self.V]) for j in range(self.hidden + 1))
+        if mass > self.D:
+            self.V = [[v * (self.D / mass) for v in V] for V in self.V]
