@@ -103,7 +103,7 @@ class Copy:
         if self.decay is not None:
             return [self.number(math.pow(count, -self.decay))] * len(G)
         for k in range(len(G)):
-            G[k] += slope[k] * slope[k] * (x * x / w)
+            G[k] += slope[k] * (slope[k] * (x * x / w))
         return [self.number(1) / self.number(math.sqrt(g)) for g in G]
 
 

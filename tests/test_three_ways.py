@@ -189,11 +189,11 @@ def test_the_seed_decides(name):
 
 def partial_sums(model, X, y):
     """[T, n + 1, d]: y^0 ... y^n of every round, learning each row. Plain Python."""
-    rows = model.learner.encode(X, model.D)
-    state = model._start(X, rows, features_of(rows))
+    block = model._reader.read(X)
+    state = model._start(block, block.features)
     sums = []
     for t, label in enumerate(y.reshape(len(y), -1)):
-        learn_row(state, rows.row(t), label, model._dtype(1))
+        learn_row(state, block.rows.row(t), label, model._dtype(1))
         sums.append(np.vstack([state.trace.before.T, state.trace.y]))
     return np.array(sums)
 

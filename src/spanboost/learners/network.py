@@ -44,13 +44,14 @@ class Network(Descent):
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
         super().check(task)
-        if not (isinstance(self.hidden, int) and self.hidden >= 1):
+        whole = isinstance(self.hidden, int | np.integer) and not isinstance(self.hidden, bool)
+        if not (whole and self.hidden >= 1):
             raise ValueError(f"hidden={self.hidden!r} is not allowed: a whole number of units")
 
     def bank(self, task: Task) -> "NetworkBank":
         """N copies, each with units of its own and an output layer of 0."""
-        H, d, n = self.hidden, task.d, task.n
-        key = mixed(mixed(np.uint64(task.seed)) + task.copy.astype(np.uint64))
+        H, d, n = int(self.hidden), task.d, task.n
+        key = mixed(mixed(np.uint64(task.seed % 2**64)) + task.copy.astype(np.uint64))
 
         def zeros(*shape: int) -> Array:
             return np.zeros(shape, self.dtype)
@@ -231,7 +232,7 @@ class NetworkBank(NamedTuple):
             one = G.dtype.type(1)
             for i in range(s.shape[0]):
                 gradient = slope[i] * s[i]
-                G[i] += gradient * gradient / weight
+                G[i] += gradient * (gradient / weight)
                 rate[i] = one / np.sqrt(G[i])
         else:
             rate.fill(math.pow(self.seen[0], -self.steps.decay))
@@ -279,7 +280,7 @@ class NetworkBank(NamedTuple):
 
 @kernel
 def sigmoid(a: float, like: Array) -> float:
-    """tanh(a / 2), to a few millionths."""
+    """tanh(a / 2)."""
     one = like.dtype.type(1)
     e = exponential(abs(a), like)
     s = (e - one) / (e + one)

@@ -74,7 +74,7 @@ class Symmetrised:
             raise ValueError(
                 "Symmetrised needs feedback='linear': the negative of a greedy loss is not convex"
             )
-        self.learner.check(task)
+        self.learner.check(_twice(task))
 
     def encode(self, X: Any, D: float = math.inf) -> Any:
         """As the learner itself does."""
@@ -82,14 +82,8 @@ class Symmetrised:
 
     def bank(self, task: Task) -> "SymmetrisedBank":
         """2 N copies of the learner in pairs, the second of each negated."""
-        twice = task._replace(
-            n=2 * task.n,
-            lipschitz=np.repeat(task.lipschitz, 2),
-            smoothness=np.repeat(task.smoothness, 2),
-            copy=np.arange(2 * task.n),
-        )
         return SymmetrisedBank(
-            bank=self.learner.bank(twice),
+            bank=self.learner.bank(_twice(task)),
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
@@ -101,6 +95,16 @@ class Symmetrised:
         if not isinstance(self.learner, Provable):
             raise ValueError(f"{type(self.learner).__name__} states no regret bound")
         return self.learner.regret(T, D) + hedge_regret(2, T, 2 * D)
+
+
+def _twice(task: Task) -> Task:
+    """The task of the pairs."""
+    return task._replace(
+        n=2 * task.n,
+        lipschitz=np.repeat(task.lipschitz, 2),
+        smoothness=np.repeat(task.smoothness, 2),
+        copy=2 * np.repeat(task.copy, 2) + np.tile([0, 1], task.n),
+    )
 
 
 class SymmetrisedScratch(NamedTuple):
