@@ -72,7 +72,7 @@ class Copy:
         self, d, rate, *, curvature=0.0, D=math.inf, decay=None, number=float, flow=series_flow
     ):
         self.d, self.number, self.flow, self.decay = d, number, flow, decay
-        self.rate, self.curvature, self.D = number(rate), number(curvature), float(D)
+        self.rate, self.curvature, self.D = number(rate), number(curvature), float(number(D))
         self.S = {}
 
     def zeros(self, count):

@@ -34,7 +34,7 @@ MUTANTS = {
             ),
             ("* trace.before[k, i]\n", "* trace.y[k]\n"),
             ("trace.slope[k, i] /= self.L_B", "trace.slope[k, i] /= self.L_B * 2"),
-            ("            project(y, d, self.B)\n", ""),
+            ("            trace.outputs.project(y, self.B)\n", ""),
             (
                 "(self.scale * trace.h[k, i])\n            project",
                 "trace.h[k, i]\n            project",

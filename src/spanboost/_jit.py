@@ -174,13 +174,13 @@ def _resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
-def _optimise_once() -> set[Any]:
-    """In the loops of the set returned, kernels are not optimised before they are inlined.
+def _loops() -> set[Any]:
+    """Compiled functions whose kernels are not optimised, nor made machine code of, on their own.
 
-    Inlined they are optimised anyway; that halves the time to compile.
+    All of them are inlined, and then optimised where they are: that saves a third of the time.
     """
     from numba.core import event
-    from numba.core.codegen import JITCodeLibrary
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
     class Compiling(event.Listener):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -192,16 +192,25 @@ def _optimise_once() -> set[Any]:
         def on_end(self, event: Any) -> None:
             self.stack.pop()
 
-    loops = set[Any]()
-    compiling, optimise = Compiling(), JITCodeLibrary._optimize_final_module
+    loops, compiling = set[Any](), Compiling()
     event.register("numba:compile", compiling)
 
-    def unless_inlined(library: Any) -> None:
-        stack = compiling.stack
-        if len(stack) <= 1 or stack[0] not in loops:
-            optimise(library)
+    def unless_inlined(cls: Any, name: str, instead: Callable[..., None]) -> None:
+        usual = getattr(cls, name)
 
-    JITCodeLibrary._optimize_final_module = unless_inlined
+        def method(self: Any, *args: Any) -> None:
+            stack = compiling.stack
+            inlined = len(stack) > 1 and stack[0] in loops
+            (instead if inlined else usual)(self, *args)
+
+        setattr(cls, name, method)
+
+    def finalised(library: Any) -> None:
+        library._finalized = True
+
+    unless_inlined(JITCodeLibrary, "_optimize_final_module", lambda library: None)
+    unless_inlined(JITCodeLibrary, "_finalize_final_module", finalised)
+    unless_inlined(JITCPUCodegen, "set_env", lambda codegen, name, environment: None)
     return loops
 
 
@@ -210,7 +219,7 @@ def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
     compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
-    _optimise_once().add(compiled)
+    _loops().add(compiled)
     if keep:
         with suppress(RuntimeError):  # no folder to write to: compile again in every process
             compiled._cache = _stamped_cache(function)
@@ -229,8 +238,12 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
         def save(self, key: Any, data: Any) -> None:
             # Named by key: numbered in turn, two processes could give two kernels one name.
             number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
+            index = self._load_index()
+            if not index:  # of other source: what it named is of no use any more
+                for old in Path(self._cache_path).glob(f"{cache._impl.filename_base}*.nbc"):
+                    old.unlink(missing_ok=True)
             self._save_data(self._data_name(number), data)
-            self._save_index(self._load_index() | {key: self._data_name(number)})
+            self._save_index(index | {key: self._data_name(number)})
 
     class StampedCache(FunctionCache):  # type: ignore[misc]
         def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -14,14 +14,13 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.losses import VectorLoss
-from spanboost.outputs import Many, One
-from spanboost.projection import project
+from spanboost.outputs import Outputs, outputs
 
 
 class Trace(NamedTuple):
     """One round t, as both algorithms leave it."""
 
-    outputs: One | Many
+    outputs: Outputs
 
     h: Array  # [d, N] the weak predictions A^i(x_t)
     before: Array  # [d, N] the partial sums y_t^{i-1}
@@ -34,8 +33,7 @@ class Trace(NamedTuple):
 def new_trace(d: int, N: int, dtype: Any) -> Trace:
     """Room for one round."""
     h, before, kept, slope, point = (np.zeros((d, N), dtype) for _ in range(5))
-    outputs = One() if d == 1 else Many(d)
-    return Trace(outputs, h, before, kept, np.zeros(d, dtype), slope, point)
+    return Trace(outputs(d), h, before, kept, np.zeros(d, dtype), slope, point)
 
 
 @kernel
@@ -60,7 +58,7 @@ class Span(NamedTuple):
                 trace.before[k, i] = y[k]
                 trace.kept[k, i] = keep * y[k]
                 y[k] = trace.kept[k, i] + self.eta[i] * (self.scale * trace.h[k, i])
-            project(y, d, self.B)
+            trace.outputs.project(y, self.B)
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
         """Lines 11-15: from the loss function to the copies' losses, and the update of sigma."""

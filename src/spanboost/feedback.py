@@ -36,6 +36,14 @@ class LinearFeedback(NamedTuple):
             for i in range(out.shape[0]):
                 out[i] += slope[i] * h_k[i]
 
+    def watch(self, bank: Any, f: int, sign: float) -> None:
+        """Before (-1) and after (+1) a step of feature f: the bank keeps count of its weights."""
+        bank.weigh(f, sign)
+
+    def restrain(self, bank: Any, f: int) -> None:
+        """The slope never vanishes and nothing else stops the weights: the bank must."""
+        bank.hold(f)
+
     def only(self, i: int) -> "LinearFeedback":
         """The feedback of copy i alone, which outlives the round."""
         return LinearFeedback(self.slope[:, i : i + 1].copy(), self.weight)
@@ -74,6 +82,12 @@ class GreedyFeedback(NamedTuple):
             point, offset, h_k = self.point[k], self.offset[k], h[k]
             for i in range(point.shape[0]):
                 point[i] = offset[i] + self.alpha[i] * h_k[i]
+
+    def watch(self, bank: Any, f: int, sign: float) -> None:
+        """Nobody needs to know."""
+
+    def restrain(self, bank: Any, f: int) -> None:
+        """The loss itself brings functions back."""
 
     def only(self, i: int) -> "GreedyFeedback":
         """The feedback of copy i alone, which outlives the round."""

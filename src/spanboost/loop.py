@@ -7,7 +7,6 @@ from spanboost.algorithms import Trace
 from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
-from spanboost.projection import project_columns
 
 
 class Model(NamedTuple):
@@ -25,7 +24,8 @@ class Model(NamedTuple):
 def predict_row(model: Model, x: Any) -> None:
     """Receive x_t, ask every copy, answer trace.y."""
     model.bank.predict(x, model.trace.h)
-    project_columns(model.trace.h, model.D)  # the paper's normalisation: ||A(x)|| <= D
+    # the paper's normalisation: ||A(x)|| <= D
+    model.trace.outputs.project_columns(model.trace.h, model.D)
     model.algorithm.forward(model.trace)
 
 

@@ -76,7 +76,6 @@ class Descent:
             rate=np.broadcast_to(self.rate, task.n).astype(self.dtype),
             curvature=curvature.astype(self.dtype),
             decay=np.float64(-1 if self.decay is None else self.decay),
-            D=np.float64(task.D if task.linear else np.inf),
         )
 
 
@@ -101,11 +100,6 @@ class Steps(NamedTuple):
     rate: Array  # [N]
     curvature: Array  # [N] of the losses, at weight 1
     decay: float  # steps shrink like t^-decay; negative: adaptively
-    D: float  # bound of the functions under linear feedback; infinite: none
-
-    def bounded(self) -> bool:
-        """Whether the functions themselves must stay within D."""
-        return math.isfinite(self.D)
 
     def pace(self, rows: float, squares: float) -> float:
         """Steps are the larger the fewer features rows have, and the smaller these are."""

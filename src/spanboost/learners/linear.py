@@ -35,6 +35,7 @@ class LinearSGD(Descent):
             seen=np.zeros(2),
             keep=np.ones(task.n, self.dtype),
             mass=np.zeros(task.n),
+            D=np.float64(task.D),
             steps=self.steps(task),
             scratch=LinearScratch(
                 raw=np.zeros(shape, self.dtype),
@@ -63,7 +64,8 @@ class LinearBank(NamedTuple):
     S: Array  # [feature] largest |x| seen
     seen: Array  # [2] rows learned, and the sum of z^2 in them
     keep: Array  # [N]
-    mass: Array  # [N] sum of |U|, kept where the functions are bounded
+    mass: Array  # [N] sum of |U|, kept under linear feedback
+    D: float  # bound of the functions there
     steps: Steps
     scratch: LinearScratch
 
@@ -109,13 +111,13 @@ class LinearBank(NamedTuple):
                 slope[i] *= self.steps.size(i, pace, feedback.weight, reach[i]) / self.keep[i]
         step = self.scratch.slope.reshape(-1)
         for a in range(x.feature.shape[0]):
-            z, U, rate = x.z[a], self.U[x.feature[a]], self.scratch.rates[a]
-            if self.steps.bounded():
-                self.weigh(U, step, z, rate)
+            f = x.feature[a]
+            z, U, rate = x.z[a], self.U[f], self.scratch.rates[a]
+            feedback.watch(self, f, -1.0)
             for i in range(step.shape[0]):
                 U[i] -= step[i] * z * rate[i]
-        if self.steps.bounded():
-            self.hold()
+            feedback.watch(self, f, 1.0)
+        feedback.restrain(self, 0)
 
     def measure(self, x: Row, weight: float) -> float:
         """Learn scales and squared gradients: how far each lane will step, and its reach."""
@@ -135,23 +137,23 @@ class LinearBank(NamedTuple):
             self.steps.gather(G, slope, square, weight, self.seen[0], rate, reach)
         return self.steps.pace(self.seen[0], self.seen[1])
 
-    def weigh(self, U: Array, step: Array, z: float, rate: Array) -> None:
-        """What a step of one feature adds to the mass."""
-        for i in range(step.shape[0]):
-            change = abs(U[i] - step[i] * z * rate[i]) - abs(U[i])
-            self.mass[i % self.mass.shape[0]] += change
+    def weigh(self, f: int, sign: float) -> None:
+        """Add the weights of feature f to the mass, or take them away."""
+        U, n = self.U[f], self.mass.shape[0]
+        for i in range(U.shape[0]):
+            self.mass[i % n] += sign * abs(U[i])
 
-    def hold(self) -> None:
+    def hold(self, f: int) -> None:
         """Shrink the copies whose functions could exceed D: by `keep`, now and then for good."""
         n = self.mass.shape[0]
-        low = np.inf
+        low = self.keep[0]
         for i in range(n):
-            if self.keep[i] * self.mass[i] > self.steps.D:
-                self.keep[i] = self.steps.D / self.mass[i]
+            if self.keep[i] * self.mass[i] > self.D:
+                self.keep[i] = self.D / self.mass[i]
             low = min(low, self.keep[i])
         if low < 1e-9:
-            for f in range(self.U.shape[0]):
-                U = self.U[f]
+            for g in range(self.U.shape[0]):
+                U = self.U[g]
                 for i in range(U.shape[0]):
                     U[i] *= self.keep[i % n]
             for i in range(n):

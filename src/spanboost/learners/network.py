@@ -65,6 +65,7 @@ class Network(Descent):
             G_out=zeros(d, 1 + H, n) + np.dtype(self.dtype).type(LEAST),
             key=np.tile(key, H) + np.repeat(np.arange(H, dtype=np.uint64) << 40, n),
             S=zeros(0),
+            D=np.dtype(self.dtype).type(task.D),
             seen=np.zeros(2),
             steps=self.steps(task),
             scratch=NetworkScratch(
@@ -103,6 +104,7 @@ class NetworkBank(NamedTuple):
     G_out: Array  # [d, 1 + H, N] summed squared gradients
     key: Array  # [lane] where the numbers come from that W starts at
     S: Array  # [feature] largest |x| seen
+    D: float  # bound of the functions under linear feedback
     seen: Array  # [2] rows learned, and the sum of z^2 in them
     steps: Steps
     scratch: NetworkScratch
@@ -162,8 +164,7 @@ class NetworkBank(NamedTuple):
             )
         self.step_inputs(x, pace)
         self.step_outputs(pace_out)
-        if self.steps.bounded():
-            self.shorten()
+        feedback.restrain(self, 0)
 
     def propagate(self) -> None:
         """back = slopes of the units' sums: (1 - s^2) / 2 times what the outputs pass back."""
@@ -262,7 +263,7 @@ class NetworkBank(NamedTuple):
                 for i in range(slope.shape[0]):
                     V[i] -= slope[i] * s[i] * rate[i]
 
-    def shorten(self) -> None:
+    def hold(self, f: int) -> None:
         """Shrink the output layers of copies whose functions could exceed D."""
         for i in range(self.scratch.slope.shape[1]):
             size = np.float64(0)
@@ -271,8 +272,8 @@ class NetworkBank(NamedTuple):
                 for k in range(self.V.shape[0]):
                     square += np.float64(self.V[k, j, i]) * np.float64(self.V[k, j, i])
                 size += np.sqrt(square)
-            if size > self.steps.D:
-                part = self.scratch.slope.dtype.type(self.steps.D / size)
+            if size > self.D:
+                part = self.scratch.slope.dtype.type(self.D / size)
                 for k in range(self.V.shape[0]):
                     for j in range(self.V.shape[1]):
                         self.V[k, j, i] *= part

@@ -19,7 +19,7 @@ from spanboost.arrays import Array
 from spanboost.block import Row
 from spanboost.learners.descent import LEAST, Descent, Steps, more, normalise, shrink, widen
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.projection import project_columns
+from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Stumps(Descent):
             score=np.zeros((0, task.n)),
             seen=np.zeros((0, 2)),
             S=np.zeros(0, self.dtype),
-            cut=np.dtype(self.dtype).type(task.D),
+            D=np.dtype(self.dtype).type(task.D),
+            outputs=outputs(task.d),
             steps=self.steps(task),
             scratch=StumpScratch(
                 best=np.zeros(task.n),
@@ -72,7 +73,8 @@ class StumpBank(NamedTuple):
     score: Array  # [feature, N] summed advantage over predicting 0
     seen: Array  # [feature, 2] rows learned with the feature, and the sum of its inputs squared
     S: Array  # [feature] largest |x| seen
-    cut: float  # D: predictions are scored as they would be played
+    D: float  # predictions are scored as they would be played, cut to norm D
+    outputs: Outputs
     steps: Steps
     scratch: StumpScratch
 
@@ -140,14 +142,13 @@ class StumpBank(NamedTuple):
             z = x.z[a]
             self.say(f, z)
             feedback.slopes(self.scratch.value, self.scratch.slope)
-            project_columns(self.scratch.value, self.cut)
+            self.outputs.project_columns(self.scratch.value, self.D)
             feedback.losses(self.scratch.value, self.scratch.loss[1])
             nothing, own, score = self.scratch.loss[0], self.scratch.loss[1], self.score[f]
             for i in range(score.shape[0]):
                 score[i] += nothing[i] - own[i]
             self.step(f, z, feedback.weight)
-            if self.steps.bounded():
-                self.bind(f)
+            feedback.restrain(self, f)
 
     def forget(self, f: int, part: float) -> None:
         """The squared gradients of a feature whose scale has grown."""
@@ -179,7 +180,7 @@ class StumpBank(NamedTuple):
                 for i in range(slope.shape[0]):
                     U[i] -= slope[i] * x * rate[i]
 
-    def bind(self, f: int) -> None:
+    def hold(self, f: int) -> None:
         """Feature f's function in each copy, shrunk to D where it could exceed it."""
         for i in range(self.scratch.slope.shape[1]):
             size = np.float64(0)
@@ -188,8 +189,8 @@ class StumpBank(NamedTuple):
                 for k in range(self.U.shape[2]):
                     square += np.float64(self.U[f, p, k, i]) * np.float64(self.U[f, p, k, i])
                 size += np.sqrt(square)
-            if size > self.steps.D:
-                part = self.scratch.slope.dtype.type(self.steps.D / size)
+            if size > self.D:
+                part = self.scratch.slope.dtype.type(self.D / size)
                 for p in range(self.U.shape[1]):
                     for k in range(self.U.shape[2]):
                         self.U[f, p, k, i] *= part

@@ -21,7 +21,7 @@ from spanboost.experts import hedge_rate, hedge_regret
 from spanboost.feedback import LinearFeedback
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Provable, Task
-from spanboost.projection import project_columns
+from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Symmetrised:
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
+            outputs=outputs(task.d),
             scratch=SymmetrisedScratch(*np.zeros((2, task.d, 2 * task.n), self.dtype)),
         )
 
@@ -122,6 +123,7 @@ class SymmetrisedBank(NamedTuple):
     sums: Array  # [2, N] Hedge's summed losses
     t: Array  # [1] the round to come
     D: float
+    outputs: Outputs
     scratch: SymmetrisedScratch
 
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
@@ -138,7 +140,7 @@ class SymmetrisedBank(NamedTuple):
         n = h.shape[1]
         self.bank.predict(x, self.scratch.h)
         rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
-        project_columns(self.scratch.h, self.D)
+        self.outputs.project_columns(self.scratch.h, self.D)
         for i in range(n):
             q1 = h.dtype.type(1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i]))))
             q2 = h.dtype.type(1) - q1
