@@ -69,8 +69,19 @@ class Copy:
     """What the copies share: parameters, scales of the features, and the normalised values."""
 
     def __init__(
-        self, d, rate, *, curvature=0.0, D=math.inf, decay=None, number=float, flow=series_flow
+        self,
+        d,
+        rate,
+        *,
+        cut=1.0,
+        curvature=0.0,
+        D=math.inf,
+        decay=None,
+        number=float,
+        flow=series_flow,
     ):
+        """cut: the norm to which predictions are cut; D: that of functions, where it is bounded."""
+        self.cut = number(cut)
         self.d, self.number, self.flow, self.decay = d, number, flow, decay
         self.rate, self.curvature, self.D = number(rate), number(curvature), float(number(D))
         self.S = {}
@@ -80,6 +91,18 @@ class Copy:
 
     def least(self, count):
         return [self.number(LEAST)] * count
+
+    def within(self, p):
+        """p as it is played: the nearest point of the ball of radius D."""
+        if self.d == 1:
+            return [max(min(p[0], self.cut), -self.cut)]
+        square = p[0] * p[0]
+        for q in p[1:]:
+            square += q * q
+        if not square > self.cut * self.cut:
+            return list(p)
+        shrink = self.cut / self.number(math.sqrt(square))
+        return [q * shrink for q in p]
 
     def z(self, f, x):
         """x in units of the largest seen, cut to [-1, 1]; 0 if none was seen."""
@@ -123,7 +146,7 @@ class Linear(Copy):
         return h
 
     def update(self, row, loss):
-        slope, w = loss.slope(self.predict(row)), self.number(loss.weight)
+        slope, w = loss.slope(self.within(self.predict(row))), self.number(loss.weight)
         self.rows += float(w)
         z, rates = [], []
         for f, x in row:  # in turn: two of them may be one feature of a hashed table
@@ -147,10 +170,9 @@ class Linear(Copy):
 class Stumps(Copy):
     """One function of each feature, U_f z_f (+ V_f); the one with the best score predicts."""
 
-    def __init__(self, d, rate, *, cut, intercept=False, **options):
-        """cut: the norm to which predictions are cut before they are scored, always finite."""
+    def __init__(self, d, rate, *, intercept=False, **options):
         super().__init__(d, rate, **options)
-        self.cut, self.intercept = self.number(cut), intercept
+        self.intercept = intercept
         self.U, self.V, self.G, self.H, self.score, self.n, self.m = {}, {}, {}, {}, {}, {}, {}
 
     def function(self, f, x):
@@ -179,9 +201,10 @@ class Stumps(Copy):
         w = self.number(loss.weight)
         self.grow(f, x, G)
         z, p = self.z(f, x), self.function(f, x)
-        slope = loss.slope(p)
+        played = self.within(p)
+        slope = loss.slope(played)
         nothing = self.zeros(self.d)
-        self.score[f] += float(loss.value(nothing)) - float(loss.value(self.within(p)))
+        self.score[f] += float(loss.value(nothing)) - float(loss.value(played))
         self.n[f] += float(w)
         self.m[f] += float(w * (z * z))
         self.m[f] += float(w) if self.intercept else 0.0
@@ -198,18 +221,6 @@ class Stumps(Copy):
         if size > self.D:
             shrink = self.number(self.D / size)
             self.U[f], self.V[f] = [v * shrink for v in U], [v * shrink for v in V]
-
-    def within(self, p):
-        """p as it is played: the nearest point of the ball of radius D."""
-        if self.d == 1:
-            return [max(min(p[0], self.cut), -self.cut)]
-        square = p[0] * p[0]
-        for q in p[1:]:
-            square += q * q
-        if not square > self.cut * self.cut:
-            return list(p)
-        shrink = self.cut / self.number(math.sqrt(square))
-        return [q * shrink for q in p]
 
 
 class Network(Copy):

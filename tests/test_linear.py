@@ -40,7 +40,7 @@ class RawLinear:
         return total
 
     def update(self, x, loss):
-        slope, active = loss.slope(self.predict(x)), self.active(x)
+        slope, active = loss.slope(loss.h), self.active(x)
         for f, v in active:
             if f not in self.w:
                 self.w[f], self.g2[f], self.scale[f] = 0.0, 0.0, abs(v)
@@ -98,7 +98,7 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
         got = booster.learn_many(X, y, weights).reshape(80, d)
 
     def copy(c, bound, i):
-        return naive_learners.Linear(d, 0.3, curvature=c, D=bound, decay=decay)
+        return naive_learners.Linear(d, 0.3, cut=D, curvature=c, D=bound, decay=decay)
 
     want = listing(booster, copy, loss, X, y, weights)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

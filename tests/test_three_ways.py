@@ -247,7 +247,7 @@ def driven(bank, rows, feedbacks, shape, dtype):
         bank.predict(x, h)
         said.append(h.copy())
         if feedback.weight > 0:
-            bank.update(x, h, feedback)
+            bank.update(x, np.clip(h, -1, 1), feedback)
     return np.array(said)
 
 

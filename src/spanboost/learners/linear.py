@@ -38,7 +38,6 @@ class LinearSGD(Descent):
             D=np.float64(task.D),
             steps=self.steps(task),
             scratch=LinearScratch(
-                raw=np.zeros(shape, self.dtype),
                 slope=np.zeros(shape, self.dtype),
                 reach=np.zeros(shape, self.dtype),
                 rates=np.zeros(lanes, self.dtype),
@@ -49,8 +48,7 @@ class LinearSGD(Descent):
 class LinearScratch(NamedTuple):
     """What a round leaves for its update."""
 
-    raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    slope: Array  # [d, N] of the losses there
+    slope: Array  # [d, N] of the losses, at what was predicted
     reach: Array  # [d, N] how far a unit of slope moves the prediction
     rates: Array  # [width, lane] how far each lane steps along its gradient
 
@@ -96,14 +94,13 @@ class LinearBank(NamedTuple):
                 for i in range(out.shape[0]):
                     out[i] += U[i] * z
         for k in range(h.shape[0]):
-            out, raw = h[k], self.scratch.raw[k]
+            out = h[k]
             for i in range(out.shape[0]):
                 out[i] *= self.keep[i]
-                raw[i] = out[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
-        feedback.slopes(self.scratch.raw, self.scratch.slope)
+        feedback.slopes(h, self.scratch.slope)
         pace = self.measure(x, feedback.weight)
         for k in range(h.shape[0]):
             slope, reach = self.scratch.slope[k], self.scratch.reach[k]

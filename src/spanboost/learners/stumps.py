@@ -141,8 +141,8 @@ class StumpBank(NamedTuple):
                 self.forget(f, part)
             z = x.z[a]
             self.say(f, z)
-            feedback.slopes(self.scratch.value, self.scratch.slope)
             self.outputs.project_columns(self.scratch.value, self.D)
+            feedback.slopes(self.scratch.value, self.scratch.slope)
             feedback.losses(self.scratch.value, self.scratch.loss[1])
             nothing, own, score = self.scratch.loss[0], self.scratch.loss[1], self.score[f]
             for i in range(score.shape[0]):
