@@ -77,10 +77,11 @@ class Reader:
             block = self.read([x])
         except ValueError:
             return None
-        numbers = block.encoded.data if type(x) is dict else block.encoded.X
-        single = Single(key_of(x), numbers)
-        if single.write(x) and not block.new:
-            self._single, self._last = single, block
+        values, numbers = x, block.encoded.X
+        if type(x) is dict:
+            values, numbers = x.values(), block.encoded.data
+        if not block.new and all(isinstance(value, int | float) for value in values):
+            self._single, self._last = Single(key_of(x), numbers), block
         return block
 
     def _compare(self, shape: tuple[Any, ...]) -> None:

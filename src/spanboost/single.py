@@ -26,7 +26,10 @@ class Single:
         self._write = struct.Struct(f"{numbers.size}{letter}").pack_into
 
     def write(self, x: Any) -> bool:
-        """Write the numbers of a row where it has a place for them, and they are plain ones."""
+        """Write the numbers of a row, if they are plain ones and have a place here.
+
+        If they have not, what was written before may be lost.
+        """
         if key_of(x) != self._key:
             return False
         values = x.values() if type(x) is dict else x
