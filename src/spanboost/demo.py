@@ -1,6 +1,5 @@
 """`spanboost demo`: each base learner alone and boosted, on a stream whose rule changes."""
 
-import math
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -8,26 +7,19 @@ from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.data.generated import drifting
 from spanboost.evaluate import progressive
-from spanboost.learners.ball import LinearBall
-from spanboost.learners.finite import FiniteClass, symmetric
 from spanboost.learners.linear import LinearSGD
+from spanboost.learners.network import Network
 from spanboost.learners.protocol import Learner
+from spanboost.learners.stumps import Stumps
 
 WAYS = ("alone", "Alg 1", "Alg 2")
 
 
-def base_learners(features: int) -> dict[str, Learner]:
-    """The base learners of the demonstration, by name."""
-    steps = [
-        lambda x, j=j, cut=cut: 1.0 if x[j] > cut else -1.0
-        for j in range(features)
-        for cut in (-0.6, -0.2, 0.2, 0.6)
-    ]
-    return {
-        "linear": LinearSGD(),
-        "ball": LinearBall(x_norm=math.sqrt(features)),
-        "thresholds": FiniteClass(symmetric(steps)),
-    }
+LEARNERS: dict[str, Learner] = {  # those of the paper's experiments
+    "linear": LinearSGD(),
+    "stumps": Stumps(),
+    "network": Network(),
+}
 
 
 def models(learners: dict[str, Learner], n: int) -> dict[str, Booster]:
@@ -49,8 +41,7 @@ def blocks(X: Array, y: Array, size: int = 1024) -> Iterator[tuple[Array, Array]
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     """Print the progressive table, then the improvement of boosting for each learner."""
     X, y = drifting(rows, seed)
-    learners = base_learners(X.shape[1])
-    names = list(learners)
+    names = list(LEARNERS)
     width = 9 * len(WAYS)
     print(
         f"A generated stream of {rows:,} rows, 8 features; its rule changes after row "
@@ -62,7 +53,7 @@ def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     print(" " * 10 + "".join(f"{name:>{width}}" for name in names), file=out)
     print(f"{'rows':>10}" + "".join(f"{way:>9}" for _ in names for way in WAYS), file=out)
     final: dict[str, float] = {}
-    for point in progressive(models(learners, n), blocks(X, y)):
+    for point in progressive(models(LEARNERS, n), blocks(X, y)):
         cells = "".join(f"{loss:9.4f}" for loss in point.loss.values())
         print(f"{point.rows:>10,}{cells}", file=out, flush=True)
         final = point.loss
