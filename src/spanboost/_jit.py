@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,16 +79,14 @@ def _compiled(
     states = set[type]()
     if _plain or not all(_compilable(arg, states) for arg in args):
         return function
-    if _waiting or not states <= _known:
-        waiting = [*_waiting, *(states - _known)]
-        _waiting.clear()
-        _register(waiting)
-        _known.update(waiting)
+    _waiting.extend(states - _known)
+    _known.update(states)
     foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
     if not foreign:
         counted = counted or any(getattr(cls, "counted", False) for cls in states)
         return _dispatcher(function, keep=True, counted=counted)
     # not kept on disk: the source of these classes is not in our stamp
+    _register()
     return functools.partial(_run_foreign, foreign, _dispatcher(function, False, True))
 
 
@@ -130,8 +128,13 @@ def _compilable(value: Any, states: set[type]) -> bool:
     return hasattr(value, "dtype") or isinstance(value, int | float)
 
 
-def _register(items: list[Any]) -> None:
+def _register() -> None:
     """Tell Numba about kernels: functions as they are, classes by the names of their methods."""
+    items = [*_waiting]
+    _waiting.clear()
+    _known.update(items)
+    if not items:
+        return
     from numba import types
     from numba.extending import overload_method, register_jitable
 
@@ -221,8 +224,10 @@ def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
     _loops().add(compiled)
     if keep:
-        with suppress(RuntimeError):  # no folder to write to: compile again in every process
+        try:
             compiled._cache = _stamped_cache(function)
+        except RuntimeError:  # no folder to write to: compile again in every process
+            _register()
     return compiled
 
 
@@ -233,6 +238,7 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
     machine code after an edit, or an upgrade, of anything that function calls.
     """
     from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.runtime import rtsys
 
     class StampedFile(IndexDataCacheFile):  # type: ignore[misc]
         def save(self, key: Any, data: Any) -> None:
@@ -247,13 +253,19 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
 
     class StampedCache(FunctionCache):  # type: ignore[misc]
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            found = super().load_overload(sig, target_context)
-            if found is None:
-                print(
-                    "spanboost: compiling for this kind of model (once; kept on disk)",
-                    file=sys.stderr,
-                )
-            return found
+            # Numba would first get ready to compile, which takes longer than all the rest
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
+                if found is not None:
+                    return found
+            target_context.refresh()
+            _register()
+            print(
+                "spanboost: compiling for this kind of model (once; kept on disk)",
+                file=sys.stderr,
+            )
+            return None
 
     cache = StampedCache(function)
     stamp = _source_stamp()
