@@ -152,7 +152,10 @@ def scaled_by_hand(bank, a):
     if hasattr(bank, "W"):
         return bank._replace(W=bank.W * a)
     return bank._replace(
-        U=bank.U * a, mass=bank.mass * a, G=np.maximum(bank.G * (a * a), np.float32(1e-20))
+        inputs=bank.inputs._replace(
+            W=bank.inputs.W * a, G=np.maximum(bank.inputs.G * (a * a), np.float32(1e-20))
+        ),
+        mass=bank.mass * a,
     )
 
 
@@ -328,9 +331,10 @@ def test_a_loss_scales_with_its_degree(loss, p):
 
 
 @pytest.mark.parametrize("degree", ["two", True, math.nan, math.inf, 0.5, None])
-def test_a_degree_that_is_none_is_2(degree):
-    assert losses.degree(type("Own", (), {"degree": degree})()) == (1 if degree is True else 2)
-    assert losses.degree(Huber()) == 2
+def test_a_degree_that_is_none_is_refused(degree):
+    with pytest.raises(ValueError, match=r"Own.degree is .*, not a number from 1 on"):
+        losses.degree(type("Own", (), {"degree": degree})())
+    assert losses.degree(Huber()) == losses.degree(object()) == 2
 
 
 @pytest.mark.parametrize(
@@ -344,9 +348,9 @@ def test_slopes_are_one_degree_below_the_loss(loss, b):
         model = make(loss=loss)
         model.learn_many(X, y)
         bank, labels = model._model.bank, model._labels
-        G = bank.G.copy()
+        G = bank.inputs.G.copy()
         model._widen(bank, Widening(0, labels.centre, 2 * labels.half))
-    np.testing.assert_array_equal(bank.G, G * np.float32(b * b))
+    np.testing.assert_array_equal(bank.inputs.G, G * np.float32(b * b))
 
 
 def test_slopes_and_losses_have_units_too():
@@ -355,10 +359,10 @@ def test_slopes_and_losses_have_units_too():
         model = make("symmetrised linear")
         model.learn_many(X, y)
         bank = model._model.bank
-        G, sums = bank.bank.G.copy(), bank.sums.copy()
+        G, sums = bank.bank.inputs.G.copy(), bank.sums.copy()
         bank.rescale(0.5, 0.25)
     np.testing.assert_array_equal(bank.sums, sums / 8)
-    np.testing.assert_array_equal(bank.bank.G, np.maximum(G / 16, np.float32(1e-20)))
+    np.testing.assert_array_equal(bank.bank.inputs.G, np.maximum(G / 16, np.float32(1e-20)))
     assert sums.any()
 
 

@@ -148,7 +148,7 @@ def test_the_symmetriser_passes_growth_and_precision_on():
 
     model = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
     compiled = run(model)
-    assert len(model._model.bank.bank.S) >= 5
+    assert len(model._model.bank.bank.inputs.S) >= 5
     assert model._model.algorithm.eta.dtype == np.float32
     with plain():
         oracle = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
@@ -164,7 +164,7 @@ def test_under_linear_feedback_the_functions_stay_bounded(loss):
     with plain():
         model.learn_many(X, y)
     bank = model._model.bank
-    mass = np.abs(bank.U).sum(axis=0).reshape(-1, 3).sum(axis=0) * bank.keep
+    mass = np.abs(bank.inputs.W).sum(axis=0).reshape(-1, 3).sum(axis=0) * bank.keep
     assert mass.max() <= 0.5 * (1 + 1e-4)
     assert mass.min() > 0.1  # the bound is at work, not the weights at rest
 

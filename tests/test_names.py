@@ -39,7 +39,7 @@ def state(model):
         return [np.asarray(value).tobytes()]
 
     labels = {k: str(v) for k, v in vars(model._labels).items()}
-    columns = dict(model._reader.named.columns) if model._reader.named else {}
+    columns = dict(model._reader.names.columns) if model._reader.names else {}
     return flat(model._model) if model.started else [], labels, columns
 
 
@@ -50,7 +50,7 @@ def test_dictionaries_are_sparse_rows_with_names(name):
     with plain():
         np.testing.assert_array_equal(named.learn_many(dicts(X), y), sparse.learn_many(Csr(X), y))
         np.testing.assert_array_equal(named.predict_many(dicts(X)), sparse.predict_many(Csr(X)))
-    assert named._reader.named.columns == {"a": 0, "b": 1, "c": 2, "d": 3}
+    assert named._reader.names.columns == {"a": 0, "b": 1, "c": 2, "d": 3}
 
 
 @EVERY
@@ -102,7 +102,7 @@ def test_a_string_is_a_category_and_a_number_under_the_same_name_is_another_feat
             model.learn_one({"city": city, "area": 1.0}, price)
     assert model.predict_one({"city": "Ulm", "area": 1.0}) == pytest.approx(0.2, abs=0.02)
     assert model.predict_one({"city": "Bonn", "area": 1.0}) == pytest.approx(-0.4, abs=0.02)
-    assert list(model._reader.named.columns) == ["city=Ulm", "area", "city=Bonn"]
+    assert list(model._reader.names.columns) == ["city=Ulm", "area", "city=Bonn"]
     number = model.predict_one({"city": 1.0, "area": 1.0})
     assert number == model.predict_one({"area": 1.0})  # `city` as a number was never learned
 
@@ -243,8 +243,8 @@ def test_hashed_names_are_kept_nowhere():
     model = SpanBoost(LinearSGD(bits=4), 2)
     for x, label in zip(dicts(X), y.tolist(), strict=True):
         model.learn_one(x, label)
-    assert model._reader.named.columns == {}
-    assert len(model._model.bank.S) == 16
+    assert model._reader.names.columns == {}
+    assert len(model._model.bank.inputs.S) == 16
     assert Names(4).column("area") == Names(18).column("area")
 
 

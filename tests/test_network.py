@@ -146,7 +146,7 @@ def fresh_bank(learner, n, features=9, d=1, seed=0, copy=None):
 def first_weights(learner, n, features=9, **options):
     """[feature, hidden, copy]: a draw, so it is the library's own."""
     bank = fresh_bank(learner, n, features, **options)
-    return bank.W.reshape(features, learner.hidden, n).astype(float)
+    return bank.inputs.W.reshape(features, learner.hidden, n).astype(float)
 
 
 def maker(learner, n, d, **series):
@@ -251,7 +251,7 @@ def test_first_weights_depend_on_seed_copy_feature_and_unit_alone(dtype):
     np.testing.assert_array_equal(first_weights(learner, 5, d=3), W)
     np.testing.assert_array_equal(first_weights(Network(hidden=2, dtype=dtype), 5), W[:, :2])
     grown = fresh_bank(learner, 5, features=2).grown(9, 9)
-    np.testing.assert_array_equal(grown.W[:9].reshape(9, 4, 5), W)
+    np.testing.assert_array_equal(grown.inputs.W[:9].reshape(9, 4, 5), W)
     other = first_weights(learner, 5, seed=1)
     assert not (other == W).any()
 

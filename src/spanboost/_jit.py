@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T", bound=Callable[..., Any] | type)
 
@@ -21,12 +21,28 @@ _PACKAGE = __name__.partition(".")[0]
 _waiting: list[Any] = []  # kernels Numba has not been told about yet
 _known: set[Any] = set()  # those it has
 _methods: dict[str, int] = {}  # method names Numba can already resolve, and how many arguments
+_counted: set[Any] = set()  # those that need references to be counted
 _plain = False
 
 
-def kernel(item: T) -> T:
-    """Mark a function or NamedTuple class as usable from compiled code; it stays plain Python."""
+@overload
+def kernel(item: T) -> T: ...
+
+
+@overload
+def kernel(*, counted: bool) -> Callable[[T], T]: ...
+
+
+def kernel(item: Any = None, *, counted: bool = False) -> Any:
+    """Mark a function or NamedTuple class as usable from compiled code; it stays plain Python.
+
+    Loops with a `counted` class among their arguments count references, as in `jit`.
+    """
+    if item is None:
+        return functools.partial(kernel, counted=counted)
     _waiting.append(item)
+    if counted:
+        _counted.add(item)
     return item
 
 
@@ -83,7 +99,7 @@ def _compiled(
     _known.update(states)
     foreign = [cls for cls in states if cls.__module__.partition(".")[0] != _PACKAGE]
     if not foreign:
-        counted = counted or any(getattr(cls, "counted", False) for cls in states)
+        counted = counted or not states.isdisjoint(_counted)
         return _dispatcher(function, keep=True, counted=counted)
     # not kept on disk: the source of these classes is not in our stamp
     _register()
@@ -196,6 +212,8 @@ def _loops() -> set[Any]:
             self.stack.pop()
 
     loops, compiling = set[Any](), Compiling()
+    if not hasattr(JITCodeLibrary, "_finalize_final_module"):
+        return loops  # a Numba of another make: it compiles as it sees fit
     event.register("numba:compile", compiling)
 
     def unless_inlined(cls: Any, name: str, instead: Callable[..., None]) -> None:

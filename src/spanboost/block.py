@@ -20,6 +20,8 @@ from spanboost.arrays import Array
 from spanboost.errors import DataError
 from spanboost.rows import number_rows, refuse
 
+_LARGEST = 2**40  # of columns and codes: no feature's number overflows
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -40,16 +42,11 @@ class Row(NamedTuple):
     z: Array  # [active] room for what a bank makes of them
 
 
-@kernel
+@kernel(counted=True)  # Numba asks it of a method that returns an array
 class ArrayRows(NamedTuple):
     """Rows that are arrays, handed over as they are."""
 
     X: Array
-
-    @property
-    def counted(self) -> bool:
-        """References are, which Numba asks of a method that returns an array."""
-        return True
 
     def row(self, t: int) -> Any:
         """Row t."""
@@ -77,7 +74,7 @@ class Block(NamedTuple):
     data: Array  # [entries]
     codes: Array  # [rows, C]
     mask: Any  # 2^b - 1 for a hashed table, all ones otherwise
-    feature: Array  # scratch, as wide as the widest row
+    feature: Array  # scratch, wider than the widest row
     x: Array  # scratch
     z: Array  # scratch
 
@@ -133,6 +130,7 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         data = np.zeros(0, dtype)
     rows = len(dense)
     codes = np.zeros((rows, 0), np.int64) if codes is None else _codes(codes, rows)
+    # the constant before them, and behind them the place that `row` writes to and may not count
     width = 2 + dense.shape[1] + int(np.diff(indptr).max(initial=0)) + codes.shape[1]
     return Block(
         X=dense,
@@ -162,7 +160,7 @@ def features_of(block: Any) -> int:
 
 def _cast(values: Array, dtype: Any) -> Array:
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype)
+        return np.require(values, dtype, ["C", "A"])
 
 
 def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
@@ -181,14 +179,20 @@ def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
         or (entries and indices.min() < 0)
     ):
         raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
+    if getattr(matrix, "format", "csr") != "csr":
+        raise ValueError(f"the sparse matrix is in {matrix.format} form: use its tocsr()")
+    refuse_entries(indptr, indices >= _LARGEST, "a column's number is too large")
     if data.dtype.kind not in "biuf":
         raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")
     data = _cast(data, dtype)
-    bad = np.flatnonzero(np.isinf(data))
-    if len(bad):
-        row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
-        raise DataError(row, "a feature is infinite, or too large a number")
+    refuse_entries(indptr, np.isinf(data), "a feature is infinite, or too large a number")
     return indptr, indices, data
+
+
+def refuse_entries(indptr: Array, bad: Array, what: str) -> None:
+    """Raise for the row of the first bad entry, if there is one."""
+    if bad.any():
+        raise DataError(int(np.searchsorted(indptr, bad.argmax(), side="right")) - 1, what)
 
 
 def _codes(codes: Any, rows: int) -> Array:
@@ -198,4 +202,5 @@ def _codes(codes: Any, rows: int) -> Array:
             f"codes are whole numbers, one row of them to each of {rows} rows; these are "
             f"{given.dtype} of shape {given.shape}"
         )
+    refuse((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
     return np.ascontiguousarray(given, dtype=np.int64)

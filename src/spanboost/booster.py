@@ -9,6 +9,7 @@ from spanboost import losses
 from spanboost._jit import Caller
 from spanboost.algorithms import Hull, Span, new_trace
 from spanboost.arrays import Array
+from spanboost.checks import number, whole
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
 from spanboost.learners.objects import as_learner
@@ -68,27 +69,28 @@ class Booster:
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
-        block = self._reader.single(x)
-        if block is None:
+        reading = self._reader.single(x)
+        if reading is None:
             return _only(self.predict_many([x]))
-        self._call(predict, self._start(block, 0), block.rows, self._out, 0, 1)
+        self._call(predict, self._start(reading, 0), reading.rows, self._out, 0, 1)
         return self._labels.answer(self._out)
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; returns the prediction made before the label was seen."""
-        block, label = self._reader.single(x), self._labels.single(y)
-        if block is None or label is None or weight != 1:
+        label = self._labels.single(y) if weight == 1 else None
+        reading = None if label is None else self._reader.single(x)
+        if reading is None:
             return _only(self.learn_many([x], [y], [weight]))
         self._label[0, 0] = label
-        model = self._accept(block, 1)
-        self._call(learn, model, block.rows, self._label, self._one, self._out, 0, 1)
+        model = self._accept(reading, 1)
+        self._call(learn, model, reading.rows, self._label, self._one, self._out, 0, 1)
         return self._labels.answer(self._out)
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
-        block = self._reader.read(X)
-        out = np.empty((block.number, self._d), self._dtype)
-        self._call(predict, self._start(block, 0), block.rows, out, 0, len(out))
+        reading = self._reader.read(X)
+        out = np.empty((reading.number, self._d), self._dtype)
+        self._call(predict, self._start(reading, 0), reading.rows, out, 0, len(out))
         return self._labels.to_user(out)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -100,7 +102,8 @@ class Booster:
         """
         model, rows, labels, weights, widenings = self._ready(X, y, weights)
         out, answers, first, answered = np.empty_like(labels), [], 0, 0
-        for new in widenings:  # a row that widens the range is answered before, learned after
+        for new in widenings:
+            # a row that widens the range is answered before; learned, and answered again, after
             self._call(learn, model, rows, labels, weights, out, first, new.row)
             self._call(predict, model, rows, out, new.row, new.row + 1)
             answers.append(self._labels.to_user(out[answered : new.row + 1]))
@@ -139,24 +142,24 @@ class Booster:
             if not good:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
 
-        require(_whole(self.n) and self.n >= 1, "n", "a whole number of copies, at least 1")
-        require(_number(self.D) and 0 < self.D < math.inf, "D", "a number above 0")
-        require(_number(self.scale) and 0 < self.scale < math.inf, "scale", "a number above 0")
+        require(whole(self.n) and self.n >= 1, "n", "a whole number of copies, at least 1")
+        require(number(self.D) and 0 < self.D < math.inf, "D", "a number above 0")
+        require(number(self.scale) and 0 < self.scale < math.inf, "scale", "a number above 0")
         require(self.feedback in ("linear", "greedy"), "feedback", "'linear' or 'greedy'")
         require(self.offset in (None, "printed", "shrunk"), "offset", "None, 'printed' or 'shrunk'")
         require(
-            self.alpha is None or (_number(self.alpha) and 0 < self.alpha < math.inf),
+            self.alpha is None or (number(self.alpha) and 0 < self.alpha < math.inf),
             "alpha",
             "None (the booster's own step) or a number above 0",
         )
-        require(_whole(self.seed) and self.seed >= 0, "seed", "a whole number, at least 0")
+        require(whole(self.seed) and self.seed >= 0, "seed", "a whole number, at least 0")
         limits = self.label_range
         require(
             limits in GROWING
             if isinstance(limits, str)
             else isinstance(limits, tuple | list)
             and len(limits) == 2
-            and all(_number(v) for v in limits)
+            and all(number(v) for v in limits)
             and 0 < (limits[1] - limits[0]) / 2 < math.inf,
             "label_range",
             "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
@@ -179,10 +182,13 @@ class Booster:
             )
         return GrowingLabels(self.loss_, self._d, self.label_range)
 
-    def _start(self, block: Reading, features: int) -> Model:
-        """The model, made when the first rows show how wide they are, with room for features."""
+    def _start(self, reading: Reading, features: int) -> Model:
+        """The model, made when the first rows show how wide they are, with room for this block.
+
+        To predict takes no features: unknown ones are absent, but scratch must be wide enough.
+        """
         if self._model is None:
-            bank = self._learner.bank(self._task._replace(rows=block.encoded))
+            bank = self._learner.bank(self._task._replace(rows=reading.encoded))
             self._model = Model(
                 self._algorithm(),
                 self._mode,
@@ -191,28 +197,28 @@ class Booster:
                 self._dtype(self.D),
                 new_trace(self._d, self.n, self._dtype),
             )
-            self._reader.shape = block.shape
-        if features > self._features or block.width > self._width:
-            self._features = max(features, self._features)
-            self._width = max(block.width, self._width)
-            bank = self._model.bank.grown(self._features, self._width)
-            self._model = self._model._replace(bank=bank)
+            self._reader.kind = reading.kind
+        if features > self._features or reading.width > self._width:
+            room = max(features, self._features), max(reading.width, self._width)
+            self._model = self._model._replace(bank=self._model.bank.grown(*room))
+            self._features, self._width = room  # only now: compiled code relies on it
         return self._model
 
     def _ready(self, X: Any, y: Any, weights: Any) -> tuple[Model, Any, Array, Array, Any]:
         """All of a block checked; then the model, with room for it, and the block in its terms."""
-        block = self._reader.read(X)
+        reading = self._reader.read(X)
         allowed = getattr(self._learner, "weighted", True)
-        weights = weights_of(weights, block.number, allowed, self._dtype)
+        weights = weights_of(weights, reading.number, allowed, self._dtype)
         labels, widenings = self._labels.plan(y, weights)
-        model = self._accept(block, int(np.count_nonzero(weights)))
-        return model, block.rows, labels.astype(self._dtype), weights, widenings
+        model = self._accept(reading, int(np.count_nonzero(weights)))
+        return model, reading.rows, np.ascontiguousarray(labels, self._dtype), weights, widenings
 
-    def _accept(self, block: Reading, learned: int) -> Model:
+    def _accept(self, reading: Reading, learned: int) -> Model:
         """The model, about to be given these rows, of which it learns so many."""
-        self._reader.add(block.new)
-        self._labels.count(block.number, learned)
-        return self._start(block, block.features)
+        model = self._start(reading, reading.features)
+        self._reader.accept(reading)
+        self._labels.count(reading.number, learned)
+        return model
 
     def _widen(self, bank: Any, new: Widening) -> None:
         """Wider units for the model, in which its functions are, to the user, what they were."""
@@ -243,6 +249,14 @@ class Booster:
             copy=np.arange(self.n),
         )
         self._learner.check(self._task)
+        limits = np.finfo(self._dtype)
+        for name in ("D", "scale", "reach_", "L_B_", "L_D_"):
+            value = getattr(self, name, 1.0)
+            if not float(limits.tiny) <= value <= float(limits.max):
+                raise ValueError(
+                    f"{name.rstrip('_')}={value:g} does not fit into a {limits.dtype}: use a "
+                    "learner with another dtype"
+                )
 
     def _algorithm(self) -> Span | Hull:
         raise NotImplementedError
@@ -314,7 +328,7 @@ class SpanBoost(Booster):
         )
         if eta is None:
             eta = max(1 / n, math.log(n) / n)
-        elif not (_number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
+        elif not (number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
             raise ValueError(f"eta={eta!r} is not allowed: a step in [1/n, 1] = [{1 / n:g}, 1]")
         self.eta_ = float(eta)
         self.steps_ = np.full(self.n, self.eta_)
@@ -335,7 +349,7 @@ class SpanBoost(Booster):
         if self.B is None:
             return self.paper_radius()
         least = self.scale * self.D
-        if not (_number(self.B) and least <= self.B < math.inf):
+        if not (number(self.B) and least <= self.B < math.inf):
             raise ValueError(
                 f"B={self.B!r} is not allowed: a number not below scale * D = {least:g}"
             )
@@ -414,11 +428,3 @@ class HullBoost(Booster):
 def _only(answers: Array) -> Any:
     """The answer to a single row: a float, or a vector."""
     return answers[0] if answers.ndim > 1 else answers.item()
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

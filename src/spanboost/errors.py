@@ -1,5 +1,10 @@
 """The one exception for bad data, and the one warning."""
 
+import sys
+import warnings
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
 
 class DataError(ValueError):
     """A row that cannot be learned or predicted; nothing of its block was learned.
@@ -17,3 +22,11 @@ class DataError(ValueError):
 
 class LabelWarning(UserWarning):
     """A label so far from all before it that what was learned shrinks to almost nothing."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """A warning that points at the first line outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

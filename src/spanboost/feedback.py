@@ -41,7 +41,10 @@ class LinearFeedback(NamedTuple):
         bank.weigh(f, sign)
 
     def restrain(self, bank: Any, f: int) -> None:
-        """The slope never vanishes and nothing else stops the weights: the bank must."""
+        """The slope never vanishes and nothing else stops the weights: the bank must.
+
+        Asked of the feedback, so that under greedy feedback none of it is even compiled.
+        """
         bank.hold(f)
 
     def only(self, i: int) -> "LinearFeedback":
@@ -93,7 +96,7 @@ class GreedyFeedback(NamedTuple):
         """The feedback of copy i alone, which outlives the round."""
         offset = self.offset[:, i : i + 1].copy()
         alpha, point = self.alpha[i : i + 1], np.empty_like(offset)
-        return GreedyFeedback(self.loss, self.label, self.weight, offset, alpha, point)
+        return GreedyFeedback(self.loss, self.label.copy(), self.weight, offset, alpha, point)
 
 
 @kernel

@@ -1,12 +1,12 @@
 """Labels and weights as users give them, checked, and predictions in the users' units."""
 
-import warnings
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.errors import DataError, LabelWarning
+from spanboost.errors import DataError, LabelWarning, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
 from spanboost.rows import as_numbers, refuse
 
@@ -15,8 +15,11 @@ _LARGEST = 1e300  # of labels there: no distance, and no width, overflows
 _NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
 
 
-def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any = np.float64) -> Array:
-    """Importance weights, finite and not negative; 1 where none are given."""
+def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
+    """Importance weights, finite and not negative; 1 where none are given.
+
+    Those too small to divide by are 0.
+    """
     if weights is None:
         return np.ones(rows, dtype)
     given = _numbers(weights, rows, 1, "weights")[:, 0]
@@ -29,7 +32,7 @@ def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any = np.float64) 
             (given != 0) & (given != 1),
             lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
         )
-    return given.astype(dtype)
+    return np.where(given < np.finfo(dtype).tiny, 0.0, given).astype(dtype)
 
 
 class Widening(NamedTuple):
@@ -59,7 +62,7 @@ class Labels:
 
     def single(self, y: Any) -> float | None:
         """One label that is a number in the model's units; None where only `plan` can tell."""
-        return None
+        raise NotImplementedError
 
     def widen(self, new: Widening) -> float:
         """Take a wider range; returns how wide the old one is in units of it."""
@@ -105,9 +108,9 @@ class FixedLabels(Labels):
 
     def single(self, y: Any) -> float | None:
         """One label that is a number in the model's units; None where only `plan` can tell."""
-        if self.d > 1 or self.scores or type(y) not in (int, float):
+        if self.d > 1 or self.scores or not isinstance(y, int | float):
             return None
-        label = (y - self.centre.item()) / self.half
+        label = (float(y) - self.centre.item()) / self.half if abs(y) < _LARGEST else math.inf
         return label if -1 <= label <= 1 else None
 
     def to_model(self, y: Any, rows: int) -> Array:
@@ -189,9 +192,9 @@ class GrowingLabels(Labels):
 
     def single(self, y: Any) -> float | None:
         """One label that is a number in the model's units; None where only `plan` can tell."""
-        if self.d > 1 or self.seen == 0 or type(y) not in (int, float):
+        if self.d > 1 or self.seen == 0 or not isinstance(y, int | float):
             return None
-        offset = y - self.centre.item()
+        offset = float(y) - self.centre.item() if abs(y) < _LARGEST else math.inf
         return offset / self.half if self.half > 0 and abs(offset) <= self.half else None
 
     def _first(self, given: Array, rounds: Array) -> list[Widening]:
@@ -204,13 +207,12 @@ class GrowingLabels(Labels):
     def _warn(self, label: Array, times: float, new: Widening) -> None:
         """Before anything is learned: whoever turns warnings into errors loses nothing."""
         low, high = _show(new.centre - new.half), _show(new.centre + new.half)
-        warnings.warn(
+        warn_caller(
             f"row {self.rows + new.row}: the label {_show(label)} is {times:.4g} half-widths from "
             f"the centre, so the label range is now from {low} to {high}, in which those before it "
             "hardly differ and are learned slowly; if it is a mistake, start again without it, or "
             "with label_range=(low, high)",
             LabelWarning,
-            stacklevel=5,  # the caller of learn_many
         )
         self.warned = True
 
@@ -218,7 +220,7 @@ class GrowingLabels(Labels):
 def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
     try:
         given = as_numbers(values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be numbers, {d} to a row") from None
     if given.ndim == 0 or len(given) != rows:
         raise ValueError(f"{rows} rows but {given.shape[0] if given.ndim else 'a single'} {name}")

@@ -20,7 +20,7 @@ class Sparse(NamedTuple):
     indptr: Array
     indices: Array
     data: Array
-    shape: tuple[int, int]
+    shape: tuple[int]  # the number of rows
 
 
 class Names:
@@ -54,10 +54,8 @@ class Names:
                 indices.append(column)
                 data.append(number)
             ends.append(len(data))
-        matrix = Sparse(
-            np.array(ends), np.array(indices, np.int64), np.array(data, np.float64), (len(rows), 0)
-        )
-        return matrix, new
+        columns = np.array(indices, np.int64)
+        return Sparse(np.array(ends), columns, np.array(data, np.float64), (len(rows),)), new
 
     def add(self, new: dict[str, int]) -> None:
         """Names that are learned now."""
@@ -74,7 +72,7 @@ def _feature(t: int, name: Any, value: Any) -> tuple[str, float]:
         return f"{name}={value}", 1.0
     if value is None:
         return str(name), np.nan
-    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, complex):
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         raise DataError(t, f"{name!r} is {value!r:.40}, neither a number nor a string")
     try:
         return str(name), float(value)

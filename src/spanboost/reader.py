@@ -2,10 +2,12 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spanboost.block import Block, as_rows, features_of, shape_of
 from spanboost.errors import DataError
 from spanboost.names import Names, are_named
-from spanboost.single import Single, key_of
+from spanboost.single import Single, are_plain, key_of
 
 
 class Reading(NamedTuple):
@@ -16,14 +18,32 @@ class Reading(NamedTuple):
     number: int  # of rows
     features: int  # rows a table needs for them
     width: int  # active features of the widest row, at most
-    shape: tuple[Any, ...]  # what must be the same in every block
+    kind: "Kind"
     new: dict[str, int]  # columns of names not known yet
 
 
-def reading(encoded: Any, number: int, shape: tuple[Any, ...], new: dict[str, int]) -> Reading:
-    """What the booster asks of an encoded block."""
-    width = len(encoded.x) if isinstance(encoded, Block) else 0
-    return Reading(encoded, as_rows(encoded), number, features_of(encoded), width, shape, new)
+class Kind(NamedTuple):
+    """What must be the same in every block of a model."""
+
+    shape: tuple[Any, ...]  # of its rows, the number of features first; empty for any rows
+    named: bool  # dictionaries of features
+
+    def refuse(self, other: "Kind") -> None:
+        """Say why rows of another kind cannot be read by this model."""
+        if self.named != other.named:
+            kinds = "a dictionary", "a sequence of numbers"
+            now, then = kinds if other.named else kinds[::-1]
+            raise DataError(0, f"the row is {now}, and the model's rows are each {then}")
+        if self.shape[0] != other.shape[0]:
+            sparse = (
+                "; sparse rows have columns of their own"
+                if 0 in (self.shape[0], other.shape[0])
+                else ""
+            )
+            raise DataError(
+                0, f"the row has {other.shape[0]} features, the model {self.shape[0]}{sparse}"
+            )
+        raise DataError(0, f"the row's shape is {other.shape[1:]}, the model's {self.shape[1:]}")
 
 
 class Reader:
@@ -31,65 +51,61 @@ class Reader:
 
     def __init__(self, learner: Any, D: float) -> None:
         self.learner, self.D = learner, D
-        self.shape: tuple[Any, ...] = ()
-        self.named: Names | None = None
+        self.kind: Kind | None = None
+        self.names: Names | None = None
         if getattr(learner, "named", False) is True:
-            self.named = Names(learner.bits)
+            self.names = Names(learner.bits)
         self._single: Single | None = None
         self._last: Reading | None = None
 
     def read(self, X: Any) -> Reading:
         """A block, checked; a DataError names the first bad row. Changes nothing."""
-        if isinstance(X, dict) or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+        if isinstance(X, dict) or not (getattr(X, "shape", ()) or hasattr(X, "__len__")):
             raise ValueError(f"a block is a sequence of rows, not {X!r}")
+        if getattr(X, "shape", None) == ():
+            raise ValueError(f"a block is a sequence of rows, not the single number {X!r}")
         number = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         if number == 0:
             raise ValueError("the block has no rows")
         new: dict[str, int] = {}
-        by_name = self.named is not None and are_named(X)
-        if self.named is not None and by_name:
-            X, new = self.named.read(X)
+        named = self.names is not None and are_named(X)
+        if self.names is not None and named:
+            X, new = self.names.read(X)
         encoded = self.learner.encode(X, self.D)
-        shape = shape_of(X, encoded)
-        if shape:
-            shape = (*shape, by_name)
-        self._compare(shape)
-        return reading(encoded, number, shape, new)
+        kind = Kind(shape_of(X, encoded), named)
+        if self.kind is not None and kind != self.kind:
+            self.kind.refuse(kind)  # compiled code must never meet another shape than its own
+        width = len(encoded.x) if isinstance(encoded, Block) else 0
+        return Reading(encoded, as_rows(encoded), number, features_of(encoded), width, kind, new)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_single": None, "_last": None}  # the next row makes them again
 
-    def add(self, new: dict[str, int]) -> None:
-        """Names that are learned now."""
-        if new and self.named is not None:
-            self.named.add(new)
+    def accept(self, reading: Reading) -> None:
+        """These rows are learned now, and their names."""
+        if reading.new and self.names is not None:
+            self.names.add(reading.new)
 
     def single(self, x: Any) -> Reading | None:
         """One row, written into the block of the row before it where that is possible (single.py).
 
-        None if there is nothing to gain, or something wrong that `read` will tell.
+        None where that block cannot tell: for learners that read no features, the first row of all,
+        rows of another kind or width, and whatever `read` has to say about a bad one.
         """
+        if type(x) is np.ndarray and x.ndim == 1:
+            x = x.tolist()
         if self._single is not None and self._single.write(x):
             return self._last
-        if self.named is None or not self.shape or not key_of(x):
+        if self.names is None or self.kind is None or not key_of(x):
             return None
         try:
-            block = self.read([x])
+            reading = self.read([x])
         except ValueError:
             return None
-        values, numbers = x, block.encoded.X
+        values, numbers = x, reading.encoded.X
         if type(x) is dict:
-            values, numbers = x.values(), block.encoded.data
-        if not block.new and all(isinstance(value, int | float) for value in values):
-            self._single, self._last = Single(key_of(x), numbers), block
-        return block
-
-    def _compare(self, shape: tuple[Any, ...]) -> None:
-        """Compiled code must never meet another shape than its own."""
-        if not self.shape or shape == self.shape:
-            return
-        if shape[-1] != self.shape[-1]:
-            kinds = "a dictionary", "a sequence of numbers"
-            now, then = kinds if shape[-1] else kinds[::-1]
-            raise DataError(0, f"the row is {now}, and the model's rows are each {then}")
-        raise DataError(0, f"the row has {shape[0]} features, the model {self.shape[0]}")
+            values, numbers = x.values(), reading.encoded.data
+        text = all(type(name) is str for name in x) if type(x) is dict else True
+        if text and not reading.new and are_plain(values):
+            self._single, self._last = Single(key_of(x), numbers), reading
+        return reading

@@ -14,7 +14,7 @@ def number_rows(X: Any, dimensions: int = 2) -> Array:
     """A block of rows x features, all numbers and none infinite."""
     try:
         block = as_numbers(X)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rows must be numbers, all of one width: {error}") from None
     if block.ndim != dimensions or block.size == 0:
         raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
@@ -32,6 +32,8 @@ def any_rows(X: Any) -> Any:
 
 def as_numbers(values: Any) -> Array:
     """An array of floats, of real numbers only: no text that looks like one, nothing complex."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     raw = np.asarray(values)
     if raw.dtype.kind not in "biufO" or any(isinstance(v, str | bytes) for v in _objects(raw)):
         raise TypeError(f"{raw.dtype} is no kind of number")

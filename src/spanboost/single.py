@@ -14,6 +14,7 @@ import numpy as np
 from spanboost.arrays import Array
 
 _LIMIT = 3e38  # below what a float32 holds
+PLAIN = frozenset([int, float, bool])
 
 
 class Single:
@@ -33,6 +34,8 @@ class Single:
         if key_of(x) != self._key:
             return False
         values = x.values() if type(x) is dict else x
+        if not are_plain(values):
+            return False
         try:
             self._write(self._numbers, 0, *values)
         except (struct.error, OverflowError):
@@ -45,3 +48,8 @@ def key_of(x: Any) -> Any:
     if type(x) is dict:
         return tuple(x)
     return len(x) if type(x) in (list, tuple) else None
+
+
+def are_plain(values: Any) -> bool:
+    """Whether these are Python's own numbers, which need no more than to be written."""
+    return PLAIN.issuperset(map(type, values))

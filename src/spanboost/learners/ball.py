@@ -8,13 +8,13 @@ the last step, plus half the sum of steps times squared gradients).
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.arrays import Array
+from spanboost.checks import number
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows import number_rows, refuse
 
@@ -45,7 +45,7 @@ class LinearBall:
 
     def check(self, task: Task) -> None:
         """The norm of rows must be a number above 0."""
-        if not (isinstance(self.x_norm, Real) and 0 < self.x_norm < math.inf):
+        if not (number(self.x_norm) and 0 < self.x_norm < math.inf):
             raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:

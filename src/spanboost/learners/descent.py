@@ -21,10 +21,8 @@ import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.arrays import Array
-from spanboost.block import Block, Row, block_of
+from spanboost.block import Block, block_of
 from spanboost.learners.protocol import Task
-
-LEAST = 1e-20  # of a sum of squared gradients: steps stay finite before the first one
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Descent:
         for name, fits, allowed in (
             ("rate", good and rates.shape in ((), (task.n,)), "a number above 0, or one a copy"),
             ("decay", self.decay is None or 0 <= self.decay <= 1, "None, or a number from 0 to 1"),
-            ("bits", self.bits is None or 1 <= self.bits <= 30, "None, or from 1 to 30"),
+            ("bits", self.bits is None or self.bits in range(1, 31), "None, or from 1 to 30"),
             ("dtype", np.dtype(self.dtype) in (np.float32, np.float64), "float32 or float64"),
         ):
             if not fits:
@@ -77,20 +75,6 @@ class Descent:
             curvature=curvature.astype(self.dtype),
             decay=np.float64(-1 if self.decay is None else self.decay),
         )
-
-
-def more(table: Array, rows: int, value: float = 0.0) -> Array:
-    """A table of at least so many rows, doubled when it must grow; new rows hold `value`."""
-    if rows <= len(table):
-        return table
-    added = max(rows, 2 * len(table)) - len(table)
-    return np.concatenate([table, np.full((added, *table.shape[1:]), value, table.dtype)])
-
-
-def shrink(G: Array, factor: float) -> None:
-    """Squared gradients in wider units."""
-    G *= factor
-    np.maximum(G, LEAST, out=G)
 
 
 @kernel
@@ -123,41 +107,23 @@ class Steps(NamedTuple):
         if self.decay < 0:
             one, gain = G.dtype.type(1), square / weight
             for i in range(G.shape[0]):
-                G[i] += slope[i] * (slope[i] * gain)  # nothing overflows
+                G[i] += slope[i] * (slope[i] * gain)  # slope^2 alone might overflow
                 rate[i] = one / np.sqrt(G[i])
                 reach[i] += square * rate[i]
         else:
-            slowed = G.dtype.type(math.pow(rows, -self.decay))
+            slowed = self.slowed(rows)
             for i in range(G.shape[0]):
                 rate[i] = slowed
                 reach[i] += square * slowed
+
+    def slowed(self, rows: float) -> float:
+        """The step along a gradient after so many rows, where steps are not adaptive."""
+        return self.rate.dtype.type(math.pow(rows, -self.decay))
 
     def size(self, i: int, pace: float, weight: float, reach: float) -> float:
         """The step of copy i; a unit of it and of slope moves the prediction by reach."""
         u = self.rate[i] * pace
         return u * flow(self.curvature[i] * weight * u * reach, self.rate)
-
-
-@kernel
-def normalise(S: Array, x: Row) -> None:
-    """x.z = x / S, in [-1, 1]; 0 for a feature never seen."""
-    zero = S.dtype.type(0)
-    for a in range(x.feature.shape[0]):
-        f = x.feature[a]
-        s = S[f] if f < S.shape[0] else zero
-        x.z[a] = max(min(x.x[a], s), -s) / s if s > 0 else zero
-
-
-@kernel
-def widen(S: Array, x: Row, a: int) -> float:
-    """Learn the size of the row's a-th feature; returns old S / new S."""
-    part = S.dtype.type(1)
-    f, size = x.feature[a], abs(x.x[a])
-    if size > S[f]:
-        part = S[f] / size
-        S[f] = size
-    x.z[a] = x.x[a] / S[f]  # also if another feature of the row, of the same place, has grown
-    return part
 
 
 @kernel
@@ -174,7 +140,7 @@ def flow(v: float, like: Array) -> float:
 
 @kernel
 def exponential(v: float, like: Array) -> float:
-    """exp(v) for v >= 0, of + and x alone, so that it vectorises and is exact in every loop.
+    """exp(v) for v >= 0, of + and x alone, so that it vectorises with the same bits everywhere.
 
     The fourth-order series at v / 16, squared four times. It falls behind as v grows, by 1 % at 10,
     where exp(-v) hardly counts any more: `flow` is right to 2e-5, the sigmoid to 5e-6.

@@ -1,9 +1,10 @@
 """Two-layer networks: sigmoid units between normalised features and a linear output.
 
 Unit j of a copy is s_j = tanh(a_j / 2), a_j = sum_f W_fj z_f over the features of a row, and output
-k is V_k0 + sum_j V_kj s_j. The steps are those of descent.py in the linearised network: every
+k is V_0k + sum_j V_jk s_j. The steps are those of descent.py in the linearised network: every
 weight steps along its own gradient by rate / root of the sum of its squares, all of them for as
-long as the gradient flow of the loss says, reckoned by how far the outputs move together.
+long as the gradient flow of the loss says, reckoned by how far the outputs move together. The slope
+is taken at the output before it is cut to norm D.
 
 The output layer starts at 0, the units at random: each W_fj at a number of its own between -1 and
 1, made of the seed, the copy and its place, so that copies differ, and neither their number nor the
@@ -13,7 +14,6 @@ Under linear feedback the functions are kept D-bounded: the units lie between -1
 takes sum_j ||V_j|| <= D, the constant's among them, by shrinking the output layer of a copy.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,16 +22,9 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import (
-    LEAST,
-    Descent,
-    Steps,
-    exponential,
-    more,
-    normalise,
-    shrink,
-    widen,
-)
+from spanboost.checks import whole
+from spanboost.learners.descent import Descent, Steps, exponential
+from spanboost.learners.inputs import LEAST, Inputs, new_inputs, rescale_squares, shorten
 from spanboost.learners.protocol import Feedback, Task
 
 
@@ -44,8 +37,7 @@ class Network(Descent):
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
         super().check(task)
-        whole = isinstance(self.hidden, int | np.integer) and not isinstance(self.hidden, bool)
-        if not (whole and self.hidden >= 1):
+        if not (whole(self.hidden) and self.hidden >= 1):
             raise ValueError(f"hidden={self.hidden!r} is not allowed: a whole number of units")
 
     def bank(self, task: Task) -> "NetworkBank":
@@ -56,27 +48,23 @@ class Network(Descent):
         def zeros(*shape: int) -> Array:
             return np.zeros(shape, self.dtype)
 
-        units = zeros(1 + H, n)
-        units[0] = 1
         return NetworkBank(
-            W=zeros(0, H * n),
-            G=zeros(0, H * n),
-            V=zeros(d, 1 + H, n),
-            G_out=zeros(d, 1 + H, n) + np.dtype(self.dtype).type(LEAST),
+            inputs=new_inputs(H * n, self.dtype),
+            V=zeros(1 + H, d, n),
+            G=np.full((1 + H, d, n), LEAST, self.dtype),
             key=np.tile(key, H) + np.repeat(np.arange(H, dtype=np.uint64) << 40, n),
-            S=zeros(0),
             D=np.dtype(self.dtype).type(task.D),
-            seen=np.zeros(2),
             steps=self.steps(task),
             scratch=NetworkScratch(
-                unit=units,
+                unit=zeros(1 + H, n),
                 raw=zeros(d, n),
                 slope=zeros(d, n),
                 back=zeros(H, n),
-                rate=zeros(0, H * n),
-                rate_out=zeros(d, 1 + H, n),
+                rate=zeros(1 + H, d, n),
                 reach=zeros(H, n),
-                moved=zeros(3, n),
+                along=zeros(n),
+                square=zeros(n),
+                moved=zeros(n),
             ),
         )
 
@@ -84,67 +72,57 @@ class Network(Descent):
 class NetworkScratch(NamedTuple):
     """What a round leaves for its update."""
 
-    unit: Array  # [1 + H, N] what the units said
+    unit: Array  # [1 + H, N] what the units said, after a constant 1
     raw: Array  # [d, N] what was predicted, before it was cut to norm D
     slope: Array  # [d, N] of the losses there
     back: Array  # [H, N] slopes of the units' sums a
-    rate: Array  # [width, lane] how far each weight steps along its gradient
-    rate_out: Array  # [d, 1 + H, N] likewise the output layer
+    rate: Array  # [1 + H, d, N] how far the output layer steps along its gradients
     reach: Array  # [H, N] how far a unit of slope moves the units' sums
-    moved: Array  # [3, N] all outputs, by the whole step
+    along: Array  # [N] slope . movement of the outputs, by a step of size 1; then the size
+    square: Array  # [N] its norm squared
+    moved: Array  # [N] one output of it
 
 
 @kernel
 class NetworkBank(NamedTuple):
-    """N networks; lane j N + i is unit j of copy i, and unit 0 of the output layer is constant."""
+    """N networks; lane j N + i of the inputs is unit j of copy i."""
 
-    W: Array  # [feature, lane] weights of the normalised features
-    G: Array  # [feature, lane] summed squared gradients
-    V: Array  # [d, 1 + H, N] the output layer
-    G_out: Array  # [d, 1 + H, N] summed squared gradients
-    key: Array  # [lane] where the numbers come from that W starts at
-    S: Array  # [feature] largest |x| seen
+    inputs: Inputs
+    V: Array  # [1 + H, d, N] the output layer, the constant first
+    G: Array  # [1 + H, d, N] its summed squared gradients
+    key: Array  # [lane] where the numbers come from that the inputs' weights start at
     D: float  # bound of the functions under linear feedback
-    seen: Array  # [2] rows learned, and the sum of z^2 in them
     steps: Steps
     scratch: NetworkScratch
 
     def grown(self, features: int, width: int) -> "NetworkBank":
         """The same functions, with room for more features and wider rows."""
-        W = more(self.W, features)
-        for f in range(len(self.W), len(W)):
-            W[f] = start(self.key, f)
-        return self._replace(
-            W=W,
-            G=more(self.G, features, LEAST),
-            S=more(self.S, features),
-            scratch=self.scratch._replace(rate=more(self.scratch.rate, width)),
-        )
+        inputs, known = self.inputs.grown(features, width), len(self.inputs.W)
+        for f in range(known, len(inputs.W), 1024):
+            new = inputs.W[f : f + 1024]
+            new[...] = start(self.key, np.arange(f, f + len(new), dtype=np.uint64))
+        return self._replace(inputs=inputs)
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b, those of the units times a b."""
         np.multiply(self.V, a, out=self.V)
-        shrink(self.G_out, b * b)
-        shrink(self.G, (a * b) ** 2)
+        rescale_squares(self.G, b * b)
+        rescale_squares(self.inputs.G, (a * b) ** 2)
 
     def predict(self, x: Row, h: Array) -> None:
         """Units first, then outputs, for all copies at once."""
-        normalise(self.S, x)
-        lanes = self.scratch.unit[1:].reshape(-1)
-        lanes.fill(0)
-        for a in range(x.feature.shape[0]):
-            z = x.z[a]
-            if z != 0:
-                W = self.W[x.feature[a]]
-                for i in range(lanes.shape[0]):
-                    lanes[i] += W[i] * z
-        for i in range(lanes.shape[0]):
-            lanes[i] = sigmoid(lanes[i], lanes)
+        unit = self.scratch.unit
+        unit.fill(0)
+        unit[0].fill(1)
+        sums = unit[1:].reshape(-1)
+        self.inputs.add(x, sums)
+        for i in range(sums.shape[0]):
+            sums[i] = sigmoid(sums[i], sums)
         h.fill(0)
         for k in range(h.shape[0]):
             out, raw = h[k], self.scratch.raw[k]
-            for j in range(self.scratch.unit.shape[0]):
-                V, s = self.V[k, j], self.scratch.unit[j]
+            for j in range(unit.shape[0]):
+                V, s = self.V[j, k], unit[j]
                 for i in range(out.shape[0]):
                     out[i] += V[i] * s[i]
             for i in range(out.shape[0]):
@@ -152,83 +130,65 @@ class NetworkBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
+        weight = feedback.weight
         feedback.slopes(self.scratch.raw, self.scratch.slope)
         self.propagate()
-        pace = self.measure(x, feedback.weight)
-        pace_out = self.steps.pace(1.0, self.scratch.unit.shape[0])
-        self.measure_outputs(feedback.weight, pace, pace_out)
-        size = self.scratch.moved[0]
+        back, reach = self.scratch.back.reshape(-1), self.scratch.reach.reshape(-1)
+        pace = self.inputs.measure(self.steps, x, weight, back, reach)
+        pace_out = self.steps.pace(1.0, self.V.shape[0])
+        self.measure_movement(weight, pace, pace_out)
+        size, far, one = self.scratch.along, self.scratch.moved, back.dtype.type(1)
         for i in range(size.shape[0]):
-            size[i] = self.steps.size(
-                i, size.dtype.type(1), feedback.weight, self.scratch.moved[2, i]
-            )
-        self.step_inputs(x, pace)
-        self.step_outputs(pace_out)
+            size[i] = self.steps.size(i, one, weight, far[i])
+        self.move_units(x, pace)
+        self.move_outputs(pace_out)
         feedback.restrain(self, 0)
 
     def propagate(self) -> None:
         """back = slopes of the units' sums: (1 - s^2) / 2 times what the outputs pass back."""
-        one, half = self.scratch.slope.dtype.type(1), self.scratch.slope.dtype.type(0.5)
+        one, half = self.V.dtype.type(1), self.V.dtype.type(0.5)
         for j in range(self.scratch.back.shape[0]):
             back, s = self.scratch.back[j], self.scratch.unit[1 + j]
             back.fill(0)
-            for k in range(self.scratch.slope.shape[0]):
-                slope, V = self.scratch.slope[k], self.V[k, 1 + j]
+            for k in range(self.V.shape[1]):
+                slope, V = self.scratch.slope[k], self.V[1 + j, k]
                 for i in range(back.shape[0]):
                     back[i] += slope[i] * V[i]
             for i in range(back.shape[0]):
                 back[i] *= (one - s[i] * s[i]) * half
 
-    def measure(self, x: Row, weight: float) -> float:
-        """Learn scales and squared gradients of the units: their steps, and their reach."""
-        back, reach = self.scratch.back.reshape(-1), self.scratch.reach.reshape(-1)
-        least = back.dtype.type(LEAST)
-        reach.fill(0)
-        self.seen[0] += weight
-        for a in range(x.feature.shape[0]):
-            G = self.G[x.feature[a]]
-            part = widen(self.S, x, a)
-            if part < 1:
-                for i in range(G.shape[0]):
-                    G[i] = max(G[i] * part * part, least)
-            square = x.z[a] * x.z[a]
-            self.seen[1] += weight * square
-            self.steps.gather(G, back, square, weight, self.seen[0], self.scratch.rate[a], reach)
-        return self.steps.pace(self.seen[0], self.seen[1])
+    def measure_movement(self, weight: float, pace: float, pace_out: float) -> None:
+        """How far all outputs of a copy move: the reach |movement|^2 / (slope . movement).
 
-    def measure_outputs(self, weight: float, pace: float, pace_out: float) -> None:
-        """Likewise the output layer; then reach = |movement|^2 / (slope . movement)."""
-        one, half = self.scratch.slope.dtype.type(1), self.scratch.slope.dtype.type(0.5)
-        along, square, reach = self.scratch.moved[0], self.scratch.moved[1], self.scratch.moved[2]
+        Of slopes at weight 1, the squares of which do not overflow.
+        """
+        one, half = self.V.dtype.type(1), self.V.dtype.type(0.5)
+        along, square, moved = self.scratch.along, self.scratch.square, self.scratch.moved
         along.fill(0)
         square.fill(0)
-        for k in range(self.scratch.slope.shape[0]):
+        for k in range(self.V.shape[1]):
             slope = self.scratch.slope[k]
-            reach.fill(0)
-            for j in range(self.scratch.unit.shape[0]):
-                self.gather_output(k, j, weight)
-            for i in range(reach.shape[0]):
-                reach[i] *= pace_out * slope[i]
+            moved.fill(0)
+            for j in range(self.V.shape[0]):
+                self.gather_output(j, k, weight)
+            for i in range(moved.shape[0]):
+                moved[i] *= pace_out * (slope[i] / weight)
             for j in range(self.scratch.back.shape[0]):
-                V, s, back, far = (
-                    self.V[k, 1 + j],
-                    self.scratch.unit[1 + j],
-                    self.scratch.back[j],
-                    self.scratch.reach[j],
-                )
-                for i in range(reach.shape[0]):
+                V, s = self.V[1 + j, k], self.scratch.unit[1 + j]
+                back, far = self.scratch.back[j], self.scratch.reach[j]
+                for i in range(moved.shape[0]):
                     bend = (one - s[i] * s[i]) * half
-                    reach[i] += pace * (V[i] * bend * back[i] * far[i])
-            for i in range(reach.shape[0]):
-                along[i] += slope[i] * reach[i]
-                square[i] += reach[i] * reach[i]
-        for i in range(reach.shape[0]):
-            reach[i] = square[i] / along[i] if along[i] > 0 else along.dtype.type(0)
+                    moved[i] += pace * (V[i] * bend * (back[i] / weight) * far[i])
+            for i in range(moved.shape[0]):
+                along[i] += slope[i] / weight * moved[i]
+                square[i] += moved[i] * moved[i]
+        for i in range(moved.shape[0]):
+            moved[i] = square[i] / along[i] if along[i] > 0 else along.dtype.type(0)
 
-    def gather_output(self, k: int, j: int, weight: float) -> None:
+    def gather_output(self, j: int, k: int, weight: float) -> None:
         """As `Steps.gather`, for the weight of unit j in output k, an input of each copy's own."""
-        G, rate, s = self.G_out[k, j], self.scratch.rate_out[k, j], self.scratch.unit[j]
-        slope, reach = self.scratch.slope[k], self.scratch.moved[2]
+        G, rate, s = self.G[j, k], self.scratch.rate[j, k], self.scratch.unit[j]
+        slope, reach = self.scratch.slope[k], self.scratch.moved
         if self.steps.decay < 0:
             one = G.dtype.type(1)
             for i in range(s.shape[0]):
@@ -236,47 +196,36 @@ class NetworkBank(NamedTuple):
                 G[i] += gradient * (gradient / weight)
                 rate[i] = one / np.sqrt(G[i])
         else:
-            rate.fill(math.pow(self.seen[0], -self.steps.decay))
+            rate.fill(self.steps.slowed(self.inputs.seen[0]))
         for i in range(s.shape[0]):
             reach[i] += s[i] * s[i] * rate[i]
 
-    def step_inputs(self, x: Row, pace: float) -> None:
+    def move_units(self, x: Row, pace: float) -> None:
         """One step of the units' weights."""
+        size = self.scratch.along
         for j in range(self.scratch.back.shape[0]):
-            back, size = self.scratch.back[j], self.scratch.moved[0]
+            back = self.scratch.back[j]
             for i in range(back.shape[0]):
                 back[i] *= size[i] * pace
         step = self.scratch.back.reshape(-1)
         for a in range(x.feature.shape[0]):
-            z, W, rate = x.z[a], self.W[x.feature[a]], self.scratch.rate[a]
-            for i in range(step.shape[0]):
-                W[i] -= step[i] * z * rate[i]
+            self.inputs.move(x, a, step)
 
-    def step_outputs(self, pace_out: float) -> None:
+    def move_outputs(self, pace_out: float) -> None:
         """One step of the output layer."""
-        for k in range(self.scratch.slope.shape[0]):
-            slope, size = self.scratch.slope[k], self.scratch.moved[0]
+        size = self.scratch.along
+        for k in range(self.V.shape[1]):
+            slope = self.scratch.slope[k]
             for i in range(slope.shape[0]):
                 slope[i] *= size[i] * pace_out
-            for j in range(self.scratch.unit.shape[0]):
-                V, s, rate = self.V[k, j], self.scratch.unit[j], self.scratch.rate_out[k, j]
+            for j in range(self.V.shape[0]):
+                V, s, rate = self.V[j, k], self.scratch.unit[j], self.scratch.rate[j, k]
                 for i in range(slope.shape[0]):
                     V[i] -= slope[i] * s[i] * rate[i]
 
     def hold(self, f: int) -> None:
         """Shrink the output layers of copies whose functions could exceed D."""
-        for i in range(self.scratch.slope.shape[1]):
-            size = np.float64(0)
-            for j in range(self.V.shape[1]):
-                square = np.float64(0)
-                for k in range(self.V.shape[0]):
-                    square += np.float64(self.V[k, j, i]) * np.float64(self.V[k, j, i])
-                size += np.sqrt(square)
-            if size > self.D:
-                part = self.scratch.slope.dtype.type(self.D / size)
-                for k in range(self.V.shape[0]):
-                    for j in range(self.V.shape[1]):
-                        self.V[k, j, i] *= part
+        shorten(self.V, self.D)
 
 
 @kernel
@@ -288,9 +237,9 @@ def sigmoid(a: float, like: Array) -> float:
     return s if a > 0 else -s
 
 
-def start(key: Array, f: int) -> Array:
-    """Numbers in (-1, 1) for feature f, one a lane."""
-    bits = mixed(key + mixed(np.uint64(f)))
+def start(key: Array, features: Array) -> Array:
+    """Numbers in (-1, 1), [feature, lane]."""
+    bits = mixed(key + mixed(features)[:, None])
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - (1 - 2.0**-53)
 
 

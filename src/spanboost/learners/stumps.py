@@ -17,7 +17,8 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Row
-from spanboost.learners.descent import LEAST, Descent, Steps, more, normalise, shrink, widen
+from spanboost.learners.descent import Descent, Steps
+from spanboost.learners.inputs import LEAST, more, normalise, rescale_squares, shorten, widen
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.outputs import Outputs, outputs
 
@@ -40,6 +41,7 @@ class Stumps(Descent):
             G=np.zeros((0, parts, *shape), self.dtype),
             score=np.zeros((0, task.n)),
             seen=np.zeros((0, 2)),
+            unseen=np.zeros(task.n),
             S=np.zeros(0, self.dtype),
             D=np.dtype(self.dtype).type(task.D),
             outputs=outputs(task.d),
@@ -49,7 +51,9 @@ class Stumps(Descent):
                 value=np.zeros(shape, self.dtype),
                 slope=np.zeros(shape, self.dtype),
                 rate=np.zeros((parts, *shape), self.dtype),
-                loss=np.zeros((2, task.n)),
+                reach=np.zeros(task.n, self.dtype),
+                nothing=np.zeros(task.n),
+                own=np.zeros(task.n),
             ),
         )
 
@@ -61,7 +65,9 @@ class StumpScratch(NamedTuple):
     value: Array  # [d, N] what the feature predicts
     slope: Array  # [d, N] of the losses there
     rate: Array  # [part, d, N] how far each weight steps along its gradient
-    loss: Array  # [2, N] of predicting 0, and of the feature's own prediction
+    reach: Array  # [N] how far a unit of slope moves the prediction
+    nothing: Array  # [N] loss of predicting 0
+    own: Array  # [N] loss of the feature's prediction
 
 
 @kernel
@@ -71,9 +77,10 @@ class StumpBank(NamedTuple):
     U: Array  # [feature, part, d, N] weights of the normalised features
     G: Array  # [feature, part, d, N] summed squared gradients
     score: Array  # [feature, N] summed advantage over predicting 0
+    unseen: Array  # [N] zeros, the score of a feature never seen
     seen: Array  # [feature, 2] rows learned with the feature, and the sum of its inputs squared
     S: Array  # [feature] largest |x| seen
-    D: float  # predictions are scored as they would be played, cut to norm D
+    D: float  # bound of predictions as they are scored, and of functions under linear feedback
     outputs: Outputs
     steps: Steps
     scratch: StumpScratch
@@ -92,7 +99,7 @@ class StumpBank(NamedTuple):
         """In wider units: functions times a, slopes times b."""
         np.multiply(self.U, a, out=self.U)
         np.multiply(self.score, a * b, out=self.score)
-        shrink(self.G, b * b)
+        rescale_squares(self.G, b * b)
 
     def predict(self, x: Row, h: Array) -> None:
         """What the best feature says; one never seen has score 0 and says 0."""
@@ -105,8 +112,7 @@ class StumpBank(NamedTuple):
                 self.choose(self.score[f], h)
             else:
                 self.scratch.value.fill(0)
-                self.scratch.loss[0].fill(0)
-                self.choose(self.scratch.loss[0], h)
+                self.choose(self.unseen, h)
 
     def say(self, f: int, z: float) -> None:
         """value = what feature f predicts."""
@@ -121,76 +127,56 @@ class StumpBank(NamedTuple):
 
     def choose(self, score: Array, h: Array) -> None:
         """h = value in the copies where the score is the best so far."""
+        best = self.scratch.best
         for k in range(h.shape[0]):
             out, value = h[k], self.scratch.value[k]
-            for i in range(score.shape[0]):
-                out[i] = value[i] if score[i] > self.scratch.best[i] else out[i]
-        for i in range(score.shape[0]):
-            self.scratch.best[i] = (
-                score[i] if score[i] > self.scratch.best[i] else self.scratch.best[i]
-            )
+            for i in range(best.shape[0]):
+                out[i] = value[i] if score[i] > best[i] else out[i]
+        for i in range(best.shape[0]):
+            best[i] = score[i] if score[i] > best[i] else best[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every feature of the row, each by its own prediction."""
-        self.scratch.value.fill(0)
-        feedback.losses(self.scratch.value, self.scratch.loss[0])
+        value, nothing, own = self.scratch.value, self.scratch.nothing, self.scratch.own
+        value.fill(0)
+        feedback.losses(value, nothing)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            part = widen(self.S, x, a)
-            if part < 1:
-                self.forget(f, part)
+            widen(self.S, self.G[f, 0].reshape(-1), x, a)
             z = x.z[a]
             self.say(f, z)
-            self.outputs.project_columns(self.scratch.value, self.D)
-            feedback.slopes(self.scratch.value, self.scratch.slope)
-            feedback.losses(self.scratch.value, self.scratch.loss[1])
-            nothing, own, score = self.scratch.loss[0], self.scratch.loss[1], self.score[f]
+            self.outputs.project_columns(value, self.D)
+            feedback.slopes(value, self.scratch.slope)
+            feedback.losses(value, own)
+            score = self.score[f]
             for i in range(score.shape[0]):
                 score[i] += nothing[i] - own[i]
             self.step(f, z, feedback.weight)
             feedback.restrain(self, f)
-
-    def forget(self, f: int, part: float) -> None:
-        """The squared gradients of a feature whose scale has grown."""
-        least = self.scratch.slope.dtype.type(LEAST)
-        G = self.G[f, 0].reshape(-1)
-        for i in range(G.shape[0]):
-            G[i] = max(G[i] * part * part, least)
 
     def step(self, f: int, z: float, weight: float) -> None:
         """One step of feature f."""
         parts, one = self.U.shape[1], self.scratch.slope.dtype.type(1)
         self.seen[f, 0] += weight
         for p in range(parts):
-            x = z if p == 0 else one
-            self.seen[f, 1] += weight * (x * x)
+            v = z if p == 0 else one
+            self.seen[f, 1] += weight * (v * v)
         pace = self.steps.pace(self.seen[f, 0], self.seen[f, 1])
         for k in range(self.scratch.slope.shape[0]):
-            slope, reach = self.scratch.slope[k], self.scratch.value[k]
+            slope, reach = self.scratch.slope[k], self.scratch.reach
             reach.fill(0)
             for p in range(parts):
-                x = z if p == 0 else one
+                v = z if p == 0 else one
                 G, rate = self.G[f, p, k], self.scratch.rate[p, k]
-                self.steps.gather(G, slope, x * x, weight, self.seen[f, 0], rate, reach)
+                self.steps.gather(G, slope, v * v, weight, self.seen[f, 0], rate, reach)
             for i in range(slope.shape[0]):
                 slope[i] *= self.steps.size(i, pace, weight, reach[i])
             for p in range(parts):
-                x = z if p == 0 else one
+                v = z if p == 0 else one
                 U, rate = self.U[f, p, k], self.scratch.rate[p, k]
                 for i in range(slope.shape[0]):
-                    U[i] -= slope[i] * x * rate[i]
+                    U[i] -= slope[i] * v * rate[i]
 
     def hold(self, f: int) -> None:
-        """Feature f's function in each copy, shrunk to D where it could exceed it."""
-        for i in range(self.scratch.slope.shape[1]):
-            size = np.float64(0)
-            for p in range(self.U.shape[1]):
-                square = np.float64(0)
-                for k in range(self.U.shape[2]):
-                    square += np.float64(self.U[f, p, k, i]) * np.float64(self.U[f, p, k, i])
-                size += np.sqrt(square)
-            if size > self.D:
-                part = self.scratch.slope.dtype.type(self.D / size)
-                for p in range(self.U.shape[1]):
-                    for k in range(self.U.shape[2]):
-                        self.U[f, p, k, i] *= part
+        """Shrink feature f's functions that could exceed D."""
+        shorten(self.U[f], self.D)

@@ -142,7 +142,9 @@ class SymmetrisedBank(NamedTuple):
         rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
         self.outputs.project_columns(self.scratch.h, self.D)
         for i in range(n):
-            q1 = h.dtype.type(1 / (1 + math.exp(rate * (self.sums[0, i] - self.sums[1, i]))))
+            lead = rate * (self.sums[1, i] - self.sums[0, i])
+            e = math.exp(-abs(lead))  # cannot overflow
+            q1 = h.dtype.type((1.0 if lead > 0 else e) / (1 + e))
             q2 = h.dtype.type(1) - q1
             for k in range(h.shape[0]):
                 h[k, i] = q1 * self.scratch.h[k, 2 * i] - q2 * self.scratch.h[k, 2 * i + 1]

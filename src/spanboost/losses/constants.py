@@ -4,6 +4,7 @@ import math
 import sys
 from typing import Any
 
+from spanboost.checks import number
 from spanboost.losses.scalar import (
     Absolute,
     Hinge,
@@ -54,7 +55,9 @@ def degree(loss: Any) -> float:
     label: of degree 2.
     """
     p = getattr(loss, "degree", 2.0)
-    return float(p) if isinstance(p, int | float) and 1 <= p < math.inf else 2.0
+    if not (number(p) and 1 <= p < math.inf):
+        raise ValueError(f"{type(loss).__name__}.degree is {p!r}, not a number from 1 on")
+    return float(p)
 
 
 def constant(loss: Any, name: str, b: float) -> float:

@@ -1,0 +1,134 @@
+"""Numbers at the edge of what machine words hold, and arrays of every make: no compiled loop leaves
+its tables, and nothing that fails leaves a trace."""
+
+import numpy as np
+import pytest
+from scipy_free import Csr
+
+from spanboost import DataError, HullBoost, LinearSGD, Network, Rows, SpanBoost, Stumps, Symmetrised
+from spanboost.losses import SquaredEuclidean
+
+
+def stream(T=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(T, 3))
+    return X, np.tanh(X[:, 0]) / 2
+
+
+@pytest.mark.parametrize("learner", [LinearSGD(), Stumps(), Network(hidden=2)], ids=repr)
+@pytest.mark.parametrize("code", [2**62 + 2**40, 2**63 - 1, 2**63, 2**40], ids=str)
+def test_codes_too_large_to_number_are_refused(learner, code):
+    codes = np.array([[1], [code]], dtype=np.uint64)
+    model = HullBoost(learner, 2)
+    for call in (lambda: model.predict_many(Rows(np.ones((2, 1)), codes)),
+                 lambda: model.learn_many(Rows(np.ones((2, 1)), codes), [0.1, 0.2])):  # fmt: skip
+        with pytest.raises(DataError, match="a code is too large") as raised:
+            call()
+        assert raised.value.row == 1
+
+
+def test_columns_too_large_to_number_are_refused():
+    sparse = Csr(np.ones((3, 2)))
+    sparse.indices = sparse.indices.astype(np.int64)
+    sparse.indices[3] = 2**61
+    with pytest.raises(DataError, match="a column's number is too large") as raised:
+        SpanBoost(LinearSGD(), 2).learn_many(sparse, [0.1, 0.2, 0.3])
+    assert raised.value.row == 1
+
+
+def test_a_table_that_finds_no_room_leaves_the_model_as_it_was():
+    X, y = stream()
+    codes = np.zeros((30, 1), dtype=np.int64)
+    model = SpanBoost(LinearSGD(), 2, label_range="auto")
+    model.learn_many(Rows(X, codes), y)
+    before, state = model.predict_many(Rows(X, codes)), dict(vars(model._labels))
+    with pytest.raises(MemoryError):
+        model.learn_many(Rows(X, codes + 2**39), y)
+    assert dict(vars(model._labels)) == state
+    np.testing.assert_array_equal(model.predict_many(Rows(X, codes)), before)
+    model.learn_many(Rows(X, codes + 1), y)
+
+
+@pytest.mark.parametrize("first", ["C", "F"])
+def test_the_layout_of_labels_does_not_matter(first):
+    X, y = stream()
+    Y = np.stack([y, -y], axis=1)
+    want = HullBoost(LinearSGD(), 2, loss=SquaredEuclidean(2)).learn_many(X, Y)
+    model = HullBoost(LinearSGD(), 2, loss=SquaredEuclidean(2))
+    orders = [first, "F" if first == "C" else "C"]
+    got = [
+        model.learn_many(X[a:b], np.array(Y[a:b], order=order))
+        for (a, b), order in zip([(0, 15), (15, 30)], orders, strict=True)
+    ]
+    np.testing.assert_array_equal(np.concatenate(got), want)
+
+
+def test_rows_of_every_make_are_the_same_rows():
+    X, y = stream()
+    want = SpanBoost(LinearSGD(), 2).learn_many(X, y)
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    bytes_before = np.zeros(X.nbytes + 1, np.uint8)
+    unaligned = bytes_before[1:].view(X.dtype).reshape(X.shape)
+    unaligned[...] = X
+    model = SpanBoost(LinearSGD(), 2)
+    blocks = [np.asfortranarray(X), read_only, unaligned, np.repeat(X, 2, axis=0)[::2]]
+    cuts = [(0, 8), (8, 16), (16, 24), (24, 30)]
+    got = [model.learn_many(B[a:b], y[a:b]) for B, (a, b) in zip(blocks, cuts, strict=True)]
+    np.testing.assert_array_equal(np.concatenate(got), want)
+
+
+def test_masked_values_are_missing():
+    X, y = stream()
+    masked = np.ma.masked_array(X, mask=np.arange(X.size).reshape(X.shape) % 4 == 0)
+    gaps = np.where(masked.mask, np.nan, X)
+    got = SpanBoost(LinearSGD(), 2).learn_many(masked, y)
+    np.testing.assert_array_equal(got, SpanBoost(LinearSGD(), 2).learn_many(gaps, y))
+
+
+def test_a_matrix_by_columns_is_refused():
+    class Csc(Csr):
+        format = "csc"
+
+    with pytest.raises(ValueError, match="csc form"):
+        SpanBoost(LinearSGD(), 2).learn_many(Csc(np.eye(3)), [0.1, 0.2, 0.3])
+
+
+def test_numbers_too_large_for_a_float_are_refused():
+    model = SpanBoost(LinearSGD(), 2)
+    with pytest.raises(ValueError, match="rows must be numbers"):
+        model.learn_many([[10**400]], [0.1])
+    model.learn_many([[1.0]], [0.1])
+    with pytest.raises(ValueError, match="labels must be numbers"):
+        model.learn_one([1.0], 10**400)
+    with pytest.raises(ValueError, match="a block is a sequence of rows"):
+        model.predict_many(np.array(3.0))
+
+
+@pytest.mark.parametrize("learner", [LinearSGD(), Stumps(), Network(hidden=2)], ids=repr)
+def test_weights_too_small_to_divide_by_are_0(learner):
+    X, y = stream()
+    light, none = SpanBoost(learner, 2), SpanBoost(learner, 2)
+    light.learn_many(X, y, np.full(30, 1e-39))
+    none.learn_many(X, y, np.zeros(30))
+    np.testing.assert_array_equal(light.learn_many(X, y), none.learn_many(X, y))
+    heavy = SpanBoost(learner, 2)
+    assert np.isfinite(heavy.learn_many(X, y, np.geomspace(1e-37, 1e37, 30))).all()
+    assert np.isfinite(heavy.learn_many(X, y)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"D": 1e-50}, "D=1e-50"), ({"D": 1e39}, "D=1e[+]39"), ({"scale": 1e-60}, "scale=1e-60")],
+    ids=str,
+)
+def test_parameters_that_do_not_fit_the_precision_are_refused(options, name):
+    with pytest.raises(ValueError, match=f"{name} does not fit into a float32"):
+        HullBoost(LinearSGD(), 2, **options)
+    HullBoost(LinearSGD(dtype=np.float64), 2, **options)
+
+
+def test_hedge_over_two_copies_cannot_overflow():
+    X, y = stream()
+    model = SpanBoost(Symmetrised(LinearSGD()), 2, feedback="linear")
+    assert np.isfinite(model.learn_many(X, y, np.full(30, 1e30))).all()
