@@ -36,8 +36,8 @@ MUTANTS = {
             ("trace.slope[k, i] /= self.L_B", "trace.slope[k, i] /= self.L_B * 2"),
             ("            trace.outputs.project(y, self.B)\n", ""),
             (
-                "(self.scale * trace.h[k, i])\n            project",
-                "trace.h[k, i]\n            project",
+                "(self.scale * trace.h[k, i])\n            trace.outputs.project",
+                "trace.h[k, i]\n            trace.outputs.project",
             ),
             ("    at = trace.before\n", "    at = trace.kept\n"),
             ("    if at_final:\n", "    if False:\n"),

@@ -109,11 +109,11 @@ def test_numbers_too_large_for_a_float_are_refused():
 def test_weights_too_small_to_divide_by_are_0(learner):
     X, y = stream()
     light, none = SpanBoost(learner, 2), SpanBoost(learner, 2)
-    light.learn_many(X, y, np.full(30, 1e-39))
+    light.learn_many(X, y, np.full(30, 1e-31))
     none.learn_many(X, y, np.zeros(30))
     np.testing.assert_array_equal(light.learn_many(X, y), none.learn_many(X, y))
     heavy = SpanBoost(learner, 2)
-    assert np.isfinite(heavy.learn_many(X, y, np.geomspace(1e-37, 1e37, 30))).all()
+    assert np.isfinite(heavy.learn_many(X, y, np.geomspace(1e-37, 1e30, 30))).all()
     assert np.isfinite(heavy.learn_many(X, y)).all()
 
 
@@ -132,3 +132,31 @@ def test_hedge_over_two_copies_cannot_overflow():
     X, y = stream()
     model = SpanBoost(Symmetrised(LinearSGD()), 2, feedback="linear")
     assert np.isfinite(model.learn_many(X, y, np.full(30, 1e30))).all()
+
+
+def test_codes_alone_are_rows():
+    codes = np.random.default_rng(0).integers(0, 4, (40, 2))
+    y = np.where(codes[:, 0] == 1, 0.5, -0.2)
+    alone, beside = SpanBoost(LinearSGD(), 2), SpanBoost(LinearSGD(), 2)
+    got = alone.learn_many(Rows(None, codes), y)
+    np.testing.assert_array_equal(got, beside.learn_many(Rows(Csr(np.zeros((40, 1))), codes), y))
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3), 2**64 + 3], ids=repr)
+def test_seeds_of_any_make(seed):
+    X, y = stream()
+    want = SpanBoost(Network(), 2, seed=3).learn_many(X, y)
+    np.testing.assert_array_equal(SpanBoost(Network(), 2, seed=seed).learn_many(X, y), want)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [({"bits": True}, "bits"), ({"bits": 1.5}, "bits"), ({"bits": "8"}, "bits"),
+     ({"decay": "a"}, "decay"), ({"decay": True}, "decay"), ({"dtype": "abc"}, "dtype"),
+     ({"dtype": None}, "dtype"), ({"rate": 1e39}, "rate"), ({"rate": 1e-50}, "rate"),
+     ({"rate": "fast"}, "rate"), ({"rate": (0.1, 0.2, 0.3)}, "rate")],
+    ids=str,
+)  # fmt: skip
+def test_parameters_of_a_wrong_kind_are_refused(wrong, name):
+    with pytest.raises(ValueError, match=f"{name}=.* is not allowed"):
+        SpanBoost(LinearSGD(**wrong), 2)

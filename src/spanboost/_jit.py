@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -244,8 +244,13 @@ def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     if keep:
         try:
             compiled._cache = _stamped_cache(function)
-        except RuntimeError:  # no folder to write to: compile again in every process
+        except RuntimeError:
             _register()
+            print(
+                "spanboost: no folder to keep compiled code in, so that every process compiles; "
+                "NUMBA_CACHE_DIR can name one",
+                file=sys.stderr,
+            )
     return compiled
 
 
@@ -262,18 +267,24 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
         def save(self, key: Any, data: Any) -> None:
             # Named by key: numbered in turn, two processes could give two kernels one name.
             number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
-            index = self._load_index()
+            index = self._index()
             if not index:  # of other source: what it named is of no use any more
                 for old in Path(self._cache_path).glob(f"{cache._impl.filename_base}*.nbc"):
                     old.unlink(missing_ok=True)
             self._save_data(self._data_name(number), data)
             self._save_index(index | {key: self._data_name(number)})
 
+        def _index(self) -> Any:
+            try:
+                return self._load_index()
+            except Exception:  # pickles break in many ways
+                return {}
+
     class StampedCache(FunctionCache):  # type: ignore[misc]
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             # Numba would first get ready to compile, which takes longer than all the rest
             rtsys.initialize(target_context)
-            with self._guard_against_spurious_io_errors():
+            with suppress(Exception):  # a file cut short or written over: as if there were none
                 found = self._load_overload(sig, target_context)
                 if found is not None:
                     return found
@@ -284,6 +295,12 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
                 file=sys.stderr,
             )
             return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except OSError as error:  # a full disk, say: the code is there, and runs
+                print(f"spanboost: compiled code is not kept: {error}", file=sys.stderr)
 
     cache = StampedCache(function)
     stamp = _source_stamp()

@@ -18,20 +18,20 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.errors import DataError
-from spanboost.rows import number_rows, refuse
+from spanboost.rows import Sparse, number_rows, refuse
 
 _LARGEST = 2**40  # of columns and codes: no feature's number overflows
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Numbers, dense or sparse, with columns of category codes beside them (negative: missing)."""
+    """Numbers, dense or sparse or None, with columns of category codes (negative: missing)."""
 
     numbers: Any
     codes: Any
 
     def __len__(self) -> int:
-        return int(np.shape(self.codes)[0])
+        return len(self.codes)
 
 
 class Row(NamedTuple):
@@ -118,6 +118,11 @@ def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
 def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     """A block from an array, a CSR matrix, or `Rows` of one of those and codes."""
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
+    if numbers is None:
+        none = np.zeros(0, np.int64)
+        numbers = Sparse(np.zeros(len(X) + 1, np.int64), none, none, (len(X),))
+    if getattr(numbers, "format", "csr") != "csr":
+        raise ValueError(f"the sparse matrix is in {numbers.format} form: use its tocsr()")
     if hasattr(numbers, "indptr"):
         dense = np.zeros((numbers.shape[0], 0), dtype)
         indptr, indices, data = _csr(numbers, dtype)
@@ -179,8 +184,6 @@ def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
         or (entries and indices.min() < 0)
     ):
         raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
-    if getattr(matrix, "format", "csr") != "csr":
-        raise ValueError(f"the sparse matrix is in {matrix.format} form: use its tocsr()")
     refuse_entries(indptr, indices >= _LARGEST, "a column's number is too large")
     if data.dtype.kind not in "biuf":
         raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")

@@ -9,7 +9,7 @@ from spanboost import losses
 from spanboost._jit import Caller
 from spanboost.algorithms import Hull, Span, new_trace
 from spanboost.arrays import Array
-from spanboost.checks import number, whole
+from spanboost.checks import float_type, number, whole
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
 from spanboost.learners.objects import as_learner
@@ -61,7 +61,7 @@ class Booster:
             )
         self._model: Model | None = None
         self._features, self._width = 0, 0  # in all, and in one row: the bank has room for those
-        self._dtype = np.dtype(getattr(self._learner, "dtype", np.float64)).type
+        self._dtype = float_type(getattr(self._learner, "dtype", np.float64))
         self._reader = Reader(self._learner, D)
         self._call = Caller()
         self._label, self._out = np.zeros((2, 1, self._d), self._dtype)
@@ -245,7 +245,7 @@ class Booster:
             linear=linear,
             lipschitz=lipschitz,
             smoothness=smoothness,
-            seed=self.seed,
+            seed=int(self.seed),
             copy=np.arange(self.n),
         )
         self._learner.check(self._task)

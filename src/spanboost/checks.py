@@ -1,4 +1,4 @@
-"""What parameters are: numbers, and whole ones."""
+"""What parameters are: numbers, whole ones, kinds of floating-point numbers."""
 
 from typing import Any
 
@@ -13,3 +13,14 @@ def number(value: Any) -> bool:
 def whole(value: Any) -> bool:
     """Whether it is a whole number, and not a truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def float_type(dtype: Any) -> Any:
+    """float32 or float64, by any of their names."""
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype={dtype!r} is not allowed: float32 or float64")
+    return found.type

@@ -18,21 +18,22 @@ _NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
 def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
     """Importance weights, finite and not negative; 1 where none are given.
 
-    Those too small to divide by are 0.
+    Those too small to be divided by are 0.
     """
+    largest = float(np.finfo(dtype).max) / 1e8  # room for squares of what they multiply
     if weights is None:
         return np.ones(rows, dtype)
     given = _numbers(weights, rows, 1, "weights")[:, 0]
     refuse(
-        ~((given >= 0) & (given <= np.finfo(dtype).max)),
-        lambda t: f"the weight is {given[t]:g}; it must be finite and not negative",
+        ~((given >= 0) & (given <= largest)),
+        lambda t: f"the weight is {given[t]:g}; it must not be negative, nor above {largest:.1g}",
     )
     if not allowed:
         refuse(
             (given != 0) & (given != 1),
             lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
         )
-    return np.where(given < np.finfo(dtype).tiny, 0.0, given).astype(dtype)
+    return np.where(given < 1 / largest, 0.0, given).astype(dtype)
 
 
 class Widening(NamedTuple):
@@ -230,4 +231,4 @@ def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
 
 
 def _show(label: Array) -> str:
-    return f"{label[0]:g}" if len(label) == 1 else f"{label}"
+    return f"{label[0]:.15g}" if len(label) == 1 else f"{label}"

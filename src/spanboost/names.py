@@ -1,26 +1,17 @@
 """Rows that are dictionaries: names of features, and the numbers they are learned under.
 
 The value of a name is a number; None and NaN are missing; a string is a category, a feature called
-name=string with value 1.
+name=string with value 1 (and the same feature as a number called so).
 """
 
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from spanboost.arrays import Array
 from spanboost.errors import DataError
-
-
-class Sparse(NamedTuple):
-    """The parts of a CSR matrix."""
-
-    indptr: Array
-    indices: Array
-    data: Array
-    shape: tuple[int]  # the number of rows
+from spanboost.rows import Sparse
 
 
 class Names:
@@ -36,7 +27,7 @@ class Names:
     def column(self, name: str) -> int | None:
         """The column of a name; None if it is not known."""
         if self.bits is not None:
-            return zlib.crc32(name.encode())
+            return zlib.crc32(name.encode(errors="surrogatepass"))
         return self.columns.get(name)
 
     def read(self, rows: Sequence[Any]) -> tuple[Sparse, dict[str, int]]:

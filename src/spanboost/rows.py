@@ -2,12 +2,21 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.errors import DataError
+
+
+class Sparse(NamedTuple):
+    """The parts of a CSR matrix."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    shape: tuple[int]  # the number of rows
 
 
 def number_rows(X: Any, dimensions: int = 2) -> Array:

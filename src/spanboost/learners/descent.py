@@ -7,7 +7,7 @@
 - *adaptive*: squared gradients are summed, and steps shrink with the root (J. Duchi, E. Hazan,
   Y. Singer, *Adaptive Subgradient Methods*, JMLR 2011);
 - *importance-invariant*: a step follows the gradient flow of the loss for as long as the rate says,
-  so a row of weight 2 is two rows of weight 1 and no step overshoots (N. Karampatziakis,
+  so a row of weight 2 is much like two rows of weight 1 and no step overshoots (N. Karampatziakis,
   J. Langford, *Online Importance Weight Aware Updates*, UAI 2011). With curvature c the prediction
   moves by -slope (1 - exp(-c u)) / c, where u is rate times what a unit of slope moves it.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Block, block_of
+from spanboost.checks import number, whole
 from spanboost.learners.protocol import Task
 
 
@@ -52,13 +53,12 @@ class Descent:
 
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
-        rates = np.asarray(self.rate)
-        good = rates.dtype.kind in "iuf" and bool(((rates > 0) & (rates < math.inf)).all())
+        rates, decay, bits = np.asarray(self.rate), self.decay, self.bits
+        good = rates.dtype.kind in "iuf" and bool(((rates > 1e-30) & (rates < 1e30)).all())
         for name, fits, allowed in (
             ("rate", good and rates.shape in ((), (task.n,)), "a number above 0, or one a copy"),
-            ("decay", self.decay is None or 0 <= self.decay <= 1, "None, or a number from 0 to 1"),
-            ("bits", self.bits is None or self.bits in range(1, 31), "None, or from 1 to 30"),
-            ("dtype", np.dtype(self.dtype) in (np.float32, np.float64), "float32 or float64"),
+            ("decay", decay is None or (number(decay) and 0 <= decay <= 1), "None, or from 0 to 1"),
+            ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
         ):
             if not fits:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
