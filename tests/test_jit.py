@@ -172,3 +172,28 @@ def test_without_a_folder_to_write_to_it_still_runs(package):
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) == float(in_new_process(Path(spanboost.__file__).parents[1]).stdout)
+
+
+def test_damaged_files_are_as_good_as_none(package):
+    first = in_new_process(package)
+    kept = [*(package / "spanboost" / "__pycache__").glob("*.nb[ci]")]
+    assert {path.suffix for path in kept} == {".nbc", ".nbi"}
+    for damage in (b"", b"garbage", None):
+        for path in kept:
+            path.write_bytes(path.read_bytes()[:100] if damage is None else damage)
+        again = in_new_process(package)
+        assert "compiling" in again.stderr
+        assert again.stdout == first.stdout
+        assert in_new_process(package).stderr == ""  # and mended
+
+
+def test_a_full_disk_costs_no_more_than_the_compiled_code(package):
+    full = """
+from numba.core.caching import IndexDataCacheFile
+def save(self, name, data):
+    raise OSError(28, "No space left on device")
+IndexDataCacheFile._save_data = save
+"""
+    first = in_new_process(package, full + SCRIPT)
+    assert "not kept: [Errno 28]" in first.stderr
+    assert first.stdout == in_new_process(package).stdout

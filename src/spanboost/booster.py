@@ -9,13 +9,14 @@ from spanboost import losses
 from spanboost._jit import Caller
 from spanboost.algorithms import Hull, Span, new_trace
 from spanboost.arrays import Array
-from spanboost.checks import float_type, number, whole
+from spanboost.checks import float_type, number
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
 from spanboost.loop import Model, learn, predict
 from spanboost.losses import constant, degree, radius
+from spanboost.parameters import check, check_fit
 from spanboost.reader import Reader, Reading
 
 
@@ -43,7 +44,7 @@ class Booster:
         self.learner, self.n, self.loss, self.feedback = learner, n, loss, feedback
         self.alpha, self.offset, self.scale, self.D = alpha, offset, scale, D
         self.label_range, self.seed = label_range, seed
-        self._check()
+        check(self)
         self.n = n = int(n)
         self._learner = as_learner(learner)
         self.loss_ = losses.resolve(loss)
@@ -137,40 +138,6 @@ class Booster:
         state = "started" if self.started else "fresh"
         return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {state}>"
 
-    def _check(self) -> None:
-        def require(good: bool, name: str, allowed: str) -> None:
-            if not good:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
-
-        require(whole(self.n) and self.n >= 1, "n", "a whole number of copies, at least 1")
-        require(number(self.D) and 0 < self.D < math.inf, "D", "a number above 0")
-        require(number(self.scale) and 0 < self.scale < math.inf, "scale", "a number above 0")
-        require(self.feedback in ("linear", "greedy"), "feedback", "'linear' or 'greedy'")
-        require(self.offset in (None, "printed", "shrunk"), "offset", "None, 'printed' or 'shrunk'")
-        require(
-            self.alpha is None or (number(self.alpha) and 0 < self.alpha < math.inf),
-            "alpha",
-            "None (the booster's own step) or a number above 0",
-        )
-        require(whole(self.seed) and self.seed >= 0, "seed", "a whole number, at least 0")
-        limits = self.label_range
-        require(
-            limits in GROWING
-            if isinstance(limits, str)
-            else isinstance(limits, tuple | list)
-            and len(limits) == 2
-            and all(number(v) for v in limits)
-            and 0 < (limits[1] - limits[0]) / 2 < math.inf,
-            "label_range",
-            "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
-        )
-        for name in ("alpha", "offset"):
-            require(
-                self.feedback == "greedy" or getattr(self, name) is None,
-                name,
-                "only greedy feedback has it, and feedback='linear'",
-            )
-
     def _new_labels(self) -> Labels:
         if not isinstance(self.label_range, str):
             return FixedLabels(self.loss_, self._d, self.label_range)
@@ -249,14 +216,7 @@ class Booster:
             copy=np.arange(self.n),
         )
         self._learner.check(self._task)
-        limits = np.finfo(self._dtype)
-        for name in ("D", "scale", "reach_", "L_B_", "L_D_"):
-            value = getattr(self, name, 1.0)
-            if not float(limits.tiny) <= value <= float(limits.max):
-                raise ValueError(
-                    f"{name.rstrip('_')}={value:g} does not fit into a {limits.dtype}: use a "
-                    "learner with another dtype"
-                )
+        check_fit(self, self._dtype)
 
     def _algorithm(self) -> Span | Hull:
         raise NotImplementedError

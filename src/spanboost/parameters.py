@@ -1,0 +1,68 @@
+"""What a booster's parameters may be."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from spanboost.checks import number, whole
+from spanboost.labels import GROWING
+
+
+def check(booster: Any) -> None:
+    """Refuse, in one sentence, a parameter that is not allowed."""
+
+    def require(good: bool, name: str, allowed: str) -> None:
+        if not good:
+            raise ValueError(f"{name}={getattr(booster, name)!r} is not allowed: {allowed}")
+
+    n, seed, alpha = booster.n, booster.seed, booster.alpha
+    require(whole(n) and n >= 1, "n", "a whole number of copies, at least 1")
+    require(_positive(booster.D), "D", "a number above 0")
+    require(_positive(booster.scale), "scale", "a number above 0")
+    require(booster.feedback in ("linear", "greedy"), "feedback", "'linear' or 'greedy'")
+    require(booster.offset in (None, "printed", "shrunk"), "offset", "None, 'printed' or 'shrunk'")
+    require(
+        alpha is None or _positive(alpha),
+        "alpha",
+        "None (the booster's own step) or a number above 0",
+    )
+    require(whole(seed) and seed >= 0, "seed", "a whole number, at least 0")
+    require(
+        _is_range(booster.label_range),
+        "label_range",
+        "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
+    )
+    for name in ("alpha", "offset"):
+        require(
+            booster.feedback == "greedy" or getattr(booster, name) is None,
+            name,
+            "only greedy feedback has it, and feedback='linear'",
+        )
+
+
+def check_fit(booster: Any, dtype: Any) -> None:
+    """Refuse numbers that are none any more in the learner's precision."""
+    limits = np.finfo(dtype)
+    for name in ("D", "scale", "alpha", "reach_", "L_B_", "L_D_"):
+        value = getattr(booster, name, None)
+        if value is not None and not float(limits.tiny) <= value <= float(limits.max):
+            raise ValueError(
+                f"{name.rstrip('_')}={value:g} does not fit into a {limits.dtype}: use a learner "
+                "with another dtype"
+            )
+
+
+def _positive(value: Any) -> bool:
+    return number(value) and 0 < value < math.inf
+
+
+def _is_range(limits: Any) -> bool:
+    if isinstance(limits, str):
+        return limits in GROWING
+    return (
+        isinstance(limits, tuple | list)
+        and len(limits) == 2
+        and all(number(v) for v in limits)
+        and 0 < (limits[1] - limits[0]) / 2 < math.inf
+    )
