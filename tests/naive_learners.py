@@ -104,6 +104,20 @@ class Copy:
         shrink = self.cut / self.number(math.sqrt(square))
         return [q * shrink for q in p]
 
+    def slope(self, loss, p):
+        """The slope at p cut to the ball; where it was cut, without what leads further out."""
+        played = self.within(p)
+        slope, out = loss.slope(played), [a - b for a, b in zip(p, played, strict=True)]
+        along, square = self.number(0), self.number(0)
+        for g, o in zip(slope, out, strict=True):
+            along += g * o
+            square += o * o
+        if along < 0:
+            if self.d == 1:
+                return self.zeros(1)
+            slope = [g - along / square * o for g, o in zip(slope, out, strict=True)]
+        return slope
+
     def z(self, f, x):
         """x in units of the largest seen, cut to [-1, 1]; 0 if none was seen."""
         S = self.S.get(f, 0)
@@ -146,7 +160,7 @@ class Linear(Copy):
         return h
 
     def update(self, row, loss):
-        slope, w = loss.slope(self.within(self.predict(row))), self.number(loss.weight)
+        slope, w = self.slope(loss, self.predict(row)), self.number(loss.weight)
         self.rows += float(w)
         z, rates = [], []
         for f, x in row:  # in turn: two of them may be one feature of a hashed table
@@ -202,7 +216,7 @@ class Stumps(Copy):
         self.grow(f, x, G)
         z, p = self.z(f, x), self.function(f, x)
         played = self.within(p)
-        slope = loss.slope(played)
+        slope = self.slope(loss, p)
         nothing = self.zeros(self.d)
         self.score[f] += float(loss.value(nothing)) - float(loss.value(played))
         self.n[f] += float(w)
@@ -263,7 +277,7 @@ class Network(Copy):
 
     def update(self, row, loss):
         w, s = self.number(loss.weight), self.units(row)
-        g = loss.slope(self.output(s))
+        g = self.slope(loss, self.output(s))
         J, K = range(self.hidden), range(self.d)
 
         # back through the units: bend_j = ds_j / da_j, e_j = dloss / da_j

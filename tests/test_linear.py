@@ -41,6 +41,8 @@ class RawLinear:
 
     def update(self, x, loss):
         slope, active = loss.slope(loss.h), self.active(x)
+        if (self.predict(x) - loss.h) * slope < 0:  # it was cut, and would be cut more
+            slope = 0.0
         for f, v in active:
             if f not in self.w:
                 self.w[f], self.g2[f], self.scale[f] = 0.0, 0.0, abs(v)

@@ -30,6 +30,12 @@ class One(NamedTuple):
         for i in range(row.shape[0]):
             row[i] = max(min(row[i], radius), -radius)
 
+    def face_in(self, raw: Array, cut: Array, slope: Array) -> None:
+        """No slope where the prediction was cut and a step would lead it further out."""
+        raw_0, cut_0, slope_0, zero = raw[0], cut[0], slope[0], slope.dtype.type(0)
+        for i in range(slope_0.shape[0]):
+            slope_0[i] = zero if (raw_0[i] - cut_0[i]) * slope_0[i] < 0 else slope_0[i]
+
 
 @kernel
 class Many(NamedTuple):
@@ -55,6 +61,18 @@ class Many(NamedTuple):
         """Pi_radius of every column of h[output, copy], in place."""
         for i in range(h.shape[1]):
             self.project(h[:, i], radius)
+
+    def face_in(self, raw: Array, cut: Array, slope: Array) -> None:
+        """Likewise: what is left of a slope is across, not outwards."""
+        for i in range(slope.shape[1]):
+            along, square = slope.dtype.type(0), slope.dtype.type(0)
+            for k in range(self.d):
+                out = raw[k, i] - cut[k, i]
+                along += slope[k, i] * out
+                square += out * out
+            if along < 0:
+                for k in range(self.d):
+                    slope[k, i] -= along / square * (raw[k, i] - cut[k, i])
 
 
 Outputs = One | Many

@@ -27,7 +27,9 @@ def number_rows(X: Any, dimensions: int = 2) -> Array:
         raise ValueError(f"rows must be numbers, all of one width: {error}") from None
     if block.ndim != dimensions or block.size == 0:
         raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
-    refuse(np.isinf(block).reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite")
+    infinite = np.isinf(block)
+    if infinite.any():  # far quicker than row by row
+        refuse(infinite.reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite")
     return block
 
 

@@ -10,6 +10,9 @@
   so a row of weight 2 is much like two rows of weight 1 and no step overshoots (N. Karampatziakis,
   J. Langford, *Online Importance Weight Aware Updates*, UAI 2011). With curvature c the prediction
   moves by -slope (1 - exp(-c u)) / c, where u is rate times what a unit of slope moves it.
+
+The slope is that at the prediction cut to norm D, and none where a step would only lead it further
+out: a copy whose loss asks for more than D stays at D.
 """
 
 import math
@@ -23,7 +26,8 @@ from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Block, block_of
 from spanboost.checks import number, whole
-from spanboost.learners.protocol import Task
+from spanboost.learners.protocol import Feedback, Task
+from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Descent:
             rate=np.broadcast_to(self.rate, task.n).astype(self.dtype),
             curvature=curvature.astype(self.dtype),
             decay=np.float64(-1 if self.decay is None else self.decay),
+            outputs=outputs(task.d),
         )
 
 
@@ -84,6 +89,12 @@ class Steps(NamedTuple):
     rate: Array  # [N]
     curvature: Array  # [N] of the losses, at weight 1
     decay: float  # steps shrink like t^-decay; negative: adaptively
+    outputs: Outputs
+
+    def ask(self, feedback: Feedback, raw: Array, h: Array, slope: Array) -> None:
+        """Slopes at what was predicted, `raw` cut to `h`; none where it could only be cut more."""
+        feedback.slopes(h, slope)
+        self.outputs.face_in(raw, h, slope)
 
     def pace(self, rows: float, squares: float) -> float:
         """Steps are the larger the fewer features rows have, and the smaller these are."""

@@ -27,21 +27,22 @@ class LinearSGD(Descent):
 
     def bank(self, task: Task) -> "LinearBank":
         """N copies, all weights 0."""
-        slope, reach = np.zeros((2, task.d, task.n), self.dtype)
+        raw, slope, reach = np.zeros((3, task.d, task.n), self.dtype)
         return LinearBank(
             inputs=new_inputs(task.d * task.n, self.dtype),
             keep=np.ones(task.n, self.dtype),
             mass=np.zeros(task.n),
             D=np.float64(task.D),
             steps=self.steps(task),
-            scratch=LinearScratch(slope, reach),
+            scratch=LinearScratch(raw, slope, reach),
         )
 
 
 class LinearScratch(NamedTuple):
-    """Room for one update."""
+    """What a round leaves for its update."""
 
-    slope: Array  # [d, N] of the losses, at what was predicted
+    raw: Array  # [d, N] what was predicted, before it was cut to norm D
+    slope: Array  # [d, N] of the losses
     reach: Array  # [d, N] how far a unit of slope moves the prediction
 
 
@@ -71,14 +72,15 @@ class LinearBank(NamedTuple):
         h.fill(0)
         self.inputs.add(x, h.reshape(-1))
         for k in range(h.shape[0]):
-            out = h[k]
+            out, raw = h[k], self.scratch.raw[k]
             for i in range(out.shape[0]):
                 out[i] *= self.keep[i]
+                raw[i] = out[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
         lanes, reach = self.scratch.slope.reshape(-1), self.scratch.reach.reshape(-1)
-        feedback.slopes(h, self.scratch.slope)
+        self.steps.ask(feedback, self.scratch.raw, h, self.scratch.slope)
         pace = self.inputs.measure(self.steps, x, feedback.weight, lanes, reach)
         for k in range(h.shape[0]):
             slope, far = self.scratch.slope[k], self.scratch.reach[k]

@@ -3,8 +3,7 @@
 Unit j of a copy is s_j = tanh(a_j / 2), a_j = sum_f W_fj z_f over the features of a row, and output
 k is V_0k + sum_j V_jk s_j. The steps are those of descent.py in the linearised network: every
 weight steps along its own gradient by rate / root of the sum of its squares, all of them for as
-long as the gradient flow of the loss says, reckoned by how far the outputs move together. The slope
-is taken at the output before it is cut to norm D.
+long as the gradient flow of the loss says, reckoned by how far the outputs move together.
 
 The output layer starts at 0, the units at random: each W_fj at a number of its own between -1 and
 1, made of the seed, the copy and its place, so that copies differ, and neither their number nor the
@@ -74,7 +73,7 @@ class NetworkScratch(NamedTuple):
 
     unit: Array  # [1 + H, N] what the units said, after a constant 1
     raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    slope: Array  # [d, N] of the losses there
+    slope: Array  # [d, N] of the losses
     back: Array  # [H, N] slopes of the units' sums a
     rate: Array  # [1 + H, d, N] how far the output layer steps along its gradients
     reach: Array  # [H, N] how far a unit of slope moves the units' sums
@@ -131,7 +130,7 @@ class NetworkBank(NamedTuple):
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every copy."""
         weight = feedback.weight
-        feedback.slopes(self.scratch.raw, self.scratch.slope)
+        self.steps.ask(feedback, self.scratch.raw, h, self.scratch.slope)
         self.propagate()
         back, reach = self.scratch.back.reshape(-1), self.scratch.reach.reshape(-1)
         pace = self.inputs.measure(self.steps, x, weight, back, reach)

@@ -20,7 +20,6 @@ from spanboost.block import Row
 from spanboost.learners.descent import Descent, Steps
 from spanboost.learners.inputs import LEAST, more, normalise, rescale_squares, shorten, widen
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,10 @@ class Stumps(Descent):
             unseen=np.zeros(task.n),
             S=np.zeros(0, self.dtype),
             D=np.dtype(self.dtype).type(task.D),
-            outputs=outputs(task.d),
             steps=self.steps(task),
             scratch=StumpScratch(
                 best=np.zeros(task.n),
+                raw=np.zeros(shape, self.dtype),
                 value=np.zeros(shape, self.dtype),
                 slope=np.zeros(shape, self.dtype),
                 rate=np.zeros((parts, *shape), self.dtype),
@@ -62,7 +61,8 @@ class StumpScratch(NamedTuple):
     """What one feature of a row is reckoned with."""
 
     best: Array  # [N] the best score so far
-    value: Array  # [d, N] what the feature predicts
+    raw: Array  # [d, N] what the feature predicts
+    value: Array  # [d, N] the same, cut to norm D where it is learned from
     slope: Array  # [d, N] of the losses there
     rate: Array  # [part, d, N] how far each weight steps along its gradient
     reach: Array  # [N] how far a unit of slope moves the prediction
@@ -81,7 +81,6 @@ class StumpBank(NamedTuple):
     seen: Array  # [feature, 2] rows learned with the feature, and the sum of its inputs squared
     S: Array  # [feature] largest |x| seen
     D: float  # bound of predictions as they are scored, and of functions under linear feedback
-    outputs: Outputs
     steps: Steps
     scratch: StumpScratch
 
@@ -137,7 +136,8 @@ class StumpBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One step of every feature of the row, each by its own prediction."""
-        value, nothing, own = self.scratch.value, self.scratch.nothing, self.scratch.own
+        raw, value = self.scratch.raw, self.scratch.value
+        nothing, own = self.scratch.nothing, self.scratch.own
         value.fill(0)
         feedback.losses(value, nothing)
         for a in range(x.feature.shape[0]):
@@ -145,8 +145,11 @@ class StumpBank(NamedTuple):
             widen(self.S, self.G[f, 0].reshape(-1), x, a)
             z = x.z[a]
             self.say(f, z)
-            self.outputs.project_columns(value, self.D)
-            feedback.slopes(value, self.scratch.slope)
+            for k in range(value.shape[0]):
+                for i in range(value.shape[1]):
+                    raw[k, i] = value[k, i]
+            self.steps.outputs.project_columns(value, self.D)
+            self.steps.ask(feedback, raw, value, self.scratch.slope)
             feedback.losses(value, own)
             score = self.score[f]
             for i in range(score.shape[0]):
