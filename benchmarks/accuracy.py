@@ -180,7 +180,10 @@ def main() -> None:
     common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
     common.add_choice(parser, "--sets", TASKS, "data sets")
     parser.add_argument(
-        "--processes", type=int, default=os.cpu_count(), help="default: one for every core"
+        "--processes",
+        type=common.at_least_one,
+        default=os.cpu_count(),
+        help="default: one for every core",
     )
     args = parser.parse_args()
     rows = 4000 if args.quick else None

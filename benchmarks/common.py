@@ -149,6 +149,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def at_least_one(text: str) -> int:
+    """A number of things, from the command line."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
 def counted(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
     """The items as they come; says after every tenth of them how far it is."""
     for i, item in enumerate(items, 1):

@@ -46,7 +46,9 @@ def main() -> None:
     common.add_data(parser)
     common.add_choice(parser, "--only", SECTIONS, "parts of the table")
     common.add_choice(parser, "--learner", ("linear", "stumps", "network"), "base learners")
-    parser.add_argument("--repeats", type=int, default=5, help="the best of so many counts")
+    parser.add_argument(
+        "--repeats", type=common.at_least_one, default=5, help="the best of so many counts"
+    )
     args = parser.parse_args()
     load = os.getloadavg()[0]
     setting = Setting(args.data, args.learner, args.repeats, args.quick)

@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         help="boost each base learner on a generated stream and print how much it helps",
         description="Runs each base learner alone and under both of the paper's algorithms over a "
         "generated stream whose rule changes half-way, and prints the average squared loss at 1, "
-        "2, 4, 8, ... rows. The first run compiles, once; later ones take a few seconds.",
+        "2, 4, 8, ... rows. The first run compiles, once; later ones take a second or two.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     demo.add_argument("--rows", type=_at_least(2), default=20_000, help="length of the stream")
