@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spanboost.learners.objects import FromTargets
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
+    from spanboost.modelfile import ModelFileError, load, save
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,9 @@ _HOMES = {
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
     "FromTargets": "learners.objects",
+    "ModelFileError": "modelfile",
+    "load": "modelfile",
+    "save": "modelfile",
 }
 
 __all__ = [
@@ -40,11 +44,14 @@ __all__ = [
     "LabelWarning",
     "LinearBall",
     "LinearSGD",
+    "ModelFileError",
     "Network",
     "Rows",
     "SpanBoost",
     "Stumps",
     "Symmetrised",
+    "load",
+    "save",
 ]
 
 

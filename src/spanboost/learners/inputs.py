@@ -25,6 +25,11 @@ class Inputs(NamedTuple):
     seen: Array  # [2] rows learned, and the sum of z^2 in them
     scratch: Array  # [width, lane] how far each lane steps along its gradient
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Fields with a row for each feature."""
+        return ("W", "G", "S")
+
     def grown(self, features: int, width: int) -> "Inputs":
         """The same, with room for more features and wider rows."""
         return self._replace(

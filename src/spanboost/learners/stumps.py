@@ -84,6 +84,11 @@ class StumpBank(NamedTuple):
     steps: Steps
     scratch: StumpScratch
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Fields with a row for each feature."""
+        return ("U", "G", "score", "seen", "S")
+
     def grown(self, features: int, width: int) -> "StumpBank":
         """The same functions, with room for more features and wider rows."""
         return self._replace(

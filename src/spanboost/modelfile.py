@@ -1,0 +1,295 @@
+"""Models as files: safetensors with one JSON header. Data, never code.
+
+A file holds what was learned and nothing else: the same rows in the same order give the same bytes,
+whatever the blocks they came in. Of tables only the features that were seen are kept. It is written
+beside its place and moved there, so that a file is always a whole one, and everything in it is
+checked before a model is made of it.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spanboost import __version__, losses
+from spanboost.arrays import Array
+from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.checks import float_type
+from spanboost.learners.ball import LinearBall
+from spanboost.learners.finite import FiniteClass
+from spanboost.learners.linear import LinearSGD
+from spanboost.learners.network import Network
+from spanboost.learners.stumps import Stumps
+from spanboost.learners.symmetric import Symmetrised
+from spanboost.reader import Kind, Reading
+
+FORMAT = 1
+BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
+PARTS: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        *(LinearSGD, Stumps, Network, LinearBall, Symmetrised, FiniteClass),
+        *(losses.PNorm, losses.Quantile, losses.Huber, losses.Softmax, losses.SquaredEuclidean),
+        *map(type, losses.NAMES.values()),
+    )
+}
+PARAMETERS = (
+    *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
+    *("label_range", "seed"),
+)
+
+
+class ModelFileError(ValueError):
+    """A file that holds no model this version can read."""
+
+
+def save(model: Booster, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file."""
+    from safetensors.numpy import save as to_bytes
+
+    parameters = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
+    header = {
+        "format": FORMAT,
+        "library": __version__,
+        "booster": type(model).__name__,
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
+        "labels": _label_state(model),
+        "rows": _row_state(model),
+    }
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    tensors = dict(_tensors(model)) if model.started else {}
+    _write(Path(path), to_bytes(tensors, metadata={"spanboost": text}))
+
+
+def load(path: str | os.PathLike[str]) -> Booster:
+    """The model of a file, ready to go on learning."""
+    try:
+        return _load(Path(path))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def _load(path: Path) -> Booster:
+    from safetensors import SafetensorError, safe_open
+
+    if path.stat().st_size == 0:
+        raise ModelFileError("the file is empty")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get("spanboost")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ModelFileError(f"no model, or a damaged one: {error}") from None
+    if text is None:
+        raise ModelFileError("a safetensors file, but no model of spanboost")
+    try:
+        header = json.loads(text)
+        if header["format"] > FORMAT:
+            raise ModelFileError(
+                f"written by spanboost {header['library']}, in a form this version does not know"
+            )
+        model = _fresh(header)
+        _restore(model, header, tensors)
+    except ModelFileError:
+        raise
+    except MemoryError:
+        raise ModelFileError("its tables are too large for the memory") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
+        raise ModelFileError(f"its parts do not fit together: {error}") from None
+    return model
+
+
+def _plain(value: Any) -> Any:
+    """A parameter in terms of JSON."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value).name
+    name = type(value).__name__
+    if PARTS.get(name) is type(value):
+        return {"class": name, "fields": {k: _plain(v) for k, v in _fields_of(value).items()}}
+    if isinstance(value, list | tuple | np.ndarray) and not hasattr(value, "_fields"):
+        return [_plain(item) for item in value]
+    raise _code(value)
+
+
+def _code(value: Any) -> ValueError:
+    return ValueError(f"{value!r:.60} is code, not data: a model with it cannot be saved")
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    if is_dataclass(part):
+        return {field.name: getattr(part, field.name) for field in fields(part)}
+    return dict(part._asdict())
+
+
+def _made(value: Any) -> Any:
+    """A parameter from its terms in JSON."""
+    if isinstance(value, list):
+        return tuple(map(_made, value))
+    if not isinstance(value, dict):
+        return value
+    if value["class"] not in PARTS:
+        raise ModelFileError(f"{value['class']!r} is nothing this version knows")
+    made = {name: _made(field) for name, field in value["fields"].items()}
+    if "dtype" in made:
+        made["dtype"] = float_type(made["dtype"])
+    return PARTS[value["class"]](**made)
+
+
+def _label_state(model: Booster) -> dict[str, Any]:
+    labels = model._labels
+    return {
+        "centre": labels.centre.tolist(),
+        "half": labels.half,
+        "rows": labels.rows,
+        "seen": labels.seen,
+        "warned": getattr(labels, "warned", False),
+    }
+
+
+def _row_state(model: Booster) -> dict[str, Any] | None:
+    """What rows the model has met; None if none."""
+    reader = model._reader
+    if reader.kind is None:
+        return None
+    return {
+        "shape": reader.kind.shape,
+        "named": reader.kind.named,
+        "features": model._features,
+        "names": list(reader.names.columns) if reader.names else [],
+    }
+
+
+def _leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
+    """(name, array, owner) of all state in a tree of NamedTuples; owner: of a table, or None."""
+    tables = getattr(node, "tables", ())
+    for name in node._fields:
+        value = getattr(node, name)
+        if name == "scratch":
+            continue
+        if hasattr(value, "_fields"):
+            yield from _leaves(value, f"{path}.{name}")
+        elif isinstance(value, np.ndarray):
+            yield f"{path}.{name}", value, node if name in tables else None
+
+
+def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
+    state = model._model
+    if state is None:
+        return
+    if not hasattr(state.bank, "_fields"):
+        raise ValueError(
+            f"{model.learner!r:.60} is code, not data: a model with it cannot be saved"
+        )
+    yield from _leaves(state.algorithm, "algorithm")
+    yield from _leaves(state.bank, "bank")
+
+
+def _tensors(model: Booster) -> Iterator[tuple[str, Array]]:
+    for name, value, owner in _all_leaves(model):
+        if owner is None:
+            yield name, np.ascontiguousarray(value)
+            continue
+        seen = np.flatnonzero(owner.S > 0)
+        yield name, value[seen]
+        if value is owner.S:
+            yield f"{name}.features", seen
+
+
+def _fresh(header: dict[str, Any]) -> Booster:
+    """The booster as it was when it was made."""
+    if header["booster"] not in BOOSTERS:
+        raise ModelFileError(f"{header['booster']!r} is nothing this version knows")
+    parameters = {name: _made(value) for name, value in header["parameters"].items()}
+    return BOOSTERS[header["booster"]](**parameters)
+
+
+def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """What it has learned."""
+    state, labels = header["labels"], model._labels
+    centre = np.array(state["centre"], dtype=np.float64)
+    sizes = [state["half"], state["rows"], state["seen"]]
+    if centre.shape != labels.centre.shape or not np.isfinite([*centre, *sizes]).all():
+        raise ModelFileError("its label range is none")
+    labels.centre, labels.half = centre, float(state["half"])
+    labels.rows, labels.seen = int(state["rows"]), int(state["seen"])
+    if hasattr(labels, "warned"):
+        labels.warned = bool(state["warned"])
+    if header["rows"] is not None:
+        _restore_rows(model, header["rows"])
+    expected = dict(_expected(model, tensors))
+    if set(tensors) != set(expected):
+        raise ModelFileError("arrays are missing, or there are too many")
+    for name, (target, rows) in expected.items():
+        value = tensors[name]
+        if target is not None:
+            if value.shape != (len(rows), *target.shape[1:]) or value.dtype != target.dtype:
+                raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
+            target[rows] = value
+
+
+def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
+    reader, features = model._reader, int(rows["features"])
+    kind = Kind(_made(rows["shape"]), bool(rows["named"]))
+    names = {str(name): column for column, name in enumerate(rows["names"])}
+    if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
+        raise ModelFileError("its rows are none")
+    if reader.names is not None:
+        reader.names.add(names)
+    first = None  # a row of the right shape, for learners that ask for it
+    if getattr(model._learner, "named", False) is not True and len(kind.shape) > 1:
+        first = np.zeros((1, *kind.shape[1]))
+    model._start(Reading(first, None, 0, features, 0, kind, {}), features)
+
+
+def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:
+    """name: (where it goes, which rows of it); (None, ...) for the rows themselves."""
+    for name, value, owner in _all_leaves(model):
+        if owner is None:
+            yield name, (value, np.arange(len(value)))
+            continue
+        key = f"{name.rpartition('.')[0]}.S.features"
+        seen = tensors.get(key, np.zeros(0, np.int64))
+        good = seen.ndim == 1 and seen.dtype == np.int64 and (np.diff(seen) > 0).all()
+        if not good or (len(seen) and not (seen[0] >= 0 and seen[-1] < len(value))):
+            raise ModelFileError(f"{key} is no list of features")
+        yield name, (value, seen)
+        yield key, (None, seen)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All of it, or nothing: written beside its place, then moved there."""
+    folder = path.resolve().parent
+    descriptor, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        entry = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(entry)
+        finally:
+            os.close(entry)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
