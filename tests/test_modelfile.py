@@ -218,11 +218,6 @@ def changed(path, edit, tensors=lambda arrays: arrays):
 )  # fmt: skip
 def test_headers_that_do_not_fit_are_refused(model_file, edit, message):
     changed(model_file, edit)
-    if message.startswith(
-        "do not fit|shape"
-    ):  # the width of dense rows is nothing arrays could contradict
-        load(model_file)
-        return
     with pytest.raises(ModelFileError, match=message):
         load(model_file)
 
