@@ -107,14 +107,17 @@ class Copy:
     def slope(self, loss, p):
         """The slope at p cut to the ball; where it was cut, without what leads further out."""
         played = self.within(p)
-        slope, out = loss.slope(played), [a - b for a, b in zip(p, played, strict=True)]
+        slope, largest = loss.slope(played), max(abs(v) for v in played)
+        if list(p) == list(played) or not largest > 0:
+            return slope
+        if self.d == 1:
+            return self.zeros(1) if (p[0] - played[0]) * slope[0] < 0 else slope
+        out = [v / largest for v in played]
         along, square = self.number(0), self.number(0)
         for g, o in zip(slope, out, strict=True):
             along += g * o
             square += o * o
         if along < 0:
-            if self.d == 1:
-                return self.zeros(1)
             slope = [g - along / square * o for g, o in zip(slope, out, strict=True)]
         return slope
 

@@ -266,7 +266,7 @@ def test_widening_does_not_change_predictions(booster, case, loss):
         before, half = model.predict_many(X), model._labels.half
         assert np.ptp(before) > 0.01
         # the lightest of rows: a round, but one that teaches nothing
-        model.learn_one(X[0], model._labels.centre[0] - 5.7 * half, weight=1e-30)
+        model.learn_one(X[0], model._labels.centre[0] - 5.7 * half, weight=1e-19)
         assert model._labels.half == pytest.approx(5.7 * half)
         close = 1e-6 if model._dtype is np.float32 else 1e-14
         np.testing.assert_allclose(model.predict_many(X), before, rtol=0, atol=close * half)

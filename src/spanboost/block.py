@@ -31,7 +31,10 @@ class Rows:
     codes: Any
 
     def __len__(self) -> int:
-        return len(self.codes)
+        given = self.numbers if self.codes is None else self.codes
+        if not np.shape(given):
+            raise ValueError(f"{given!r} is no block of rows")
+        return int(np.shape(given)[0])
 
 
 class Row(NamedTuple):
@@ -121,8 +124,9 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     if numbers is None:
         none = np.zeros(0, np.int64)
         numbers = Sparse(np.zeros(len(X) + 1, np.int64), none, none, (len(X),))
-    if getattr(numbers, "format", "csr") != "csr":
-        raise ValueError(f"the sparse matrix is in {numbers.format} form: use its tocsr()")
+    form = getattr(numbers, "format", "csr")
+    if isinstance(form, str) and form != "csr":
+        raise ValueError(f"the sparse matrix is in {form} form: use its tocsr()")
     if hasattr(numbers, "indptr"):
         dense = np.zeros((numbers.shape[0], 0), dtype)
         indptr, indices, data = _csr(numbers, dtype)

@@ -154,9 +154,10 @@ class Booster:
 
         To predict takes no features: unknown ones are absent, but scratch must be wide enough.
         """
-        if self._model is None:
+        model = self._model
+        if model is None:
             bank = self._learner.bank(self._task._replace(rows=reading.encoded))
-            self._model = Model(
+            model = Model(
                 self._algorithm(),
                 self._mode,
                 self._vector_loss,
@@ -164,12 +165,12 @@ class Booster:
                 self._dtype(self.D),
                 new_trace(self._d, self.n, self._dtype),
             )
-            self._reader.kind = reading.kind
         if features > self._features or reading.width > self._width:
             room = max(features, self._features), max(reading.width, self._width)
-            self._model = self._model._replace(bank=self._model.bank.grown(*room))
+            model = model._replace(bank=model.bank.grown(*room))
             self._features, self._width = room  # only now: compiled code relies on it
-        return self._model
+        self._model, self._reader.kind = model, reading.kind
+        return model
 
     def _ready(self, X: Any, y: Any, weights: Any) -> tuple[Model, Any, Array, Array, Any]:
         """All of a block checked; then the model, with room for it, and the block in its terms."""
@@ -216,7 +217,9 @@ class Booster:
             copy=np.arange(self.n),
         )
         self._learner.check(self._task)
-        check_fit(self, self._dtype)
+        check_fit(
+            self, self._dtype, float(np.max(smoothness, initial=0, where=smoothness < np.inf))
+        )
 
     def _algorithm(self) -> Span | Hull:
         raise NotImplementedError

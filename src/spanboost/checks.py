@@ -7,7 +7,9 @@ import numpy as np
 
 def number(value: Any) -> bool:
     """Whether it is a real number, and not a truth value."""
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+    if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
+        return False
+    return not isinstance(value, int) or abs(value) < 2**1023  # one that a float can hold
 
 
 def whole(value: Any) -> bool:

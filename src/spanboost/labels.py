@@ -20,7 +20,7 @@ def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
 
     Those too small to be divided by are 0.
     """
-    largest = float(np.finfo(dtype).max) / 1e8  # room for squares of what they multiply
+    largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
     if weights is None:
         return np.ones(rows, dtype)
     given = _numbers(weights, rows, 1, "weights")[:, 0]

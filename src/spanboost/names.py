@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.errors import DataError
-from spanboost.rows import Sparse
+from spanboost.rows import Sparse, is_number
 
 
 class Names:
@@ -63,7 +63,7 @@ def _feature(t: int, name: Any, value: Any) -> tuple[str, float]:
         return f"{name}={value}", 1.0
     if value is None:
         return str(name), np.nan
-    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+    if not is_number(value):
         raise DataError(t, f"{name!r} is {value!r:.40}, neither a number nor a string")
     try:
         return str(name), float(value)

@@ -65,14 +65,20 @@ class Many(NamedTuple):
     def face_in(self, raw: Array, cut: Array, slope: Array) -> None:
         """Likewise: what is left of a slope is across, not outwards."""
         for i in range(slope.shape[1]):
+            beyond, largest = False, slope.dtype.type(0)
+            for k in range(self.d):
+                beyond = beyond or raw[k, i] != cut[k, i]
+                largest = max(largest, abs(cut[k, i]))
+            if not beyond or not largest > 0:
+                continue
             along, square = slope.dtype.type(0), slope.dtype.type(0)
             for k in range(self.d):
-                out = raw[k, i] - cut[k, i]
+                out = cut[k, i] / largest  # no square of it vanishes
                 along += slope[k, i] * out
                 square += out * out
             if along < 0:
                 for k in range(self.d):
-                    slope[k, i] -= along / square * (raw[k, i] - cut[k, i])
+                    slope[k, i] -= along / square * (cut[k, i] / largest)
 
 
 Outputs = One | Many

@@ -41,15 +41,24 @@ def check(booster: Any) -> None:
         )
 
 
-def check_fit(booster: Any, dtype: Any) -> None:
+def check_fit(booster: Any, dtype: Any, curvature: float) -> None:
     """Refuse numbers that are none any more in the learner's precision."""
     limits = np.finfo(dtype)
-    for name in ("D", "scale", "alpha", "reach_", "L_B_", "L_D_"):
-        value = getattr(booster, name, None)
-        if value is not None and not float(limits.tiny) <= value <= float(limits.max):
+    L = getattr(booster, "L_B_", None) or booster.L_D_
+    values = {
+        "D": booster.D,
+        "scale": booster.scale,
+        "alpha": booster.alpha or 1.0,
+        "B" if hasattr(booster, "B_") else "scale * D": booster.reach_,
+        "the loss's Lipschitz constant": L,
+        "its product with B": L * booster.reach_,
+        "the copies' curvature, (scale * alpha)^2 beta,": curvature or 1.0,
+    }
+    for name, value in values.items():
+        if not float(limits.tiny) <= value <= float(limits.max):
             raise ValueError(
-                f"{name.rstrip('_')}={value:g} does not fit into a {limits.dtype}: use a learner "
-                "with another dtype"
+                f"{name} = {value:g} does not fit into a {limits.dtype}: use a learner with "
+                "another dtype"
             )
 
 

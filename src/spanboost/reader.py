@@ -92,7 +92,7 @@ class Reader:
         None where that block cannot tell: for learners that read no features, the first row of all,
         rows of another kind or width, and whatever `read` has to say about a bad one.
         """
-        if type(x) is np.ndarray and x.ndim == 1:
+        if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
             x = x.tolist()
         if self._single is not None and self._single.write(x):
             return self._last

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,9 +47,14 @@ def as_numbers(values: Any) -> Array:
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     raw = np.asarray(values)
-    if raw.dtype.kind not in "biufO" or any(isinstance(v, str | bytes) for v in _objects(raw)):
+    if raw.dtype.kind not in "biufO" or not all(v is None or is_number(v) for v in _objects(raw)):
         raise TypeError(f"{raw.dtype} is no kind of number")
     return raw if raw.dtype.kind == "f" else raw.astype(np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number; a span of time is none."""
+    return isinstance(value, Real | np.bool_) and not isinstance(value, np.timedelta64)
 
 
 def refuse(bad: Any, what: Callable[[int], str]) -> None:

@@ -1,9 +1,9 @@
 """What the learners of features share: parameters, normalised features, the size of a step.
 
-- *normalised*: S_f is the largest |x| seen of feature f, and weights are those of z_f = x / S_f in
-  [-1, 1], so the scale of a feature does not matter. When it grows the weight stays, and the
-  prediction is what it would be had x been cut to the old scale (S. Ross, P. Mineiro, J. Langford,
-  *Normalized Online Learning*, UAI 2013);
+- *normalised* (inputs.py): S_f is the largest |x| seen of feature f, and weights are those of
+  z_f = x / S_f in [-1, 1], so the scale of a feature does not matter. When it grows the weight
+  stays, and the prediction is what it would be had x been cut to the old scale (S. Ross,
+  P. Mineiro, J. Langford, *Normalized Online Learning*, UAI 2013);
 - *adaptive*: squared gradients are summed, and steps shrink with the root (J. Duchi, E. Hazan,
   Y. Singer, *Adaptive Subgradient Methods*, JMLR 2011);
 - *importance-invariant*: a step follows the gradient flow of the loss for as long as the rate says,
@@ -57,7 +57,7 @@ class Descent:
 
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
-        rates, decay, bits = np.asarray(self.rate), self.decay, self.bits
+        rates, decay, bits = _as_array(self.rate), self.decay, self.bits
         good = rates.dtype.kind in "iuf" and bool(((rates > 1e-30) & (rates < 1e30)).all())
         for name, fits, allowed in (
             ("rate", good and rates.shape in ((), (task.n,)), "a number above 0, or one a copy"),
@@ -80,6 +80,13 @@ class Descent:
             decay=np.float64(-1 if self.decay is None else self.decay),
             outputs=outputs(task.d),
         )
+
+
+def _as_array(rate: Any) -> Array:
+    try:
+        return np.asarray(rate)
+    except ValueError:  # lists of several lengths
+        return np.empty(0, object)
 
 
 @kernel
@@ -133,8 +140,9 @@ class Steps(NamedTuple):
 
     def size(self, i: int, pace: float, weight: float, reach: float) -> float:
         """The step of copy i; a unit of it and of slope moves the prediction by reach."""
-        u = self.rate[i] * pace
-        return u * flow(self.curvature[i] * weight * u * reach, self.rate)
+        u, c = self.rate[i] * pace, self.curvature[i]
+        turn = c * weight * u * reach
+        return u * flow(turn if c > 0 else c, self.rate)  # without curvature however far it is
 
 
 @kernel
