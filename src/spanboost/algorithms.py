@@ -51,7 +51,8 @@ class Span(NamedTuple):
     def forward(self, trace: Trace) -> None:
         """Lines 5-10: from the weak predictions to the answer."""
         one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
-        y.fill(0)  # line 6
+        for k in range(d):
+            y[k] = 0  # line 6
         for i in range(self.eta.shape[0]):  # line 7
             keep = one - self.sigma[i] * self.eta[i]
             for k in range(d):  # line 8
@@ -87,7 +88,8 @@ class Hull(NamedTuple):
     def forward(self, trace: Trace) -> None:
         """Lines 3-8: from the weak predictions to the answer."""
         one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
-        y.fill(0)  # line 4
+        for k in range(d):
+            y[k] = 0  # line 4
         for i in range(self.eta.shape[0]):  # line 5
             keep = one - self.eta[i]
             for k in range(d):  # line 6
@@ -113,7 +115,8 @@ def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, tra
     if at_final:
         at = trace.point
         for k in range(at.shape[0]):
-            at[k].fill(trace.y[k])
+            for i in range(at.shape[1]):
+                at[k, i] = trace.y[k]
     loss.gradients(label, at, trace.slope)
     for k in range(at.shape[0]):
         slope = trace.slope[k]

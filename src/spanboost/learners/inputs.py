@@ -39,9 +39,11 @@ class Inputs(NamedTuple):
             scratch=more(self.scratch, width),
         )
 
-    def add(self, x: Row, out: Array) -> None:
-        """out[lane] += sum_f W_f z_f."""
+    def sum_up(self, x: Row, out: Array) -> None:
+        """out[lane] = sum_f W_f z_f."""
         normalise(self.S, x)
+        for i in range(out.shape[0]):
+            out[i] = 0
         for a in range(x.feature.shape[0]):
             z = x.z[a]
             if z != 0:  # known, so that it has a place
@@ -54,7 +56,8 @@ class Inputs(NamedTuple):
 
         Returns the pace of the steps.
         """
-        reach.fill(0)
+        for i in range(reach.shape[0]):
+            reach[i] = 0
         self.seen[0] += weight
         for a in range(x.feature.shape[0]):
             G = self.G[x.feature[a]]

@@ -69,8 +69,7 @@ class LinearBank(NamedTuple):
 
     def predict(self, x: Row, h: Array) -> None:
         """keep * sum_f W_f z_f, for all lanes at once."""
-        h.fill(0)
-        self.inputs.add(x, h.reshape(-1))
+        self.inputs.sum_up(x, h.reshape(-1))
         for k in range(h.shape[0]):
             out, raw = h[k], self.scratch.raw[k]
             for i in range(out.shape[0]):

@@ -111,10 +111,9 @@ class NetworkBank(NamedTuple):
     def predict(self, x: Row, h: Array) -> None:
         """Units first, then outputs, for all copies at once."""
         unit = self.scratch.unit
-        unit.fill(0)
         unit[0].fill(1)
         sums = unit[1:].reshape(-1)
-        self.inputs.add(x, sums)
+        self.inputs.sum_up(x, sums)
         for i in range(sums.shape[0]):
             sums[i] = sigmoid(sums[i], sums)
         h.fill(0)
