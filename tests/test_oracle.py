@@ -199,7 +199,7 @@ def run(booster, X, y, weights):
     return np.array(predictions), np.array(sigmas)
 
 
-def compare(
+def assert_agrees(
     algorithm, kind, loss, feedback, seed, *, n=4, T=14, scale=1.0, D=1.0, eta=0.4, B=None,
     alpha=None, offset=None, weighted=True,
 ):  # fmt: skip
@@ -251,7 +251,7 @@ FEEDBACK_OF = {kind: ["linear", "greedy"] for kind in ("ball", "finite", "object
 def test_every_learner_and_loss_agrees_with_the_listing(algorithm, kind, loss):
     for feedback, weighted in itertools.product(FEEDBACK_OF[kind], (False, True)):
         with _jit.plain():
-            compare(algorithm, kind, loss, feedback, seed=3, weighted=weighted)
+            assert_agrees(algorithm, kind, loss, feedback, seed=3, weighted=weighted)
 
 
 @checked
@@ -276,7 +276,7 @@ def test_any_combination_of_options_agrees_with_the_listing(
     greedy = feedback == "greedy"
     B = None if B_factor is None else B_factor * scale * D
     with _jit.plain():
-        compare(
+        assert_agrees(
             algorithm, kind, loss, feedback, seed, n=n, scale=scale, D=D, weighted=weighted, T=10,
             eta=1 / n + eta_place * (1 - 1 / n), B=B,
             alpha=alpha if greedy else None, offset=offset if greedy else None,
@@ -305,7 +305,7 @@ COMPILED = [
 
 @pytest.mark.parametrize(("algorithm", "kind", "loss", "feedback", "options"), COMPILED)
 def test_the_compiled_loop_agrees_with_the_listing(algorithm, kind, loss, feedback, options):
-    compare(algorithm, kind, loss, feedback, seed=11, n=7, T=40, **options)
+    assert_agrees(algorithm, kind, loss, feedback, seed=11, n=7, T=40, **options)
 
 
 def test_the_radius_of_algorithm_1_is_the_papers_formula():

@@ -2,8 +2,9 @@
 
 Kernels are plain Python. ``@kernel`` marks a function, or a ``NamedTuple`` class with methods, as
 usable from compiled code; nothing is compiled, and Numba is not even imported, until a function
-marked ``@jit`` is called on arrays. A method call ``loss.gradient(...)`` on a ``NamedTuple`` is
-compiled as the method of that class, so the same source runs plain and compiled.
+marked ``@jit``, or one run by a ``Caller``, is called on arrays. A method call
+``loss.gradient(...)`` on a ``NamedTuple`` is compiled as the method of that class, so the same
+source runs plain and compiled.
 """
 
 import functools
@@ -19,7 +20,7 @@ T = TypeVar("T", bound=Callable[..., Any] | type)
 
 _PACKAGE = __name__.partition(".")[0]
 _waiting: list[Any] = []  # kernels Numba has not been told about yet
-_known: set[Any] = set()  # those it has
+_known: set[Any] = set()  # classes met as arguments, and kernels it has been told about
 _methods: dict[str, int] = {}  # method names Numba can already resolve, and how many arguments
 _counted: set[Any] = set()  # those that need references to be counted
 _plain = False
@@ -64,10 +65,10 @@ def jit(function: Any = None, *, counted: bool = False) -> Any:
 
 
 class Caller:
-    """Calls @jit functions (not `counted`) with arguments whose types never change.
+    """Runs functions as `jit` does (not `counted`), with arguments whose types never change.
 
     To look at the types of a model's many arrays takes longer than to learn a row; here it is done
-    once for each function.
+    once for each function. Types are dtypes, dimensions and layouts: machine code does not look.
     """
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class Caller:
         """As function(*args)."""
         found = self._found.get(function)
         if found is None or _plain:
-            found = _compiled(function.__wrapped__, args, False)  # type: ignore[attr-defined]
+            found = _compiled(function, args, False)
             found(*args)
             if not _plain:
                 self._found[function] = _machine_code(found, args)

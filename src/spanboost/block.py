@@ -188,15 +188,15 @@ def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
         or (entries and indices.min() < 0)
     ):
         raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
-    refuse_entries(indptr, indices >= _LARGEST, "a column's number is too large")
+    _refuse_entries(indptr, indices >= _LARGEST, "a column's number is too large")
     if data.dtype.kind not in "biuf":
         raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")
     data = _cast(data, dtype)
-    refuse_entries(indptr, np.isinf(data), "a feature is infinite, or too large a number")
+    _refuse_entries(indptr, np.isinf(data), "a feature is infinite, or too large a number")
     return indptr, indices, data
 
 
-def refuse_entries(indptr: Array, bad: Array, what: str) -> None:
+def _refuse_entries(indptr: Array, bad: Array, what: str) -> None:
     """Raise for the row of the first bad entry, if there is one."""
     if bad.any():
         raise DataError(int(np.searchsorted(indptr, bad.argmax(), side="right")) - 1, what)

@@ -20,9 +20,9 @@ def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
 
     Those too small to be divided by are 0.
     """
-    largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
     if weights is None:
         return np.ones(rows, dtype)
+    largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
     given = _numbers(weights, rows, 1, "weights")[:, 0]
     refuse(
         ~((given >= 0) & (given <= largest)),

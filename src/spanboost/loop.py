@@ -1,8 +1,11 @@
-"""The one loop: rows through a booster, compiled for array banks, plain Python for any other."""
+"""The one loop: rows through a booster, compiled for array banks, plain Python for any other.
+
+`predict` and `learn` are run by a `Caller` (_jit.py), which compiles them where it can.
+"""
 
 from typing import Any, NamedTuple
 
-from spanboost._jit import jit, kernel
+from spanboost._jit import kernel
 from spanboost.algorithms import Trace
 from spanboost.arrays import Array
 from spanboost.feedback import GreedyMode, LinearMode
@@ -39,7 +42,6 @@ def learn_row(model: Model, x: Any, label: Array, weight: float) -> None:
         model.bank.update(x, model.trace.h, feedback)
 
 
-@jit
 def predict(model: Model, X: Any, out: Array, first: int, last: int) -> None:
     """out[t] = the answer to row t, for the rows from `first` to before `last`."""
     for t in range(first, last):
@@ -48,7 +50,6 @@ def predict(model: Model, X: Any, out: Array, first: int, last: int) -> None:
             out[t, k] = model.trace.y[k]
 
 
-@jit
 def learn(
     model: Model, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
 ) -> None:

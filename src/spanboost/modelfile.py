@@ -2,8 +2,8 @@
 
 A file holds what was learned and nothing else: the same rows in the same order give the same bytes,
 whatever the blocks they came in. Of tables only the features that were seen are kept. It is written
-beside its place and moved there, so that a file is always a whole one, and everything in it is
-checked before a model is made of it.
+beside its place and moved there, so that a file is always a whole one. Before a model is made of it
+its header and the kind and shape of every array are checked; the numbers themselves are taken.
 """
 
 import json
@@ -188,9 +188,7 @@ def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
     if state is None:
         return
     if not hasattr(state.bank, "_fields"):
-        raise ValueError(
-            f"{model.learner!r:.60} is code, not data: a model with it cannot be saved"
-        )
+        raise _code(model.learner)
     yield from _leaves(state.algorithm, "algorithm")
     yield from _leaves(state.bank, "bank")
 

@@ -60,11 +60,10 @@ class Reader:
 
     def read(self, X: Any) -> Reading:
         """A block, checked; a DataError names the first bad row. Changes nothing."""
-        if isinstance(X, dict) or not (getattr(X, "shape", ()) or hasattr(X, "__len__")):
+        shape = getattr(X, "shape", None)
+        if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
             raise ValueError(f"a block is a sequence of rows, not {X!r}")
-        if getattr(X, "shape", None) == ():
-            raise ValueError(f"a block is a sequence of rows, not the single number {X!r}")
-        number = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        number = len(X) if shape is None else int(shape[0])
         if number == 0:
             raise ValueError("the block has no rows")
         new: dict[str, int] = {}
@@ -102,10 +101,10 @@ class Reader:
             reading = self.read([x])
         except ValueError:
             return None
-        values, numbers = x, reading.encoded.X
+        values, numbers, fits = x, reading.encoded.X, not reading.new
         if type(x) is dict:
             values, numbers = x.values(), reading.encoded.data
-        text = all(type(name) is str for name in x) if type(x) is dict else True
-        if text and not reading.new and are_plain(values):
+            fits = fits and all(type(name) is str for name in x)  # 1 and True are one key
+        if fits and are_plain(values):
             self._single, self._last = Single(key_of(x), numbers), reading
         return reading

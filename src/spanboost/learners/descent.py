@@ -60,7 +60,7 @@ class Descent:
         rates, decay, bits = _as_array(self.rate), self.decay, self.bits
         good = rates.dtype.kind in "iuf" and bool(((rates > 1e-30) & (rates < 1e30)).all())
         for name, fits, allowed in (
-            ("rate", good and rates.shape in ((), (task.n,)), "a number above 0, or one a copy"),
+            ("rate", good and rates.shape in ((), (task.n,)), "from 1e-30 to 1e30, or one a copy"),
             ("decay", decay is None or (number(decay) and 0 <= decay <= 1), "None, or from 0 to 1"),
             ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
         ):
@@ -149,12 +149,11 @@ class Steps(NamedTuple):
 def flow(v: float, like: Array) -> float:
     """(1 - exp(-v)) / v for v >= 0."""
     one = like.dtype.type(1)
-    part: float = (
+    return (
         (one - one / exponential(v, like)) / v
         if v > like.dtype.type(0.01)
         else one - v * like.dtype.type(0.5)
     )
-    return part
 
 
 @kernel

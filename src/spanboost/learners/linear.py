@@ -63,8 +63,8 @@ class LinearBank(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b."""
-        np.multiply(self.inputs.W, a, out=self.inputs.W)
-        np.multiply(self.mass, a, out=self.mass)
+        self.inputs.W[...] *= a
+        self.mass[...] *= a
         rescale_squares(self.inputs.G, b * b)
 
     def predict(self, x: Row, h: Array) -> None:

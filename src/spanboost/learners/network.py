@@ -104,7 +104,7 @@ class NetworkBank(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b, those of the units times a b."""
-        np.multiply(self.V, a, out=self.V)
+        self.V[...] *= a
         rescale_squares(self.G, b * b)
         rescale_squares(self.inputs.G, (a * b) ** 2)
 

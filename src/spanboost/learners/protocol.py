@@ -1,8 +1,8 @@
 """What a weak learner is to a booster: a bank of N copies.
 
 A *learner* is what the user writes down: parameters, no state. Asked for a bank, it answers with
-the state of all N copies: a NamedTuple of arrays with two methods, compiled into the booster's
-loop, or any object with the same two methods, run as plain Python.
+the state of all N copies: a NamedTuple of arrays with `predict` and `update`, compiled into the
+booster's loop, or any object with these two methods, run as plain Python.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -32,21 +32,19 @@ class Bank(Protocol):
 
     What matters only within a round, from `predict` to `update`, lies in a field `scratch`. Banks
     of this package allocate nothing in a round, which the compiled loop relies on.
+
+    A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
+    features, and for rows with so many of them. That of a `scalable` learner has `rescale(a, b)`,
+    for when the label range has grown: it multiplies function values by a <= 1, slopes by b and
+    losses by a b, in place. Where D and the projection of Algorithm 1 cut nothing, predictions in
+    the user's units do not change.
     """
 
     def predict(self, x: Any, h: Array) -> None:
         """h[:, i] = what copy i predicts for the row x. Learns nothing."""
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
-        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`.
-
-        A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
-        features, and for rows with so many of them.
-
-        That of a `scalable` learner has `rescale(a, b)`, for when the label range has grown: it
-        multiplies function values by a <= 1, slopes by b and losses by a b, in place. Where D and
-        the projection of Algorithm 1 cut nothing, predictions in the user's units do not change.
-        """
+        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`."""
 
 
 @runtime_checkable

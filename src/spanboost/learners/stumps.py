@@ -101,8 +101,8 @@ class StumpBank(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b."""
-        np.multiply(self.U, a, out=self.U)
-        np.multiply(self.score, a * b, out=self.score)
+        self.U[...] *= a
+        self.score[...] *= a * b
         rescale_squares(self.G, b * b)
 
     def predict(self, x: Row, h: Array) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from spanboost._jit import kernel
 from spanboost.arrays import Array
+from spanboost.checks import whole
 from spanboost.losses.protocol import Loss, require
 
 
@@ -39,12 +40,7 @@ class SquaredEuclidean(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(
-            isinstance(self.d, int | np.integer) and self.d >= 1,
-            self,
-            "d",
-            "d >= 1, a whole number",
-        )
+        require(whole(self.d) and self.d >= 1, self, "d", "d >= 1, a whole number")
 
     def values(self, label: Array, Y: Array, out: Array) -> None:
         for i in range(Y.shape[1]):
@@ -84,12 +80,7 @@ class Softmax(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(
-            isinstance(self.d, int | np.integer) and self.d >= 2,
-            self,
-            "d",
-            "d >= 2, a whole number",
-        )
+        require(whole(self.d) and self.d >= 2, self, "d", "d >= 2, a whole number")
 
     @property
     def margin(self) -> bool:
