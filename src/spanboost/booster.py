@@ -60,6 +60,7 @@ class Booster:
                 "a loss with a kink under linear feedback (corollary 1) needs a deterministic "
                 "learner: use feedback='greedy' or a learner that does not draw at random"
             )
+        self.schema: Any = None  # how files were read for it (data/schema.py), if they were
         self._model: Model | None = None
         self._features, self._width = 0, 0  # in all, and in one row: the bank has room for those
         self._dtype = float_type(getattr(self._learner, "dtype", np.float64))

@@ -1,12 +1,16 @@
 """`spanboost demo`: each base learner alone and boosted, on a stream whose rule changes."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TextIO
+
+import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.data.batch import Batch
 from spanboost.data.generated import drifting
-from spanboost.evaluate import progressive
+from spanboost.evaluate import Tape, due, progressive
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.protocol import Learner
@@ -32,10 +36,11 @@ def models(learners: dict[str, Learner], n: int) -> dict[str, Booster]:
     return made
 
 
-def blocks(X: Array, y: Array, size: int = 1024) -> Iterator[tuple[Array, Array]]:
-    """The stream in blocks."""
+def batches(X: Array, y: Array, size: int = 1024) -> Iterator[Batch]:
+    """The stream in batches."""
+    whole = Batch(X, y, None, "generated", np.arange(1, len(y) + 1))
     for start in range(0, len(y), size):
-        yield X[start : start + size], y[start : start + size]
+        yield whole.part(start, min(start + size, len(y)))
 
 
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
@@ -52,11 +57,19 @@ def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     )
     print(" " * 10 + "".join(f"{name:>{width}}" for name in names), file=out)
     print(f"{'rows':>10}" + "".join(f"{way:>9}" for _ in names for way in WAYS), file=out)
-    final: dict[str, float] = {}
-    for point in progressive(models(LEARNERS, n), blocks(X, y)):
-        cells = "".join(f"{loss:9.4f}" for loss in point.loss.values())
-        print(f"{point.rows:>10,}{cells}", file=out, flush=True)
-        final = point.loss
+    made = models(LEARNERS, n)
+
+    def show(row: int, totals: Array) -> None:
+        cells = "".join(f"{loss:9.4f}" for loss in totals[1:] / totals[0])
+        print(f"{row:>10,}{cells}", file=out, flush=True)
+
+    with closing(Tape(1 + len(made))) as tape:
+        for step in progressive(made, batches(X, y), tape):
+            for row in due(step):
+                show(step.first + row + 1, step.totals[row])
+        if rows & (rows - 1):  # not shown yet
+            show(rows, tape.last)
+        final = dict(zip(made, tape.average(0, rows), strict=True))
     print(file=out)
     for name in names:
         alone = final[f"{name} alone"]

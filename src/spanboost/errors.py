@@ -1,4 +1,4 @@
-"""The one exception for bad data, and the one warning."""
+"""What users are told: errors that are theirs to mend, and the one warning."""
 
 import sys
 import warnings
@@ -18,6 +18,10 @@ class DataError(ValueError):
 
     def __str__(self) -> str:
         return f"row {self.row}: {self.args[1]}"
+
+
+class UserError(ValueError):
+    """Something only the user can mend; its message is one sentence, and all that is needed."""
 
 
 class LabelWarning(UserWarning):

@@ -1,45 +1,108 @@
 """Progressive validation: every row is predicted first and learned afterwards."""
 
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster
+from spanboost.data.batch import Batch
+from spanboost.losses import Softmax, on_vectors, values_of
 
 
-class Checkpoint(NamedTuple):
-    """Where the models stand after so many rows."""
+class Step(NamedTuple):
+    """A batch, answered by every model, then learned."""
 
-    rows: int
-    loss: dict[str, float]  # average squared loss so far
+    batch: Batch
+    answers: dict[str, Array]
+    first: int  # rows before it
+    totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
+
+
+class Tape:
+    """Totals after every row, in a file of its own: memory stays flat, any part can be asked for.
+
+    The file has no name unless a path is given; then the totals of its first `rows` rows are kept.
+    """
+
+    def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
+        self.columns, self.rows = columns, rows
+        if path is None:
+            self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115
+        else:
+            self._file = path.open("r+b" if rows else "w+b")
+            self._file.truncate(8 * columns * rows)
+        self.last = self.at(rows)
+        self._file.seek(0, os.SEEK_END)
+
+    def extend(self, gains: Array) -> Array:
+        """Totals after each further row, of what each row adds to them [rows, columns]."""
+        # one after the other, so that the blocks in which rows come do not matter
+        totals: Array = np.cumsum(np.vstack([self.last, gains]), axis=0)[1:]
+        self._file.write(totals.tobytes())
+        self.rows, self.last = self.rows + len(gains), totals[-1]
+        return totals
+
+    def at(self, rows: int) -> Array:
+        """Totals after so many rows."""
+        if rows == 0:
+            return np.zeros(self.columns)
+        self._file.seek(8 * self.columns * (rows - 1))
+        totals = np.frombuffer(self._file.read(8 * self.columns))
+        self._file.seek(0, os.SEEK_END)
+        return totals
+
+    def flush(self) -> None:
+        """Everything said so far is in the file."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """It is not needed any more."""
+        self._file.close()
+
+    def average(self, first: int, last: int) -> Array:
+        """Each model's average loss over the rows from `first` to before `last`; NaN over none."""
+        sums = self.at(last) - self.at(first)
+        return sums[1:] / sums[0] if sums[0] > 0 else np.full(self.columns - 1, np.nan)
 
 
 def progressive(
-    models: Mapping[str, Booster], blocks: Iterable[tuple[Any, Array]]
-) -> Iterator[Checkpoint]:
-    """Learn blocks of rows and labels with every model, in one pass.
+    models: Mapping[str, Booster], batches: Iterable[Batch], tape: Tape, *, learn: bool = True
+) -> Iterator[Step]:
+    """Every model over the same batches, in one pass; losses are in the labels' own units.
 
-    Yields a checkpoint at 1, 2, 4, 8, ... rows and at the end. Losses are squared, in the labels'
-    own units.
+    Without `learn` the models are tested as they are.
     """
-    due, rows = 1, 0
-    total = dict.fromkeys(models, 0.0)
+    for batch in batches:
+        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
+        answers = {
+            name: model.learn_many(batch.X, batch.y, batch.weights)
+            if learn
+            else model.predict_many(batch.X)
+            for name, model in models.items()
+        }
+        losses = [losses_of(models[name], batch.y, answers[name]) for name in models]
+        first = tape.rows
+        gains = np.column_stack([weights, *(weights * loss for loss in losses)])
+        yield Step(batch, answers, first, tape.extend(gains))
 
-    def checkpoint() -> Checkpoint:
-        return Checkpoint(rows, {name: total[name] / rows for name in models})
 
-    for X, y in blocks:
-        losses = {name: (model.learn_many(X, y) - y) ** 2 for name, model in models.items()}
-        start, stop = rows, rows + len(y)
-        while rows < stop:
-            cut = min(due, stop)
-            for name in models:
-                total[name] += float(np.sum(losses[name][rows - start : cut - start]))
-            rows = cut
-            if rows == due:
-                yield checkpoint()
-                due *= 2
-    if rows not in (0, due // 2):
-        yield checkpoint()
+def due(step: Step) -> Iterator[int]:
+    """Which rows of a step are the 1st, 2nd, 4th, 8th ... of the stream."""
+    power = 1 << step.first.bit_length()  # the first one above the rows before
+    while power <= step.first + len(step.totals):
+        yield power - step.first - 1
+        power *= 2
+
+
+def losses_of(model: Booster, y: Any, answers: Array) -> Array:
+    """The loss of each row, [rows], in the units of its label."""
+    loss = on_vectors(model.loss_)
+    if isinstance(model.loss_, Softmax):
+        y = np.eye(loss.d)[np.asarray(y, np.int64)]
+    shape = len(answers), loss.d
+    return values_of(loss, *(np.array(v, np.float64).reshape(shape) for v in (y, answers)))

@@ -20,6 +20,8 @@ from spanboost import __version__, losses
 from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.checks import float_type
+from spanboost.data.schema import schema_of
+from spanboost.errors import UserError
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.finite import FiniteClass
 from spanboost.learners.linear import LinearSGD
@@ -29,6 +31,7 @@ from spanboost.learners.symmetric import Symmetrised
 from spanboost.reader import Kind, Reading
 
 FORMAT = 1
+PARTIAL = ".partial"  # how the name of a file ends while it is written
 BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
 PARTS: dict[str, Any] = {
     cls.__name__: cls
@@ -44,37 +47,51 @@ PARAMETERS = (
 )
 
 
-class ModelFileError(ValueError):
+class ModelFileError(UserError):
     """A file that holds no model this version can read."""
 
 
-def save(model: Booster, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file."""
+def save(model: Booster, path: str | os.PathLike[str], *, run: Any = None) -> None:
+    """Write a model to a file; in a checkpoint `run` says how far its run is, in terms of JSON."""
     from safetensors.numpy import save as to_bytes
 
-    parameters = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
     header = {
         "format": FORMAT,
         "library": __version__,
-        "booster": type(model).__name__,
-        "parameters": {name: _plain(value) for name, value in parameters.items()},
+        **parameters_of(model),
         "labels": _label_state(model),
         "rows": _row_state(model),
+        "schema": None if model.schema is None else model.schema.state(),
+        "run": run,
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     tensors = dict(_tensors(model)) if model.started else {}
     _write(Path(path), to_bytes(tensors, metadata={"spanboost": text}))
 
 
+def parameters_of(model: Booster) -> dict[str, Any]:
+    """What the model was made of, in terms of JSON."""
+    given = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
+    return {
+        "booster": type(model).__name__,
+        "parameters": {name: _plain(value) for name, value in given.items()},
+    }
+
+
 def load(path: str | os.PathLike[str]) -> Booster:
     """The model of a file, ready to go on learning."""
+    return load_with(path)[0]
+
+
+def load_with(path: str | os.PathLike[str]) -> tuple[Booster, Any]:
+    """The model of a file, and how far its run is if the file is a checkpoint."""
     try:
         return _load(Path(path))
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
 
 
-def _load(path: Path) -> Booster:
+def _load(path: Path) -> tuple[Booster, Any]:
     from safetensors import SafetensorError, safe_open
 
     if path.stat().st_size == 0:
@@ -95,13 +112,16 @@ def _load(path: Path) -> Booster:
             )
         model = _fresh(header)
         _restore(model, header, tensors)
+        if header["schema"] is not None:
+            model.schema = schema_of(header["schema"])
+        run = header["run"]
     except ModelFileError:
         raise
     except MemoryError:
         raise ModelFileError("its tables are too large for the memory") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
         raise ModelFileError(f"its parts do not fit together: {error}") from None
-    return model
+    return model, run
 
 
 def _plain(value: Any) -> Any:
@@ -268,7 +288,7 @@ def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, 
 def _write(path: Path, data: bytes) -> None:
     """All of it, or nothing: written beside its place, then moved there."""
     folder = path.resolve().parent
-    descriptor, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
+    descriptor, beside = tempfile.mkstemp(PARTIAL, f"{path.name}.", folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -2,7 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spanboost.arrays import Array
+from spanboost.block import Rows
+from spanboost.rows import Sparse
 
 
 class Batch(NamedTuple):
@@ -14,5 +18,41 @@ class Batch(NamedTuple):
     file: str
     lines: Array  # [rows] the line each stands on, from 1; of Parquet and Arrow its row, from 1
 
-    def __len__(self) -> int:
+    @property
+    def rows(self) -> int:
+        """How many."""
         return len(self.lines)
+
+    def part(self, first: int, last: int) -> "Batch":
+        """The rows from `first` to before `last`."""
+        return Batch(
+            _part(self.X, first, last),
+            None if self.y is None else self.y[first:last],
+            None if self.weights is None else self.weights[first:last],
+            self.file,
+            self.lines[first:last],
+        )
+
+    def active(self, t: int) -> int:
+        """How many features of row t are neither 0 nor missing, the constant among them."""
+        return 1 + _active(_part(self.X, t, t + 1))
+
+
+def _part(X: Any, first: int, last: int) -> Any:
+    if isinstance(X, Sparse):
+        start, stop = X.indptr[first], X.indptr[last]
+        indptr = X.indptr[first : last + 1] - start
+        return Sparse(indptr, X.indices[start:stop], X.data[start:stop], (last - first,))
+    if isinstance(X, Rows):
+        numbers = None if X.numbers is None else _part(X.numbers, first, last)
+        return Rows(numbers, X.codes[first:last])
+    return X[first:last]
+
+
+def _active(X: Any) -> int:
+    if isinstance(X, Rows):
+        return (0 if X.numbers is None else _active(X.numbers)) + int((X.codes >= 0).sum())
+    if isinstance(X, list):
+        return sum(value is not None and value != 0 for value in X[0].values())
+    values = X.data if isinstance(X, Sparse) else X
+    return int(((values != 0) & ~np.isnan(values)).sum())

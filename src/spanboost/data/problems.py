@@ -1,7 +1,9 @@
 """What is wrong with data, and what becomes of a bad row."""
 
+from spanboost.errors import UserError
 
-class StreamError(ValueError):
+
+class StreamError(UserError):
     """Data, or options for reading it, that cannot be used; one sentence says why."""
 
 

@@ -21,7 +21,7 @@ from spanboost.losses.scalar import (
     Quantile,
     Squared,
 )
-from spanboost.losses.vector import Scalar, Softmax, SquaredEuclidean, on_vectors
+from spanboost.losses.vector import Scalar, Softmax, SquaredEuclidean, on_vectors, values_of
 
 __all__ = [
     "NAMES",
@@ -46,4 +46,5 @@ __all__ = [
     "predicts_scores",
     "radius",
     "resolve",
+    "values_of",
 ]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
+from spanboost._jit import jit, kernel
 from spanboost.arrays import Array
 from spanboost.checks import whole
 from spanboost.losses.protocol import Loss, require
@@ -137,3 +137,16 @@ def on_vectors(loss: Any) -> Any:
         if not callable(getattr(loss, name, None)):
             raise ValueError(f"the loss {type(loss).__name__} has no method {name}(label, y)")
     return Scalar(loss)
+
+
+def values_of(loss: Any, labels: Array, Y: Array) -> Array:
+    """The losses of predictions Y[rows, d] under labels[rows, d], both float64 and contiguous."""
+    out = np.empty(len(Y))
+    _values(loss, labels, Y, out)
+    return out
+
+
+@jit
+def _values(loss: Any, labels: Array, Y: Array, out: Array) -> None:
+    for t in range(Y.shape[0]):
+        loss.values(labels[t], Y[t].reshape((-1, 1)), out[t : t + 1])

@@ -18,7 +18,7 @@ from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.learners.finite import FiniteClass
 from spanboost.learners.protocol import Provable
-from spanboost.losses import constant, on_vectors
+from spanboost.losses import constant, on_vectors, values_of
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
 
 
@@ -236,9 +236,7 @@ def linear_norm(W: Array, D: float, x_norm: float) -> float:
 
 def total_loss(loss: Any, labels: Array, answers: Array, weights: Array) -> float:
     """sum_t w_t l(labels_t, answers_t)."""
-    values = np.empty(len(answers))
-    _values(loss, labels, np.ascontiguousarray(answers), values)
-    return float(weights @ values)
+    return float(weights @ values_of(loss, labels, np.ascontiguousarray(answers)))
 
 
 def _line_search(
@@ -263,12 +261,6 @@ def _line_search(
 def _three(values: Array) -> Array:
     values = np.asarray(values, dtype=np.float64)
     return values[:, :, None] if values.ndim == 2 else values
-
-
-@jit
-def _values(loss: Any, labels: Array, Y: Array, out: Array) -> None:
-    for t in range(Y.shape[0]):
-        loss.values(labels[t], Y[t].reshape((-1, 1)), out[t : t + 1])
 
 
 @jit

@@ -1,0 +1,120 @@
+"""`spanboost train` and `spanboost evaluate`."""
+
+import json
+import sys
+import zlib
+from argparse import Namespace
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from spanboost.booster import Booster
+from spanboost.commands import options
+from spanboost.commands.checkpoints import Checkpoints
+from spanboost.commands.labels import LabelSums
+from spanboost.commands.options import UsageError
+from spanboost.commands.passing import Pass
+from spanboost.data.stream import Stream
+from spanboost.evaluate import Tape
+from spanboost.modelfile import load, parameters_of, save
+
+
+def evaluate(args: Namespace) -> int:
+    """Progressive validation, of one model or of several over the same rows."""
+    if args.test and args.initial is None:
+        raise UsageError("-t tests a model as it is: name it with -i MODEL")
+    stream = options.stream_of(args)
+    if args.initial is not None:
+        models = {"model": _continued(args)}
+    else:
+        recipe = options.recipe_of(args, stream.form)
+        schema = options.schema_for(args, stream.form, recipe)
+        models = {one.name: options.made(one) for one in options.compared(args, recipe)}
+        for model in models.values():
+            model.schema = schema
+    with closing(Tape(1 + len(models))) as tape:
+        run = Pass(args, stream, models, tape)
+        for _ in run.steps():
+            pass
+        run.finish()
+    return 0
+
+
+def train(args: Namespace) -> int:
+    """Learn a stream and write the model; resumable where checkpoints are asked for."""
+    output = Path(args.output)
+    if not output.resolve().parent.is_dir():
+        raise UsageError(f"{output}: its folder does not exist")
+    stream = options.stream_of(args)
+    name, model, identity = _asked(args, stream)
+    checkpoints = Checkpoints(output, identity, stream.fingerprint())
+    rows, labels, every = 0, None, args.checkpoint_every
+    found = checkpoints.find() if args.resume else None
+    if found is not None:
+        model, rows, every = found.model, found.rows, every or found.every
+        labels = LabelSums(model.loss_, found.labels)
+        say(args, f"resuming after {rows:,} rows")
+    elif args.resume and output.exists():
+        return _already(args, output, model)
+    elif args.resume:
+        say(args, f"there is no checkpoint {checkpoints.path}: starting from the beginning")
+    else:
+        checkpoints.clear()
+    with closing(checkpoints.tape(2, rows) if every else Tape(2)) as tape:
+        run = Pass(args, stream, {name: model}, tape, labels)
+        if every and not rows:  # from now on a run is under way
+            checkpoints.save(model, tape, run.labels.state(), every)
+        try:
+            for _ in run.steps(every):
+                if every and tape.rows % every == 0:
+                    checkpoints.save(model, tape, run.labels.state(), every)
+        except KeyboardInterrupt:
+            say(args, _how_to_go_on(every))
+            raise
+        save(model, output)
+        checkpoints.clear()
+        run.finish()
+    return 0
+
+
+def say(args: Namespace, text: str) -> None:
+    """A line for people."""
+    if not args.quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any]]:
+    """The model to train, and what tells this training from others."""
+    if args.initial is not None:
+        model = _continued(args)
+        start = zlib.crc32(Path(args.initial).read_bytes())
+        return "model", model, {"initial": start, "on_error": args.on_error}
+    recipe = options.recipe_of(args, stream.form)
+    model = options.made(recipe)
+    model.schema = options.schema_for(args, stream.form, recipe)
+    return recipe.name, model, options.identity(recipe, model.schema, args)
+
+
+def _continued(args: Namespace) -> Booster:
+    """The model that -i names."""
+    options.refuse_with_model(args, "-i")
+    model = load(args.initial)
+    if model.schema is None:
+        raise UsageError(f"{args.initial}: the model was not made from files, so nothing says how")
+    return model
+
+
+def _already(args: Namespace, output: Path, model: Booster) -> int:
+    """There is no checkpoint, but a model: the run is finished, if it is this one."""
+    if parameters_of(load(output)) != parameters_of(model):
+        raise UsageError(f"{output} is a finished model of other parameters: leave out --resume")
+    say(args, f"{output} is finished: nothing to do")
+    if args.json:
+        print(json.dumps({"finished": True}))
+    return 0
+
+
+def _how_to_go_on(every: int | None) -> str:
+    if every:
+        return "the last checkpoint is kept: the same command with --resume goes on from there"
+    return "nothing was written; --checkpoint-every ROWS makes a run that --resume can go on with"

@@ -1,0 +1,124 @@
+"""From the command line's words to streams, schemas and models."""
+
+from argparse import Namespace
+from typing import Any
+
+from spanboost.booster import Booster
+from spanboost.data.schema import Schema
+from spanboost.data.stream import Stream
+from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
+from spanboost.errors import UserError
+from spanboost.recipe import LEARNERS, Recipe
+
+OF_MODELS = ("learner", "booster", "n", "step", "feedback", "rate", "loss", "label_range")
+OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
+
+
+class UsageError(UserError):
+    """Options that do not go together; one sentence says why."""
+
+
+def stream_of(args: Namespace) -> Stream:
+    """The rows of DATA."""
+    paths = [*args.data, *(args.more_data or [])]
+    if not paths:
+        raise UsageError("no data: name a file, or - for standard input")
+    return Stream(
+        paths,
+        args.format,
+        skip_bad=args.on_error == "skip",
+        delimiter=args.delimiter,
+        header=not args.no_header,
+    )
+
+
+def recipe_of(args: Namespace, form: str) -> Recipe:
+    """The model that was asked for; VW text is hashed, as Vowpal Wabbit hashes it."""
+    given = {name: getattr(args, name) for name in (*OF_MODELS, "bits", "seed", "classes")}
+    recipe = Recipe(**{name: value for name, value in given.items() if value is not None})
+    if recipe.loss == "softmax" and recipe.classes is None:
+        raise UsageError("--loss softmax needs --classes K, how many classes there are")
+    if recipe.loss != "softmax" and recipe.classes is not None:
+        raise UsageError("--classes is for --loss softmax")
+    if recipe.scores and args.label_range is not None:
+        raise UsageError(f"--label-range is for numbers, and --loss {recipe.loss} has classes")
+    if recipe.loss == "softmax" and args.positive is not None:
+        raise UsageError("--positive is for two labels, and --loss softmax has classes")
+    return recipe._replace(bits=18) if form == "vw" and recipe.bits is None else recipe
+
+
+def made(recipe: Recipe) -> Booster:
+    """A fresh model."""
+    try:
+        return recipe.model()
+    except ValueError as error:  # a parameter out of range, said in one sentence
+        raise UsageError(str(error)) from None
+
+
+def compared(args: Namespace, recipe: Recipe) -> list[Recipe]:
+    """The models of `evaluate`: one, or those of --compare; with --baseline each learner alone."""
+    recipes = [recipe]
+    if args.compare is not None:
+        if args.learner is not None or args.booster is not None:
+            raise UsageError("--compare names learners and boosters: no --learner or --booster")
+        recipes = [_of(recipe, entry) for entry in args.compare.split(",")]
+    if args.baseline:
+        recipes += [one.alone for one in recipes]
+    named = {one.name: one for one in recipes}
+    return list(named.values())
+
+
+def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
+    """How the rows are to be read, as far as options say."""
+    if form in ("vw", "svmlight"):
+        for name in ("label", "weight", "ignore", "categorical"):
+            if getattr(args, name):
+                raise UsageError(f"--{name} is for columns with names, which {form} has not")
+    return Schema(
+        form=form,
+        target=_target(args, recipe),
+        label=args.label,
+        weight=args.weight,
+        ignore=tuple(args.ignore or ()),
+        categorical=tuple(args.categorical or ()),
+        bits=recipe.bits,
+    )
+
+
+def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
+    """What must be the same for a run to be resumed."""
+    state = schema.state()
+    asked = {name: state[name] for name in ("form", "weight", "ignore", "categorical", "bits")}
+    reading = {name: getattr(args, name) for name in ("label", "delimiter", "no_header", "on_error")}
+    target = state["target"] | {"values": []}
+    return {"recipe": list(recipe), "asked": asked, "target": target, "reading": reading}
+
+
+def refuse_with_model(args: Namespace, option: str) -> None:
+    """A model that is loaded brings its own parameters."""
+    for name in (*OF_MODELS, *OF_DATA):
+        if getattr(args, name, None) is not None:
+            spelt = f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"the model of {option} brings its own: no {spelt} with it")
+
+
+def _of(recipe: Recipe, entry: str) -> Recipe:
+    learner, _, booster = entry.partition(":")
+    booster = booster or recipe.booster
+    if learner not in LEARNERS or booster not in ("span", "hull"):
+        raise UsageError(
+            f"--compare: {entry!r} is not known; it is LEARNER or LEARNER:BOOSTER, of "
+            f"{', '.join(LEARNERS)} and span, hull"
+        )
+    return recipe._replace(
+        learner=learner, booster=booster, step=recipe.step if booster == "span" else None
+    )
+
+
+def _target(args: Namespace, recipe: Recipe) -> Target:
+    if recipe.classes is not None:
+        return ClassTarget(recipe.classes)
+    if recipe.scores or args.positive is not None:
+        return BinaryTarget(args.positive)
+    limits = recipe.label_range
+    return NumberTarget(None if isinstance(limits, str) else list(limits))

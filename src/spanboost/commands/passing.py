@@ -1,0 +1,105 @@
+"""One pass over a stream: every row predicted, then learned, scored, and shown."""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+
+import numpy as np
+
+from spanboost.booster import Booster
+from spanboost.commands.labels import LabelSums
+from spanboost.commands.predictions import table_of, writer
+from spanboost.commands.result import result_of, summary
+from spanboost.commands.screen import Screen
+from spanboost.data.batch import Batch
+from spanboost.data.problems import StreamError
+from spanboost.data.stream import Stream
+from spanboost.errors import DataError
+from spanboost.evaluate import Step, Tape, progressive
+
+
+class Pass:
+    """Models that share one schema, over one stream; the first of them is the one in question."""
+
+    def __init__(
+        self,
+        args: Namespace,
+        stream: Stream,
+        models: Mapping[str, Booster],
+        tape: Tape,
+        labels: LabelSums | None = None,
+    ) -> None:
+        self.args, self.stream, self.models, self.tape = args, stream, models, tape
+        self.names = list(models)
+        self.first = models[self.names[0]]
+        self.labels = labels or LabelSums(self.first.loss_)
+        self.screen = Screen(args.quiet, self.names, stream)
+        self.began, self.before = time.perf_counter(), tape.rows
+
+    def steps(self, every: int | None = None) -> Iterator[Step]:
+        """Every batch, once it is learned; none reaches over a multiple of `every` rows."""
+        learn = not getattr(self.args, "test", False)
+        with ExitStack() as stack:
+            stack.callback(self.screen.close)
+            batches = self.stream.batches(
+                self.first.schema, labelled=True, skip=self.tape.rows
+            )
+            stack.enter_context(closing(batches))
+            place = None
+            if self.args.predictions is not None:
+                place = stack.enter_context(writer(self.args.predictions))
+            located = _Located(cut(batches, every, self.tape.rows))
+            try:
+                for step in progressive(self.models, located, self.tape, learn=learn):
+                    weights = step.batch.weights
+                    self.labels.add(step.batch.y, np.ones(len(step.totals)) if weights is None else weights)
+                    self.screen.show(step)
+                    if place is not None:
+                        place.write(table_of(self.first, step.answers[self.names[0]]))
+                    yield step
+            except DataError as error:
+                raise located.explained(error) from None
+            if self.tape.rows == 0:
+                raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
+
+    def finish(self) -> None:
+        """Say what it came to."""
+        seconds = time.perf_counter() - self.began
+        problems, rows = self.stream.problems, self.tape.rows - self.before
+        result = result_of(self.names, self.tape, self.labels, rows, seconds, problems.count)
+        for message in problems.first:
+            self.screen.say(f"left out: {message}")
+        self.screen.say(summary(result, self.labels.label_sum))
+        if self.args.json:
+            print(json.dumps(result, indent=2, allow_nan=False))
+
+
+class _Located:
+    """Batches, with a memory of the last one: an error of a model names its row by number only."""
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._batches = batches
+        self.last: Batch | None = None
+
+    def __iter__(self) -> Iterator[Batch]:
+        for self.last in self._batches:
+            yield self.last
+
+    def explained(self, error: DataError) -> StreamError:
+        assert self.last is not None
+        return StreamError(f"{self.last.file}:{self.last.lines[error.row]}: {error.args[1]}")
+
+
+def cut(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:
+    """The same rows, in batches that end at every multiple of `every`; `rows` came before them."""
+    for batch in batches:
+        first = 0
+        while every and rows // every < (rows + batch.rows - first) // every:
+            last = first + every - rows % every
+            yield batch.part(first, last)
+            rows, first = rows + last - first, last
+        if first < batch.rows:
+            yield batch.part(first, batch.rows) if first else batch
+            rows += batch.rows - first

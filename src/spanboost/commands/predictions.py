@@ -1,0 +1,112 @@
+"""Predictions as a file: CSV, Parquet, or CSV on standard output; whole, or not at all."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.booster import Booster
+from spanboost.data.target import BinaryTarget, Target
+from spanboost.losses import Logistic, Softmax, predicts_scores
+
+
+class Writer(Protocol):
+    """Takes predictions as they come."""
+
+    def write(self, table: Any) -> None:
+        """One more pyarrow table."""
+
+
+def table_of(model: Booster, answers: Array) -> Any:
+    """Predictions as columns: a number; or the likelier label, and how probable labels are."""
+    import pyarrow as pa
+
+    target: Target = model.schema.target
+    if isinstance(model.loss_, Softmax):
+        names = _filled(target.values, model.loss_.d)
+        shares = np.exp(answers - answers.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        columns = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
+        return pa.table(columns | {f"probability_{names[k]}": shares[:, k] for k in range(len(names))})
+    if not predicts_scores(model.loss_):
+        return pa.table({"prediction": answers})
+    negative, positive = _two(target)
+    columns = {"prediction": np.where(answers > 0, positive, negative)}
+    if isinstance(model.loss_, Logistic):
+        with np.errstate(over="ignore"):
+            return pa.table(columns | {"probability": 1 / (1 + np.exp(-answers))})
+    return pa.table(columns | {"score": answers})
+
+
+@contextmanager
+def writer(path: str) -> Iterator[Writer]:
+    """A place for predictions: `-` is standard output, *.parquet is Parquet, all else CSV."""
+    if path == "-":
+        yield _Csv(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    final = Path(path)
+    descriptor, beside = tempfile.mkstemp(".partial", f"{final.name}.", final.resolve().parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            made = _Parquet(file) if final.suffix == ".parquet" else _Csv(file)
+            yield made
+            made.close()
+        os.chmod(beside, 0o644)
+        os.replace(beside, final)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+class _Csv:
+    def __init__(self, file: Any) -> None:
+        self._file, self._header = file, True
+
+    def write(self, table: Any) -> None:
+        from pyarrow import csv
+
+        quoting = csv.WriteOptions(include_header=self._header, quoting_style="needed")
+        csv.write_csv(table, self._file, quoting)
+        self._header = False
+
+    def close(self) -> None:
+        """All is written."""
+
+
+class _Parquet:
+    def __init__(self, file: Any) -> None:
+        self._file, self._writer = file, None
+
+    def write(self, table: Any) -> None:
+        from pyarrow import parquet
+
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._file, table.schema)
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        """All is written."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _filled(values: list[str], classes: int) -> list[str]:
+    """The names of all classes; one that has not been met has none."""
+    return values + [f"unseen {k}" for k in range(len(values), classes)]
+
+
+def _two(target: Target) -> tuple[str, str]:
+    """The labels that are -1 and +1."""
+    if isinstance(target, BinaryTarget) and target.positive is not None:
+        return f"not {target.positive}", target.positive
+    if set(target.values) <= {"-1", "0", "1"}:
+        return ("0" if "0" in target.values else "-1"), "1"
+    negative, positive = _filled(target.values, 2)
+    return negative, positive

@@ -1,0 +1,97 @@
+"""What a pass came to: as numbers for --json, as lines for people."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from spanboost.commands.labels import LabelSums
+from spanboost.evaluate import Tape
+
+BASELINE = " alone"
+
+
+def result_of(
+    names: Sequence[str], tape: Tape, labels: LabelSums, rows: int, seconds: float, skipped: int
+) -> dict[str, Any]:
+    """Losses of the whole stream and of its halves: the first floor(n / 2) rows, and the rest.
+
+    `rows` of them were learned in these seconds. The first model is the one in question.
+    """
+    constant, constant_loss = labels.best_constant()
+    half, total = tape.rows // 2, tape.last[0]
+    averages = {
+        "loss": tape.average(0, tape.rows),
+        "loss_first_half": tape.average(0, half),
+        "loss_second_half": tape.average(half, tape.rows),
+    }
+    common = {
+        "examples": tape.rows,
+        "weight": total,
+        "seconds": round(seconds, 6),
+        "examples_per_second": round(rows / seconds, 1),
+        "best_constant": constant,
+        "best_constant_loss": constant_loss,
+        "skipped": skipped,
+    }
+    each = {
+        name: {"examples": tape.rows, **{key: _finite(value[k]) for key, value in averages.items()}}
+        for k, name in enumerate(names)
+    }
+    result = {"model": names[0], **common, **each[names[0]]}
+    baseline = f"{names[0].partition(':')[0]}{BASELINE}"
+    if baseline in each:
+        result["baseline"] = {**common, **each[baseline]}
+        result["relative_improvement"] = _improvement(each[names[0]], each[baseline])
+    if len(names) > (2 if baseline in each else 1):
+        result["compared"] = each
+    return result
+
+
+def summary(result: dict[str, Any], label_sum: float | None) -> str:
+    """The closing lines."""
+    lines = [
+        "",
+        "finished run",
+        f"number of examples = {result['examples']:,}",
+        f"weighted example sum = {result['weight']:g}",
+    ]
+    if label_sum is not None:
+        lines.append(f"weighted label sum = {label_sum:.10g}")
+    lines.append(f"average loss = {_shown(result['loss'])}")
+    lines.append(
+        f"  first half {_shown(result['loss_first_half'])}, "
+        f"second half {_shown(result['loss_second_half'])}"
+    )
+    if result["best_constant"] is not None:
+        lines.append(f"best constant = {result['best_constant']:.10g}")
+    if result["best_constant_loss"] is not None:
+        lines.append(f"best constant's loss = {result['best_constant_loss']:.10g}")
+    for name, one in result.get("compared", {}).items():
+        lines.append(
+            f"{name}: average loss {_shown(one['loss'])}, "
+            f"second half {_shown(one['loss_second_half'])}"
+        )
+    if result.get("relative_improvement") is not None:
+        lines.append(
+            f"improvement over the learner alone, second half = "
+            f"{result['relative_improvement']:+.2%}"
+        )
+    if result["skipped"]:
+        lines.append(f"bad rows left out = {result['skipped']:,}")
+    lines.append(
+        f"{result['seconds']:.2f} seconds, {result['examples_per_second']:,.0f} examples a second"
+    )
+    return "\n".join(lines)
+
+
+def _improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
+    ours, theirs = one["loss_second_half"], baseline["loss_second_half"]
+    return None if ours is None or not theirs else 1 - ours / theirs
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.10g}"

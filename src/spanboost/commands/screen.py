@@ -1,0 +1,96 @@
+"""What a person sees while a command runs: a table as Vowpal Wabbit prints it, and a bar.
+
+All of it goes to standard error: standard output is for results. The bar is for terminals only.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from spanboost.data.stream import Stream
+from spanboost.evaluate import Step, due
+
+_HEAD = """\
+average  since         example        example        current        current  current
+loss     last          counter         weight          label        predict features"""
+
+
+class Screen:
+    """The progressive table and the bar, or nothing if `quiet`."""
+
+    def __init__(self, quiet: bool, names: list[str], stream: Stream) -> None:
+        self.quiet, self.names, self.stream = quiet, names, stream
+        self._before = np.zeros(1 + len(names))  # totals at the last line
+        self._bar: Any = None
+        self._started = False
+
+    def say(self, text: str) -> None:
+        """A line, above the bar if there is one."""
+        if self.quiet:
+            return
+        if self._bar is not None:
+            self._bar.write(text, file=sys.stderr)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def show(self, step: Step) -> None:
+        """Lines for the rows that are due; the bar as far as the stream has been read."""
+        if self.quiet:
+            return
+        if not self._started:
+            self._start()
+        for row in due(step):
+            self._line(step, row)
+        if self._bar is not None:
+            totals = step.totals[-1]
+            self._bar.n = self.stream.position
+            rows = step.first + len(step.totals)
+            loss = totals[1] / totals[0] if totals[0] else float("nan")
+            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:.6g}")
+
+    def close(self) -> None:
+        """No bar any more."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _start(self) -> None:
+        self._started = True
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=self.stream.size, unit="B", unit_scale=True, leave=False, file=sys.stderr
+            )
+        if len(self.names) == 1:
+            self.say(_HEAD)
+        else:
+            self.say(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
+
+    def _line(self, step: Step, row: int) -> None:
+        totals, counter = step.totals[row], step.first + row + 1
+        gained = totals - self._before
+        self._before = totals
+        if len(self.names) > 1:
+            averages = totals[1:] / max(totals[0], 1e-300)
+            self.say(f"{counter:>12,}" + "".join(f"{value:>20.6f}" for value in averages))
+            return
+        label = _shown(step.batch.y[row] if step.batch.y is not None else None)
+        answer = _shown(step.answers[self.names[0]][row])
+        self.say(
+            f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
+            f"{label:>14} {answer:>14} {step.batch.active(row):>8}"
+        )
+
+
+def _ratio(totals: Any) -> float:
+    return float(totals[1] / totals[0]) if totals[0] > 0 else 0.0
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if np.ndim(value):  # scores of classes: the highest is the answer
+        return str(int(np.argmax(value)))
+    return f"{float(value):.4f}"

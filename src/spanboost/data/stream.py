@@ -1,0 +1,165 @@
+"""A stream: the rows of one file or many, in any format, read ahead by a thread of its own."""
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, TypeVar
+
+from spanboost.data.batch import Batch
+from spanboost.data.problems import Problems, StreamError
+from spanboost.data.schema import Schema
+from spanboost.data.source import Source, sources, suffix
+
+T = TypeVar("T")
+
+SUFFIXES = {
+    "vw": "vw",
+    **dict.fromkeys(("svmlight", "libsvm", "svm"), "svmlight"),
+    "csv": "csv",
+    **dict.fromkeys(("tsv", "tab"), "tsv"),
+    **dict.fromkeys(("parquet", "pq"), "parquet"),
+    **dict.fromkeys(("arrow", "feather", "ipc"), "arrow"),
+    **dict.fromkeys(("jsonl", "ndjson"), "jsonl"),
+}
+FORMS = {
+    "vw": "vw",
+    "svmlight": "svmlight",
+    **dict.fromkeys(("csv", "tsv", "parquet", "arrow"), "table"),
+    "jsonl": "json",
+}
+_MEANT = {"vw": "VW text", "svmlight": "svmlight", "table": "tables", "json": "JSON lines"}
+
+
+class Stream:
+    """Rows in order, in batches; bad ones end it or are left out and counted (`problems`)."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        format: str | None = None,
+        *,
+        skip_bad: bool = False,
+        delimiter: str | None = None,
+        header: bool = True,
+    ) -> None:
+        self.sources = sources(paths)
+        self.formats = [format or format_of(source) for source in self.sources]
+        self.form = FORMS[self.formats[0]]
+        for source, other in zip(self.sources, self.formats, strict=True):
+            if FORMS[other] != self.form:
+                raise StreamError(f"{source.name}: {other} does not go with {self.formats[0]}")
+        self.problems = Problems(skip_bad)
+        self.delimiter, self.header = delimiter, header
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all files as they are stored; None where that is not known."""
+        sizes = [source.size for source in self.sources]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        return sum(source.position for source in self.sources)
+
+    def fingerprint(self) -> list[Any]:
+        """What tells these files from others: sizes and first bytes."""
+        return [source.fingerprint() for source in self.sources]
+
+    def batches(self, schema: Schema, *, labelled: bool, skip: int = 0) -> Iterator[Batch]:
+        """All rows but the first `skip`; read as the schema says, which learns as it goes."""
+        if schema.form != self.form:
+            raise StreamError(
+                f"{self.sources[0].name}: the model reads {_MEANT[schema.form]}, "
+                f"not {_MEANT[self.form]}"
+            )
+        return ahead(_after(self._all(schema, labelled), skip))
+
+    def _all(self, schema: Schema, labelled: bool) -> Iterator[Batch]:
+        for source, format in zip(self.sources, self.formats, strict=True):
+            yield from self._reader(format, schema, labelled).batches(source)
+
+    def _reader(self, format: str, schema: Schema, labelled: bool) -> Any:
+        # each format's own libraries are imported when it is met
+        if format == "vw":
+            from spanboost.data.vw import VwReader
+
+            return VwReader(schema, self.problems, labelled=labelled)
+        if format == "svmlight":
+            from spanboost.data.svmlight import SvmlightReader
+
+            return SvmlightReader(schema, self.problems, labelled=labelled)
+        if format == "jsonl":
+            from spanboost.data.jsonl import JsonReader
+
+            return JsonReader(schema, self.problems, labelled=labelled)
+        if format in ("csv", "tsv"):
+            from spanboost.data.csv import CsvReader
+
+            delimiter = self.delimiter or ("\t" if format == "tsv" else ",")
+            return CsvReader(
+                schema, self.problems, labelled=labelled, delimiter=delimiter, header=self.header
+            )
+        from spanboost.data.table import TableReader
+
+        return TableReader(schema, self.problems, labelled=labelled)
+
+
+def format_of(source: Source) -> str:
+    """The format of a file, by its name."""
+    found = SUFFIXES.get(suffix(source.name))
+    if found is None:
+        raise StreamError(
+            f"{source.name}: its name does not say what it holds; give --format "
+            f"{'|'.join(FORMS)}"
+        )
+    return found
+
+
+def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+    """The same items, made by a thread that is up to `depth` of them ahead."""
+    waiting: queue.Queue[Any] = queue.Queue(depth)
+    stop, end = threading.Event(), object()
+
+    def put(item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((item, None)):
+                    return
+            put((end, None))
+        except BaseException as error:  # whatever it is, it belongs to the reader's reader
+            put((end, error))
+
+    thread = threading.Thread(target=work, name="spanboost-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = waiting.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _after(batches: Iterator[Batch], skip: int) -> Iterator[Batch]:
+    with closing(batches):  # type: ignore[type-var]
+        for batch in batches:
+            if skip >= batch.rows:
+                skip -= batch.rows
+                continue
+            yield batch.part(skip, batch.rows) if skip else batch
+            skip = 0

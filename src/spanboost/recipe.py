@@ -1,0 +1,75 @@
+"""Models by the names of the command line."""
+
+from typing import Any, NamedTuple
+
+from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.learners.linear import LinearSGD
+from spanboost.learners.network import Network
+from spanboost.learners.stumps import Stumps
+from spanboost.losses import Quantile, Softmax
+
+LEARNERS: dict[str, Any] = {
+    "linear": LinearSGD,
+    "stumps": Stumps,
+    "stumps-intercept": lambda **parameters: Stumps(intercept=True, **parameters),
+    "network": Network,
+}
+SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
+
+
+class Recipe(NamedTuple):
+    """What a model is made of."""
+
+    learner: str = "linear"
+    booster: str = "span"
+    n: int = 32
+    step: float | None = None
+    loss: str = "squared"
+    feedback: str = "greedy"
+    rate: float | None = None
+    label_range: tuple[float, float] | str = "auto"
+    bits: int | None = None
+    seed: int = 0
+    classes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Short, for tables and plots."""
+        return f"{self.learner} alone" if self.n == 1 else f"{self.learner}:{self.booster}"
+
+    @property
+    def alone(self) -> "Recipe":
+        """One copy, given the loss itself: the learner without boosting."""
+        return self._replace(booster="hull", n=1, step=None)
+
+    @property
+    def scores(self) -> bool:
+        """Whether predictions are scores, not numbers in the units of the labels."""
+        return self.loss in SCORES
+
+    def model(self) -> Booster:
+        """Fresh, as this says; a ValueError in one sentence where it cannot be."""
+        parameters: dict[str, Any] = {"bits": self.bits}
+        if self.rate is not None:
+            parameters["rate"] = self.rate
+        shared = {
+            "n": self.n,
+            "loss": self._loss(),
+            "feedback": self.feedback,
+            "label_range": (-1, 1) if self.scores else self.label_range,
+            "seed": self.seed,
+        }
+        learner = LEARNERS[self.learner](**parameters)
+        if self.booster == "hull":
+            if self.step is not None:
+                raise ValueError("--step is for --booster span: Algorithm 2 has steps of its own")
+            return HullBoost(learner, **shared)
+        if self.step is not None and not (1 - 1e-12 <= self.step * self.n and self.step <= 1):
+            raise ValueError(f"--step {self.step:g} is not allowed: from 1/n = {1 / self.n:g} to 1")
+        return SpanBoost(learner, eta=self.step, **shared)
+
+    def _loss(self) -> Any:
+        name, _, tau = self.loss.partition(":")
+        if name == "quantile":
+            return Quantile(float(tau or 0.5))
+        return Softmax(self.classes or 0) if name == "softmax" else self.loss
