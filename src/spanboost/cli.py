@@ -193,7 +193,9 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         help="files, globs of them, addresses (https://, s3://, ...), or - for standard input; "
         ".gz and .zst are unpacked",
     )
-    data.add_argument("-d", "--data", dest="more_data", action="append", metavar="DATA", help="same")
+    data.add_argument(
+        "-d", "--data", dest="more_data", action="append", metavar="DATA", help="same"
+    )
     data.add_argument("--format", choices=FORMATS, help="default: what the names end in")
     data.add_argument("--delimiter", metavar="CHAR", help="of CSV fields (default: a comma)")
     data.add_argument(

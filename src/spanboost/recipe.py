@@ -64,7 +64,7 @@ class Recipe(NamedTuple):
             if self.step is not None:
                 raise ValueError("--step is for --booster span: Algorithm 2 has steps of its own")
             return HullBoost(learner, **shared)
-        if self.step is not None and not (1 - 1e-12 <= self.step * self.n and self.step <= 1):
+        if self.step is not None and not (self.step * self.n >= 1 - 1e-12 and self.step <= 1):
             raise ValueError(f"--step {self.step:g} is not allowed: from 1/n = {1 / self.n:g} to 1")
         return SpanBoost(learner, eta=self.step, **shared)
 

@@ -89,7 +89,9 @@ def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
     """What must be the same for a run to be resumed."""
     state = schema.state()
     asked = {name: state[name] for name in ("form", "weight", "ignore", "categorical", "bits")}
-    reading = {name: getattr(args, name) for name in ("label", "delimiter", "no_header", "on_error")}
+    reading = {
+        name: getattr(args, name) for name in ("label", "delimiter", "no_header", "on_error")
+    }
     target = state["target"] | {"values": []}
     return {"recipe": list(recipe), "asked": asked, "target": target, "reading": reading}
 

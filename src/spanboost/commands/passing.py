@@ -43,9 +43,7 @@ class Pass:
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
-            batches = self.stream.batches(
-                self.first.schema, labelled=True, skip=self.tape.rows
-            )
+            batches = self.stream.batches(self.first.schema, labelled=True, skip=self.tape.rows)
             stack.enter_context(closing(batches))
             place = None
             if self.args.predictions is not None:
@@ -53,8 +51,7 @@ class Pass:
             located = _Located(cut(batches, every, self.tape.rows))
             try:
                 for step in progressive(self.models, located, self.tape, learn=learn):
-                    weights = step.batch.weights
-                    self.labels.add(step.batch.y, np.ones(len(step.totals)) if weights is None else weights)
+                    self._count(step.batch)
                     self.screen.show(step)
                     if place is not None:
                         place.write(table_of(self.first, step.answers[self.names[0]]))
@@ -63,6 +60,10 @@ class Pass:
                 raise located.explained(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
+
+    def _count(self, batch: Batch) -> None:
+        assert batch.y is not None  # labels were asked for
+        self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
 
     def finish(self) -> None:
         """Say what it came to."""

@@ -16,9 +16,10 @@ def predict(args: Namespace) -> int:
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
     stream = stream_of(args)
-    with writer(args.output) as place, closing(
-        stream.batches(model.schema, labelled=False)
-    ) as batches:
+    with (
+        writer(args.output) as place,
+        closing(stream.batches(model.schema, labelled=False)) as batches,
+    ):
         for batch in batches:
             try:
                 answers = model.predict_many(batch.X)

@@ -33,7 +33,8 @@ def table_of(model: Booster, answers: Array) -> Any:
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         columns = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
-        return pa.table(columns | {f"probability_{names[k]}": shares[:, k] for k in range(len(names))})
+        each = {f"probability_{name}": shares[:, k] for k, name in enumerate(names)}
+        return pa.table(columns | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
     negative, positive = _two(target)

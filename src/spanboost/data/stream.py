@@ -111,8 +111,7 @@ def format_of(source: Source) -> str:
     found = SUFFIXES.get(suffix(source.name))
     if found is None:
         raise StreamError(
-            f"{source.name}: its name does not say what it holds; give --format "
-            f"{'|'.join(FORMS)}"
+            f"{source.name}: its name does not say what it holds; give --format {'|'.join(FORMS)}"
         )
     return found
 
