@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             return int(args.command(args))
     except KeyboardInterrupt:
         print("spanboost: interrupted", file=sys.stderr)

@@ -85,8 +85,9 @@ class _Located:
         self.last: Batch | None = None
 
     def __iter__(self) -> Iterator[Batch]:
-        for self.last in self._batches:
-            yield self.last
+        for batch in self._batches:
+            self.last = batch
+            yield batch
 
     def explained(self, error: DataError) -> StreamError:
         assert self.last is not None

@@ -32,13 +32,13 @@ def table_of(model: Booster, answers: Array) -> Any:
         names = _filled(target.values, model.loss_.d)
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        columns = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
+        best = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
         each = {f"probability_{name}": shares[:, k] for k, name in enumerate(names)}
-        return pa.table(columns | each)
+        return pa.table(best | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
     negative, positive = _two(target)
-    columns = {"prediction": np.where(answers > 0, positive, negative)}
+    columns: dict[str, Any] = {"prediction": np.where(answers > 0, positive, negative)}
     if isinstance(model.loss_, Logistic):
         with np.errstate(over="ignore"):
             return pa.table(columns | {"probability": 1 / (1 + np.exp(-answers))})
@@ -83,7 +83,8 @@ class _Csv:
 
 class _Parquet:
     def __init__(self, file: Any) -> None:
-        self._file, self._writer = file, None
+        self._file = file
+        self._writer: Any = None
 
     def write(self, table: Any) -> None:
         from pyarrow import parquet
