@@ -174,8 +174,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int | float:
-    """A whole number; one no float can hold is infinite, as 1e999 is."""
-    return int(digits) if len(digits) < 300 else float(digits)
+    """A whole number; one that no float can hold is infinite, as 1e999 is."""
+    number = float(digits)
+    return int(digits) if math.isfinite(number) else number
 
 
 def _refuse(constant: str) -> None:

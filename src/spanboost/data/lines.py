@@ -48,16 +48,17 @@ class _Records:
 
     def chunks(self, name: str, problems: Problems) -> Iterator[Chunk]:
         """Whole records, none of them too long; bad ones are reported in their turn."""
-        block = self.file.read(len(_BOM))
-        self.pending += block.removeprefix(_BOM)
-        while block:
+        self.pending += self.file.read(len(_BOM)).removeprefix(_BOM)
+        last = False
+        while not last:
             block = self.file.read(self.size)
             self.pending += block
+            last = len(block) < self.size
             while self.pending:
-                end = self._end(last=not block)
+                end = self._end(last)
                 if end:
                     yield self._take(end)
-                if len(self.pending) <= LIMIT and (block or not self.pending):
+                if len(self.pending) <= LIMIT and not (last and self.pending):
                     break  # what is left may become a good record yet
                 problems.bad(name, self.line, self._complaint())
                 self._drop_line()
