@@ -73,9 +73,10 @@ class _Csv:
     def write(self, table: Any) -> None:
         from pyarrow import csv
 
-        quoting = csv.WriteOptions(include_header=self._header, quoting_style="needed")
-        csv.write_csv(table, self._file, quoting)
-        self._header = False
+        if self._header:  # pyarrow would put names in quotes
+            self._file.write(",".join(map(_field, table.column_names)).encode() + b"\n")
+            self._header = False
+        csv.write_csv(table, self._file, csv.WriteOptions(include_header=False))
 
     def close(self) -> None:
         """All is written."""
@@ -97,6 +98,12 @@ class _Parquet:
         """All is written."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _field(name: str) -> str:
+    """A name as CSV has it."""
+    special = any(character in name for character in ',"\r\n')
+    return '"' + name.replace('"', '""') + '"' if special else name
 
 
 def _filled(values: list[str], classes: int) -> list[str]:
