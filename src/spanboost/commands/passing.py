@@ -35,7 +35,7 @@ class Pass:
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.screen = Screen(args.quiet, self.names, stream)
+        self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None) -> Iterator[Step]:
