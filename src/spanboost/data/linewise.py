@@ -121,7 +121,7 @@ class LineReader:
         """The rows of a file, a batch to each of its chunks."""
         for chunk in chunks(source, self.problems, size=self.size):
             batch = self.batch(chunk, source.name)
-            if len(batch):
+            if batch.rows:
                 yield batch
 
     def batch(self, chunk: Chunk, file: str) -> Batch:
