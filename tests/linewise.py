@@ -37,10 +37,10 @@ def rows_of(batches):
     """Batches as a list of (line, label, weight, features)."""
     rows = []
     for batch in batches:
-        assert len(batch.X.indptr) == len(batch) + 1
-        assert batch.X.shape == (len(batch),)
+        assert len(batch.X.indptr) == batch.rows + 1
+        assert batch.X.shape == (batch.rows,)
         assert batch.X.data.dtype == np.float32
-        for i in range(len(batch)):
+        for i in range(batch.rows):
             part = slice(batch.X.indptr[i], batch.X.indptr[i + 1])
             rows.append(
                 (

@@ -48,7 +48,7 @@ def read(data, schema, labelled=True, size=1 << 20):
     batches = list(
         JsonReader(schema, problems, labelled=labelled, size=size).batches(of_bytes(data))
     )
-    assert all(len(batch) for batch in batches)
+    assert all(batch.rows for batch in batches)
     assert {batch.file for batch in batches} <= {"x.json"}
     columns = [
         [v for batch in batches if batch[k] is not None for v in batch[k]] for k in (0, 1, 2, 4)
