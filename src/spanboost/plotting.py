@@ -1,7 +1,7 @@
 """Loss curves of a pass: of every model the average so far, and the average of each window."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ LOOK = {
     "svg.hashsalt": "spanboost",
     "font.size": 10,
     "axes.titlesize": 11,
+    "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -72,10 +73,11 @@ def running(tape: Tape) -> tuple[Array, Array]:
 def windowed(tape: Tape) -> tuple[Array, Array]:
     """The last rows of some 200 windows of one length, and each model's average loss in them.
 
-    Of a short stream every row is a window. The last one may be shorter.
+    Of a short stream every row is a window. The last one also has what is left over.
     """
     length = max(1, round(tape.rows / WINDOWS))
-    ends = np.append(np.arange(length, tape.rows, length), tape.rows)
+    ends = np.arange(length, tape.rows + 1, length)
+    ends[-1] = tape.rows
     totals = np.array([tape.at(0), *(tape.at(int(row)) for row in ends)])
     return ends, _averages(np.diff(totals, axis=0))
 
@@ -112,16 +114,15 @@ def _figure(names: Sequence[str], tape: Tape, constant: float | None) -> Any:
     so_far, window = figure.subplots(1, 2)
     rows, averages = running(tape)
     _curves(so_far, rows, averages, names, constant)
-    _scale_losses(so_far, averages, least=np.min)
+    _scale_losses(so_far, averages, ratio=3)
     so_far.set_xscale("log")
     so_far.xaxis.set_minor_locator(NullLocator())
     so_far.set_xlim(0.9, 1.1 * tape.rows)
     so_far.set_title("average loss so far")
     ends, averages = windowed(tape)
     _curves(window, ends, averages, names, constant)
-    # a single row's loss may be next to nothing by chance
-    _scale_losses(window, averages, least=np.min if ends[0] > 1 else np.median)
-    window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    _scale_losses(window, averages, ratio=3 if ends[0] > 1 else 1000)  # single rows' are far apart
+    window.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
     window.set_xlim(0, 1.02 * tape.rows)
     window.set_title(
         f"average loss of each {ends[0]:,} rows" if ends[0] > 1 else "loss of each row"
@@ -155,13 +156,13 @@ def _curves(
         axes.axhline(constant, color=INK, label="best constant", **thin)
 
 
-def _scale_losses(axes: Any, averages: Array, least: Callable[[Array], float]) -> None:
-    """Losses that are ten times the least and more are read by their ratios."""
+def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
+    """Losses that reach far beyond the usual one are compared by their logarithms."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     finite = averages[np.isfinite(averages)]
     losses = finite[finite > 0]
-    if len(losses) <= 0.9 * len(finite) or losses.max() <= 10 * least(losses):
+    if len(losses) <= 0.9 * len(finite) or losses.max() <= ratio * np.median(losses):
         return
     axes.set_yscale("log", nonpositive="mask")
     few = losses.max() < 1e3 * losses.min()

@@ -7,6 +7,7 @@ from spanboost.commands.options import UsageError, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
 from spanboost.errors import DataError
+from spanboost.files import check_place
 from spanboost.modelfile import load
 
 
@@ -15,6 +16,8 @@ def predict(args: Namespace) -> int:
     model = load(args.model)
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    if args.output != "-":
+        check_place(args.output)
     stream = stream_of(args)
     with (
         writer(args.output) as place,
