@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.words = words
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             return int(args.command(args))
     except KeyboardInterrupt:
         print("spanboost: interrupted", file=sys.stderr)
@@ -72,6 +72,7 @@ def _add_demo(commands: Any) -> None:
     demo.add_argument("--rows", type=_at_least(2), default=20_000, help="length of the stream")
     demo.add_argument("-n", type=_at_least(1), default=32, help="copies of the weak learner")
     demo.add_argument("--seed", type=_at_least(0), default=0, help="of the stream")
+    demo.add_argument("--save", metavar="FILE", help="also write the stream, as CSV, to play with")
     demo.set_defaults(command=_demo)
 
 
@@ -342,6 +343,8 @@ def _show_warning(message: Any, *_: Any) -> None:
 def _demo(args: argparse.Namespace) -> int:
     from spanboost import demo
 
+    if args.save is not None:
+        demo.save(args.rows, args.seed, args.save)
     demo.run(args.rows, args.n, args.seed, sys.stdout)
     return 0
 

@@ -38,7 +38,7 @@ class Pass:
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.screen = Screen(args.quiet, self.names, stream)
+        self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None) -> Iterator[Step]:
@@ -104,8 +104,9 @@ class _Located:
         self.last: Batch | None = None
 
     def __iter__(self) -> Iterator[Batch]:
-        for self.last in self._batches:
-            yield self.last
+        for batch in self._batches:
+            self.last = batch
+            yield batch
 
     def explained(self, error: DataError) -> StreamError:
         assert self.last is not None

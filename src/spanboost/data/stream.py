@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -67,7 +67,9 @@ class Stream:
         """What tells these files from others: sizes and first bytes."""
         return [source.fingerprint() for source in self.sources]
 
-    def batches(self, schema: Schema, *, labelled: bool, skip: int = 0) -> Iterator[Batch]:
+    def batches(
+        self, schema: Schema, *, labelled: bool, skip: int = 0
+    ) -> Generator[Batch, None, None]:
         """All rows but the first `skip`; read as the schema says, which learns as it goes."""
         if schema.form != self.form:
             raise StreamError(
@@ -76,7 +78,7 @@ class Stream:
             )
         return ahead(_after(self._all(schema, labelled), skip))
 
-    def _all(self, schema: Schema, labelled: bool) -> Iterator[Batch]:
+    def _all(self, schema: Schema, labelled: bool) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
             yield from self._reader(format, schema, labelled).batches(source)
 
@@ -116,7 +118,7 @@ def format_of(source: Source) -> str:
     return found
 
 
-def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+def ahead(items: Iterator[T], depth: int = 4) -> Generator[T, None, None]:
     """The same items, made by a thread that is up to `depth` of them ahead."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()
@@ -154,8 +156,8 @@ def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
         thread.join()
 
 
-def _after(batches: Iterator[Batch], skip: int) -> Iterator[Batch]:
-    with closing(batches):  # type: ignore[type-var]
+def _after(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:
+    with closing(batches):
         for batch in batches:
             if skip >= batch.rows:
                 skip -= batch.rows
