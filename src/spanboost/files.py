@@ -19,8 +19,12 @@ def check_place(path: str | os.PathLike[str]) -> None:
         raise UserError(f"{path}: it is a folder")
     if not folder.is_dir():
         raise UserError(f"{path}: its folder does not exist")
-    if not os.access(folder, os.W_OK) and not _is_device(Path(path)):
-        raise UserError(f"{path}: its folder cannot be written to")
+    if _is_device(Path(path)):
+        return
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"{path}: its folder takes no files: {error.strerror}") from None
 
 
 @contextmanager
