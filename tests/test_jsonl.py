@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from spanboost.data.jsonl import JsonReader
@@ -48,7 +48,7 @@ def read(data, schema, labelled=True, size=1 << 20):
     batches = list(
         JsonReader(schema, problems, labelled=labelled, size=size).batches(of_bytes(data))
     )
-    assert all(len(batch) for batch in batches)
+    assert all(batch.rows for batch in batches)
     assert {batch.file for batch in batches} <= {"x.json"}
     columns = [
         [v for batch in batches if batch[k] is not None for v in batch[k]] for k in (0, 1, 2, 4)
@@ -195,6 +195,7 @@ LINES = st.one_of(
     GOOD.map(lambda text: f" {text}\r"),
 )
 FILES = st.lists(LINES, max_size=12).map(lambda lines: "\n".join(lines).encode())
+PACKED = b"\x1f\x8b", b"\x28\xb5"  # how gzip and zstd begin
 EDITS = st.lists(st.tuples(st.integers(0), st.integers(0, 3), st.binary(max_size=3)), max_size=4)
 SCHEMAS = st.builds(
     dict,
@@ -224,6 +225,7 @@ def test_json_lines_are_what_reading_line_by_line_gives(
         place = number % (len(data) + 1)
         changed[place : place + length] = piece
     data = bytes(changed)
+    assume(data[:2] not in PACKED and data[1:3] != b"\x2a\x4d")
     schemas = [Schema(target(), **options) for _ in range(3)]
     columns, bad = plain(data, schemas[0], labelled)
     found, messages = read(data, schemas[1], labelled)

@@ -75,7 +75,7 @@ def test_kills_at_random_moments_change_nothing(data, undisturbed, tmp_path):
     assert beside(output) == ["model.sb"]
 
 
-class Stop(Exception):
+class CutOffError(Exception):
     """The run is cut off here."""
 
 
@@ -90,11 +90,11 @@ def interrupted(data, output, monkeypatch, *more, checkpoints=3):
         save(self, *args)
         count += 1
         if count == checkpoints:
-            raise Stop
+            raise CutOffError
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", counted)
-        with pytest.raises(Stop):
+        with pytest.raises(CutOffError):
             main(command(data, output, "--checkpoint-every", "1000", *more)[3:])
 
 

@@ -38,7 +38,7 @@ class JsonReader:
         """The good rows of a file, about `size` bytes of it at a time."""
         for chunk in chunks(source, self.problems, size=self.size):
             batch = self._batch(source.name, chunk)
-            if len(batch):
+            if batch.rows:
                 yield batch
 
     def _batch(self, file: str, chunk: Chunk) -> Batch:
