@@ -22,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
     model; 130 for Ctrl-C; 1 for the rest.
     """
-    args = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser().parse_args(_joined(words))
+    args.words = words
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -268,6 +270,10 @@ def _add_run(parser: Any) -> None:
         "--predictions",
         metavar="FILE",
         help="also write each prediction, made before its label was seen: CSV, Parquet or -",
+    )
+    run.add_argument("--plot", metavar="FILE", help="draw the loss curves: .png or .svg")
+    run.add_argument(
+        "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
     )
     run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     run.add_argument("--quiet", action="store_true", help="no table, no bar")

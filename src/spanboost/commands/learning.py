@@ -13,9 +13,10 @@ from spanboost.commands import options
 from spanboost.commands.checkpoints import Checkpoints
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.options import UsageError
-from spanboost.commands.passing import Pass
+from spanboost.commands.passing import Pass, check_places
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
+from spanboost.files import check_place
 from spanboost.modelfile import load, parameters_of, save
 
 
@@ -23,6 +24,7 @@ def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t tests a model as it is: name it with -i MODEL")
+    check_places(args)
     stream = options.stream_of(args)
     if args.initial is not None:
         models = {"model": _continued(args)}
@@ -43,8 +45,8 @@ def evaluate(args: Namespace) -> int:
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)
-    if not output.resolve().parent.is_dir():
-        raise UsageError(f"{output}: its folder does not exist")
+    check_place(output)
+    check_places(args)
     stream = options.stream_of(args)
     name, model, identity = _asked(args, stream)
     checkpoints = Checkpoints(output, identity, stream.fingerprint())

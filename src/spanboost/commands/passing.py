@@ -8,7 +8,9 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
+from spanboost import plotting
 from spanboost.booster import Booster
+from spanboost.commands import report
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
@@ -18,6 +20,7 @@ from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, progressive
+from spanboost.files import check_place
 
 
 class Pass:
@@ -75,6 +78,22 @@ class Pass:
         self.screen.say(summary(result, self.labels.label_sum))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
+        if self.args.plot is not None:
+            plotting.save(self.args.plot, self.names, self.tape, result["best_constant_loss"])
+        if self.args.report is not None:
+            files = [source.name for source in self.stream.sources]
+            page = (self.args.words, files, self.models, self.tape, result, problems.first)
+            report.save(self.args.report, report.page(*page))
+
+
+def check_places(args: Namespace) -> None:
+    """Whether all that is asked for can be written, before anything is learned."""
+    if args.predictions not in (None, "-"):
+        check_place(args.predictions)
+    if args.plot is not None:
+        plotting.check(args.plot)
+    if args.report is not None:
+        report.check(args.report)
 
 
 class _Located:

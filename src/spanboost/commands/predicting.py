@@ -13,6 +13,7 @@ from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
+from spanboost.files import check_place
 from spanboost.losses import on_vectors
 from spanboost.modelfile import load
 
@@ -22,6 +23,8 @@ def predict(args: Namespace) -> int:
     model = load(args.model)
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    if args.output != "-":
+        check_place(args.output)
     stream = stream_of(args)
     with writer(args.output) as place:
         for answers in _answers(model, stream):

@@ -1,8 +1,6 @@
 """Predictions as a file: CSV, Parquet, or CSV on standard output; whole, or not at all."""
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.booster import Booster
 from spanboost.data.target import BinaryTarget, Target
+from spanboost.files import whole
 from spanboost.losses import Logistic, Softmax, predicts_scores
 
 
@@ -52,18 +51,10 @@ def writer(path: str) -> Iterator[Writer]:
         yield _Csv(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    final = Path(path)
-    descriptor, beside = tempfile.mkstemp(".partial", f"{final.name}.", final.resolve().parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            made = _Parquet(file) if final.suffix == ".parquet" else _Csv(file)
-            yield made
-            made.close()
-        os.chmod(beside, 0o644)
-        os.replace(beside, final)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    with whole(path) as file:
+        made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
+        yield made
+        made.close()
 
 
 class _Csv:
