@@ -115,15 +115,12 @@ class Schema:
 
     def state(self) -> dict[str, Any]:
         """All of it, in terms of JSON."""
-        columns = self.columns and [
-            {"name": column.name, "category": column.category, "codes": list(column.codes)}
-            for column in self.columns
-        ]
+        columns = None if self.columns is None else [vars(column) for column in self.columns]
         return vars(self) | {
             "target": self.target.state(),
             "ignore": list(self.ignore),
             "categorical": list(self.categorical),
-            "columns": columns,
+            "columns": columns and [column | {"codes": [*column["codes"]]} for column in columns],
         }
 
 
