@@ -103,7 +103,7 @@ class _Columns:
         self.label = None if part.label is None else _label(schema.target, part.label)
 
     def numbers(self, rows: slice) -> tuple[Array | None, dict[int, str]]:
-        """Numbers [rows, columns], None if there are no columns of them; rows with infinite ones."""
+        """Numbers [rows, columns], None if there are none at all; rows with infinite ones."""
         if not self.columns:
             return None, {}
         X = np.empty((len(self.part.lines[rows]), len(self.columns)), np.float32)
@@ -214,8 +214,8 @@ class _TextLabel:
         met = set[int]()
         for row, k in zip(unknown.tolist(), place[unknown].tolist(), strict=True):
             if k not in met:
-                self.table[k] = code = self.target.code(self.texts[k])
-                if code == code:
+                self.table[k] = self.target.code(self.texts[k])
+                if not np.isnan(self.table[k]):
                     met.add(k)
                     continue
                 complaints[row] = self.target.complaint(self.texts[k])
