@@ -16,7 +16,6 @@ from spanboost.data.schema import Places, Schema
 from spanboost.data.target import as_number
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-_ODD_NAN = re.compile(rb"nan\(", re.IGNORECASE)  # which Arrow takes for a number
 
 
 class Record(NamedTuple):
@@ -68,11 +67,11 @@ class Parser:
             )
         except pa.ArrowInvalid:
             return None
-        lines = _lines(chunk, len(table))
-        if lines is None:
-            return None
         columns = [column.combine_chunks() for column in table.columns]
-        return self._part(columns, lines, [])
+        if b"(" in data and any(map(_odd_nan, columns)):
+            return None
+        lines = _lines(chunk, len(table))
+        return None if lines is None else self._part(columns, lines, [])
 
     def _exactly(self, chunk: Chunk) -> Part:
         """Record by record."""
@@ -191,8 +190,6 @@ def _is_plain(data: bytes, delimiter: str) -> bool:
     """Whether Arrow takes these bytes for the same fields as we do."""
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         return False
-    if b"(" in data and _ODD_NAN.search(data):
-        return False
     if b'"' not in data:
         return True
     # every quoted field begins after a delimiter or a newline, and ends before one
@@ -205,6 +202,13 @@ def _is_plain(data: bytes, delimiter: str) -> bool:
         and beside[marks[quotes[::2] - 1]].all()
         and beside[marks[quotes[1::2] + 1]].all()
     )
+
+
+def _odd_nan(column: Any) -> bool:
+    """Whether Arrow has taken something like nan(x) for a number."""
+    if column.type != pa.float64():
+        return False
+    return int(np.isnan(column.to_numpy(zero_copy_only=False)).sum()) != column.null_count
 
 
 def _number(field: str) -> float | None:

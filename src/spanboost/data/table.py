@@ -71,7 +71,6 @@ class TableReader:
         first = 1
         with _damage(table.name):
             for batch in table.batches(wanted, rows):
-                batch.validate(full=True)
 
                 def column(place: int, batch: Any = batch) -> Any:
                     return batch.column(batch.schema.get_field_index(names[place]))
@@ -120,6 +119,7 @@ def _arrow(name: str, file: BinaryIO, opened: Callable[..., Any]) -> _Table:
         else:
             whole = iter(table)
         for batch in whole:
+            batch.validate(full=True)  # Arrow takes every byte of these files on trust
             yield from (batch.slice(start, rows) for start in range(0, len(batch), rows))
 
     return _Table(name, opened(file).schema, batches)
