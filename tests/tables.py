@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spanboost import Rows
-from spanboost.data.problems import Problems, StreamError
+from spanboost.data.problems import StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 from spanboost.data.target import NumberTarget

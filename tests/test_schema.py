@@ -90,10 +90,10 @@ def test_hashed_codes_need_no_memory():
 
 @pytest.mark.parametrize("target", [NumberTarget((0, 1)), BinaryTarget("yes"), ClassTarget(3)])
 def test_a_schema_as_data(target):
-    for schema in (table(target), decided(target=target, bits=7, ignore=("z",), weight=None)):
-        for column in schema.columns or []:
-            if column.category:
-                schema.codes(column, ["v", "u"], learn=True)
+    for options in ({}, {"bits": 7, "categorical": ("z",)}):
+        schema = decided(target=target, **options)
+        assert schema_of(table(target, **options).state()).columns is None
+        schema.codes(schema.columns[1], ["v", "u"], learn=True)
         state = json.loads(json.dumps(schema.state()))
         again = schema_of(state)
         assert again.state() == schema.state()

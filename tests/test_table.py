@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather, ipc, parquet
 from tables import file, outcome, table
@@ -125,7 +125,8 @@ def test_every_form_gives_the_same(rows, form, size, bits):
     expected = from_csv(rows, table(categorical=texts, bits=bits), skip=True)
     for pieces in (size, 1 << 16):
         found = read(FORMS[form](rows), table(categorical=texts, bits=bits), skip=True, size=pieces)
-        assert found._replace(bad=found.bad[:1]) == expected._replace(bad=expected.bad[:1])
+        assert found.bad[0] == expected.bad[0]
+        assert found._replace(bad=[], lines=[]) == expected._replace(bad=[], lines=[])
 
 
 def test_kinds_of_numbers():
@@ -171,10 +172,8 @@ def test_kinds_of_categories():
 def test_other_kinds_are_refused(kind):
     rows = pa.table({"a": [1], "t": pa.nulls(1, kind), "y": [2]})
     found = read(parquet_of(rows))
-    assert found.error == (
-        f"x: column 't' holds {rows.schema.field('t').type}, neither numbers nor texts: "
-        "leave it out with --ignore"
-    ) or found.error.startswith("x: column 't' holds ")
+    assert found.error.startswith("x: column 't' holds ")
+    assert found.error.endswith("leave it out with --ignore")
     assert read(parquet_of(rows), table(ignore=("t",))).numbers == [[1]]
 
 
@@ -241,6 +240,14 @@ def test_predicting():
     )
     text = rows.set_column(3, "n", [["3", "4"]])
     assert read(parquet_of(text), schema, labelled=False).error == "x: column 'n' holds no numbers"
+
+
+def test_texts_that_are_not_utf8():
+    strange = pa.array([b"u", b"\xff"]).view(pa.string())
+    for column in (strange, strange.dictionary_encode()):
+        rows = pa.table({"a": column, "y": [1, 2]})
+        for form in FORMS.values():
+            assert read(form(rows)).error.startswith("x: damaged")
 
 
 def test_names_with_dots():

@@ -153,7 +153,9 @@ class _Distinct:
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         indices = array.indices
-        self.place = as_numpy(indices.fill_null(-1) if indices.null_count else indices)
+        if indices.null_count:
+            indices = indices.cast(pa.int64()).fill_null(-1)
+        self.place: Array = indices.to_numpy()
         self.values = array.dictionary
 
 

@@ -73,7 +73,10 @@ class TableReader:
             for batch in table.batches(wanted, rows):
 
                 def column(place: int, batch: Any = batch) -> Any:
-                    return batch.column(batch.schema.get_field_index(names[place]))
+                    found = batch.column(batch.schema.get_field_index(names[place]))
+                    if not _is_number(found.type):
+                        found.validate(full=True)  # of Parquet texts may be anything but UTF-8
+                    return found
 
                 yield Part(
                     numbers=[column(place) for place in places.numbers],
