@@ -88,7 +88,7 @@ def test_hashed_codes_need_no_memory():
     assert column.codes == {}
 
 
-@pytest.mark.parametrize("target", [NumberTarget((0, 1)), BinaryTarget("yes"), ClassTarget(3)])
+@pytest.mark.parametrize("target", [NumberTarget([0, 1]), BinaryTarget("yes"), ClassTarget(3)])
 def test_a_schema_as_data(target):
     for options in ({}, {"bits": 7, "categorical": ("z",)}):
         schema = decided(target=target, **options)

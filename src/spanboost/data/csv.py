@@ -92,7 +92,7 @@ class CsvReader:
     def _decide(self, file: str, names: list[str], pieces: Iterator[_Piece]) -> list[_Piece]:
         """Find out what the columns are; the pieces that took."""
         features = self.schema.settle(file, names)
-        places = [names.index(name) for name in features]
+        places = map(names.index, features)
         looked_at = list[_Piece]()
 
         def rows() -> Iterator[list[str]]:
@@ -103,10 +103,9 @@ class CsvReader:
                     if not isinstance(fields, str) and len(fields) == len(names):
                         yield fields
 
-        numbers = places
-        for row in islice(rows(), DECIDING):
-            numbers = [place for place in numbers if not _is_text(row[place])]
-        self.schema.decide(features, [place not in numbers for place in places])
+        first = [*islice(rows(), DECIDING)]
+        distinct = ({row[place] for row in first} for place in places)
+        self.schema.decide(features, [any(map(_is_text, fields)) for fields in distinct])
         return looked_at
 
 

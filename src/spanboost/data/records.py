@@ -177,10 +177,10 @@ def _bounds(chunk: Chunk) -> tuple[Array, Array, Array]:
 
 
 def _lines(chunk: Chunk, rows: int) -> Array | None:
-    """The lines of so many rows; None if there are as many records as that not."""
+    """The lines on which so many records begin; None if there are more or fewer."""
     data = chunk.data
     newlines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
-    if rows == newlines + (not data.endswith(b"\n")) and b'"' not in data:
+    if rows == newlines + (not data.endswith(b"\n")):  # then each has one line
         return np.arange(chunk.first, chunk.first + rows)
     lines = _bounds(chunk)[2]
     return lines if len(lines) == rows else None
