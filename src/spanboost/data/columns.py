@@ -95,6 +95,7 @@ class _Columns:
     def __init__(self, schema: Schema, part: Part, learn: bool) -> None:
         self.schema, self.part = schema, part
         self.columns = [as_numpy(column) for column in part.numbers]
+        self.whole = all(column.dtype.kind in "iu" for column in self.columns)
         self.categories = [
             _Category(schema, column, array, learn)
             for column, array in zip(schema.categories, part.categories, strict=True)
@@ -110,8 +111,10 @@ class _Columns:
         with np.errstate(over="ignore"):
             for j, column in enumerate(self.columns):
                 X[:, j] = column[rows]
+        if self.whole or not (infinite := np.isinf(X)).any():
+            return X, {}
         complaints = dict[int, str]()
-        for row, j in np.argwhere(infinite) if (infinite := np.isinf(X)).any() else ():
+        for row, j in np.argwhere(infinite):
             value, name = self.columns[j][rows][row], self.schema.numbers[j].name
             what = "is not finite" if np.isinf(value) else "is too large a number"
             complaints.setdefault(int(row), f"'{value:.15g}' {what} in column {name!r:.40}")
@@ -211,15 +214,15 @@ class _TextLabel:
     def codes(self, rows: slice, good: Any, skip: bool) -> tuple[Array, dict[int, str]]:
         """The labels of the good rows; what is wrong with any, counted among the good ones."""
         place = self.place[rows][good]
+        for k in pa.array(place[np.isnan(self.table[place])]).unique().to_pylist():  # in order
+            self.table[k] = self.target.code(self.texts[k])
+            if np.isnan(self.table[k]):
+                break  # what is said of each bad label depends on all the good ones before it
         complaints = dict[int, str]()
-        unknown = np.flatnonzero(np.isnan(self.table[place]))
-        met = set[int]()
-        for row, k in zip(unknown.tolist(), place[unknown].tolist(), strict=True):
-            if k not in met:
-                self.table[k] = self.target.code(self.texts[k])
-                if not np.isnan(self.table[k]):
-                    met.add(k)
-                    continue
+        for row in np.flatnonzero(np.isnan(self.table[place])).tolist():
+            k = place[row]
+            self.table[k] = self.target.code(self.texts[k])
+            if np.isnan(self.table[k]):
                 complaints[row] = self.target.complaint(self.texts[k])
                 if not skip:
                     break

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from spanboost.arrays import Array
-from spanboost.data.columns import Part
+from spanboost.data.columns import Part, is_text
 from spanboost.data.lines import Chunk
 from spanboost.data.schema import Places, Schema
 from spanboost.data.target import as_number
@@ -93,9 +93,10 @@ class Parser:
         """Columns as numbers, weight, categories, label."""
         numbers, categories = len(self.places.numbers), len(self.places.categories)
         floats, texts = columns[: len(self.floats)], columns[len(self.floats) :]
+        texts = [text.dictionary_encode() if is_text(text.type) else text for text in texts]
         return Part(
             numbers=floats[:numbers],
-            categories=[text.dictionary_encode() for text in texts[:categories]],
+            categories=texts[:categories],
             label=None if self.places.label is None else texts[-1],
             weight=None if self.places.weight is None else floats[-1],
             lines=lines,
