@@ -235,6 +235,17 @@ def test_noise(data):
     assert read(data, skip=True, header=False) == read(data, skip=True, header=False, size=3)
 
 
+@given(
+    st.lists(st.sampled_from(["5", "-7", "0x1", "3000000000", "2.5", "", "x", " 6"]), max_size=9)
+)
+def test_whole_numbers_are_only_a_quicker_way(fields):
+    data = "".join(["a,y\n", *(f"{field},1\n" for field in ["3"] * 1000 + fields)])
+    rows, bad = csv_oracle(data)
+    found = read(data.encode(), skip=True, size=2000)
+    assert [*zip(found.numbers, found.codes, found.y, found.lines, strict=True)] == rows
+    assert found.bad[0] == len(bad)
+
+
 def test_a_compressed_file_cut_short_says_so_after_its_rows(tmp_path):
     import gzip
 

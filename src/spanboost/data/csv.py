@@ -56,7 +56,7 @@ class CsvReader:
         if self.schema.columns is None:
             pieces = chain(self._decide(source.name, names, pieces), pieces)
         places = self.schema.places(source.name, names, self.labelled)
-        parser = Parser(self.schema, names, places, self.delimiter)
+        parser = Parser(self.schema, names, places, self.delimiter, first.chunk)
 
         def parse(piece: _Piece) -> tuple[_Piece, Part]:
             return piece, parser.parse(piece.chunk)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,34 +29,51 @@ class Record(NamedTuple):
 
 
 class Parser:
-    """Makes columns of the records of one file; knows no state, so that threads may share it."""
+    """Makes columns of the records of one file; threads may share it.
 
-    def __init__(self, schema: Schema, names: list[str], places: Places, delimiter: str) -> None:
+    Columns that begin with whole numbers are read as such while they hold no others: that takes a
+    fifth of the time less, and gives the same.
+    """
+
+    def __init__(
+        self, schema: Schema, names: list[str], places: Places, delimiter: str, beginning: Chunk
+    ) -> None:
         self.schema, self.names, self.places, self.delimiter = schema, names, places, delimiter
         label, weight = ([] if p is None else [p] for p in (places.label, places.weight))
         self.floats = [*places.numbers, *weight]
         self.texts = [*places.categories, *label]
-        kinds = dict.fromkeys([names[place] for place in self.floats], pa.float64())
-        kinds |= dict.fromkeys([names[place] for place in self.texts], pa.string())
+        kinds = {names[place]: pa.float64() for place in self.floats}
+        kinds |= {names[place]: pa.string() for place in self.texts}
         if label and not schema.target.as_text:
             kinds[names[label[0]]] = pa.float64()
-        self.kinds = csv.ConvertOptions(
-            check_utf8=False,
-            column_types=kinds,
-            include_columns=[*kinds],
-            null_values=MISSING,
-            strings_can_be_null=False,
-        )
+        whole = {names[place]: pa.int32() for place in self._whole(beginning)}
+        self.whole = _convert_options(kinds | whole) if whole else None
+        self.any = _convert_options(kinds)
 
     def parse(self, chunk: Chunk) -> Part:
         """The records of a chunk as columns."""
-        return self._quickly(chunk) or self._exactly(chunk)
+        if not _is_plain(chunk.data, self.delimiter):
+            return self._exactly(chunk)
+        part = None
+        if self.whole is not None and not _may_be_hexadecimal(chunk.data):
+            part = self._quickly(chunk, self.whole)
+            if part is None:
+                self.whole = None  # not a second time
+        return part or self._quickly(chunk, self.any) or self._exactly(chunk)
 
-    def _quickly(self, chunk: Chunk) -> Part | None:
-        """By Arrow; None where it does not read as we do, or complains."""
+    def _whole(self, beginning: Chunk) -> list[int]:
+        """Which columns begin with whole numbers."""
+        first = [split(record.text, self.delimiter) for record in islice(records(beginning), 100)]
+        rows = [row for row in first if len(row) == len(self.names) and not isinstance(row, str)]
+        return [
+            place
+            for place in self.floats
+            if rows and all(row[place].removeprefix("-").isdecimal() for row in rows)
+        ]
+
+    def _quickly(self, chunk: Chunk, kinds: Any) -> Part | None:
+        """By Arrow; None where it complains, or does not read as we do."""
         data = chunk.data
-        if not _is_plain(data, self.delimiter):
-            return None
         try:
             table = csv.read_csv(
                 pa.BufferReader(data),
@@ -63,7 +81,7 @@ class Parser:
                     use_threads=False, block_size=len(data) + 1, column_names=self.names
                 ),
                 csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in data),
-                self.kinds,
+                kinds,
             )
         except pa.ArrowInvalid:
             return None
@@ -202,6 +220,21 @@ def _is_plain(data: bytes, delimiter: str) -> bool:
         len(quotes) % 2 == 0
         and beside[marks[quotes[::2] - 1]].all()
         and beside[marks[quotes[1::2] + 1]].all()
+    )
+
+
+def _may_be_hexadecimal(data: bytes) -> bool:
+    """Whether there is something Arrow might take for a whole number, and we do not."""
+    return (b"x" in data and b"0x" in data) or (b"X" in data and b"0X" in data)
+
+
+def _convert_options(kinds: dict[str, Any]) -> Any:
+    return csv.ConvertOptions(
+        check_utf8=False,
+        column_types=kinds,
+        include_columns=[*kinds],
+        null_values=MISSING,
+        strings_can_be_null=False,
     )
 
 
