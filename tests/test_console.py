@@ -1,8 +1,8 @@
 """Every command shown in the README and the docs is run, and says what they say it says.
 
-A block of ```console holds commands after `$ `, each followed by what it prints: standard output and
-standard error together. Words that are numbers may differ a little; `...` stands for anything.
-All commands of one page run in one folder, in order.
+A block of ```console holds commands after `$ `, each followed by what it prints, on standard output
+and standard error together. Numbers may differ a little; `...` stands for anything. All commands of
+one page run in one folder, in order.
 """
 
 import os

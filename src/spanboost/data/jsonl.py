@@ -44,7 +44,7 @@ class JsonReader:
     def _batch(self, file: str, chunk: Chunk) -> Batch:
         rows, lines, labels, weights = [], [], [], []
         bad: list[tuple[int, str]] = []
-        for line, text in enumerate(chunk.data.decode().split("\n"), chunk.first):
+        for line, text in enumerate(bytes(chunk.data).decode().split("\n"), chunk.first):
             if not text or text.isspace():
                 continue
             try:

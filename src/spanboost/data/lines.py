@@ -1,7 +1,7 @@
 """Text in pieces of whole lines, as large as one likes and never larger than memory allows."""
 
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _NEWLINE, _QUOTE = b'\n"'
 class Chunk(NamedTuple):
     """Some lines of a file, one after another; UTF-8."""
 
-    data: bytes  # only the last line of a file may lack its newline
+    data: Any  # bytes, or a view of them; only the last line of a file may lack its newline
     first: int  # the number of the first line, from 1
 
 
@@ -30,6 +30,8 @@ def chunks(
     in memory. `quoted`: a newline between double quotes does not end a record, and records are
     what is whole and good or bad. A record that does not end within 16 MiB or with the file has a
     quote too many: its first line is a bad row, and the next line begins a record.
+
+    The data of a chunk are there until the next one is asked for: bytes are not moved in vain.
     """
     with source.open() as file:
         for chunk in _Records(file, quoted, size).chunks(source.name, problems):
@@ -41,39 +43,59 @@ class _Records:
 
     def __init__(self, file: BinaryIO, quoted: bool, size: int) -> None:
         self.file, self.quoted, self.size = file, quoted, size
-        self.pending = bytearray()
-        self.line = 1  # at which `pending` begins
-        self.seen = 0  # bytes of `pending` that were looked at: no record ends in them
+        self.buffer = bytearray(len(_BOM) + 2 * size)
+        self.start = self.stop = 0  # of what is pending in the buffer
+        self.line = 1  # at which it begins
+        self.seen = 0  # bytes of it that were looked at: no record ends in them
         self.odd = False  # the number of quotes in these
+
+    @property
+    def pending(self) -> memoryview:
+        return memoryview(self.buffer)[self.start : self.stop].toreadonly()
 
     def chunks(self, name: str, problems: Problems) -> Iterator[Chunk]:
         """Whole records, none of them too long; bad ones are reported in their turn."""
-        self.pending += self.file.read(len(_BOM)).removeprefix(_BOM)
+        self._read(len(_BOM))
+        if self.pending == _BOM:
+            self.start = self.stop
         last = False
         while not last:
-            block = self.file.read(self.size)
-            self.pending += block
-            last = len(block) < self.size
-            while self.pending:
+            last = self._read(self.size) < self.size
+            while self.start < self.stop:
                 end = self._end(last)
                 if end:
                     yield self._take(end)
-                if len(self.pending) <= LIMIT and not (last and self.pending):
+                left = self.stop - self.start
+                if left <= LIMIT and not (last and left):
                     break  # what is left may become a good record yet
                 problems.bad(name, self.line, self._complaint())
                 self._drop_line()
 
+    def _read(self, size: int) -> int:
+        """More of the file behind what is pending; how many bytes there were."""
+        left = self.stop - self.start
+        buffer = self.buffer
+        if left + size > len(buffer):
+            self.buffer = bytearray(2 * (left + size))
+        if self.start or self.buffer is not buffer:
+            self.buffer[:left] = buffer[self.start : self.stop]
+        self.start, self.stop = 0, left
+        count = self.file.readinto(memoryview(self.buffer)[left : left + size])  # type: ignore[attr-defined]
+        self.stop += count
+        return int(count)
+
     def _end(self, last: bool) -> int:
         """The end of the last whole record, or of the last before one that is too long."""
-        if len(self.pending) > LIMIT:
+        left = self.stop - self.start
+        if left > LIMIT:
             return self._end_of_short(last)
         newline = self._last_newline()
-        self.seen = len(self.pending)
-        return self.seen if last and not self.odd else newline + 1
+        self.seen = left
+        return left if last and not self.odd else newline + 1
 
     def _last_newline(self) -> int:
         """Where the last whole record has its newline, if that was not seen before; else -1."""
-        newline = self.pending.rfind(b"\n", self.seen)
+        newline = self._found(self.buffer.rfind(b"\n", self.start + self.seen, self.stop))
         if not self.quoted:
             return newline
         fresh = np.frombuffer(self.pending, np.uint8)[self.seen :]
@@ -95,34 +117,48 @@ class _Records:
         return min(int(ends[-1]) + 1, len(data)) if len(ends) else 0
 
     def _take(self, end: int) -> Chunk:
-        chunk = Chunk(bytes(memoryview(self.pending)[:end]), self.line)
-        del self.pending[:end]
+        chunk = Chunk(self.pending[:end], self.line)
         self.line += _count_lines(chunk.data)
+        self.start += end
         self.seen -= end
         return chunk
 
     def _complaint(self) -> str:
-        newline = self.pending.find(b"\n")
-        if (len(self.pending) if newline < 0 else newline) > LIMIT:
+        newline = self._first_newline()
+        if (self.stop - self.start if newline < 0 else newline) > LIMIT:
             return f"the line is longer than {LIMIT >> 20} MiB"
         return f"a double quote is not closed within {LIMIT >> 20} MiB"
 
     def _drop_line(self) -> None:
         """Go on after the first line, which need not be held in memory."""
-        while not (end := self.pending.find(b"\n") + 1) and (block := self.file.read(self.size)):
-            self.pending = bytearray(block)
-        del self.pending[: end or None]
+        newline = self._first_newline()
+        while newline < 0:
+            self.start = self.stop
+            if not self._read(self.size):
+                break
+            newline = self._first_newline()
+        self.start = self.start + newline + 1 if newline >= 0 else self.stop
         self.line += 1
         self.seen, self.odd = 0, False
+
+    def _first_newline(self) -> int:
+        return self._found(self.buffer.find(b"\n", self.start, self.stop))
+
+    def _found(self, place: int) -> int:
+        """A place in the buffer as one in what is pending; -1 if there is none."""
+        return place - self.start if place >= 0 else -1
 
 
 def _utf8(chunk: Chunk, quoted: bool, name: str, problems: Problems) -> Iterator[Chunk]:
     """A chunk without the records that are not UTF-8, in as many parts as that takes."""
-    data, first = chunk
-    if data.isascii() or not _strange(data):
+    marks = np.frombuffer(chunk.data, np.uint8)
+    if marks.max() < 128:
         yield chunk
         return
-    marks = np.frombuffer(data, np.uint8)
+    data, first = bytes(chunk.data), chunk.first
+    if not _strange(data):
+        yield chunk
+        return
     newlines = _newlines(marks) if quoted else np.flatnonzero(marks == _NEWLINE)
     good = start = 0  # where the good records not handed on begin, and the one looked at
     line = first
@@ -158,5 +194,5 @@ def _odd_quotes(data: Array) -> bool:
     return bool(np.count_nonzero(data == _QUOTE) % 2)
 
 
-def _count_lines(data: bytes) -> int:
+def _count_lines(data: memoryview) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))  # 5 times data.count

@@ -21,6 +21,7 @@ from spanboost.rows import Sparse
 
 # what a line turns out to be; every form numbers what can be wrong with one from WRONG on
 GOOD, EMPTY, DONE, DOUBT, WRONG = range(5)
+_NEWLINE = 10
 
 
 class Room(NamedTuple):
@@ -126,7 +127,7 @@ class LineReader:
 
     def batch(self, chunk: Chunk, file: str) -> Batch:
         """The good rows of a chunk; the bad ones are reported, in order."""
-        text = chunk.data if chunk.data.endswith(b"\n") else chunk.data + b"\n"
+        text = chunk.data if chunk.data[-1] == _NEWLINE else bytes(chunk.data) + b"\n"
         rows, bad = self._parsed(text, chunk.first)
         room = self._room
         lines = room.lines[:rows].copy()
@@ -148,7 +149,7 @@ class LineReader:
         )
         return batch if keep is None or keep.all() else _kept(batch, keep)
 
-    def _parsed(self, text: bytes, line: int) -> tuple[int, dict[int, str]]:
+    def _parsed(self, text: Any, line: int) -> tuple[int, dict[int, str]]:
         """Parse lines into the room: how many rows, and what is wrong with which line.
 
         Where the first bad line ends everything, so it does here.
@@ -166,19 +167,19 @@ class LineReader:
             if found == DONE:
                 return row, bad
             bad[line] = self.wrong[found - WRONG].format(
-                _shown(text[start : min(end, start + 200)])
+                _shown(bytes(text[start : min(end, start + 200)]))
             )
             if not self.problems.skip:
                 return row, bad
-            p, line = text.index(b"\n", p) + 1, line + 1
+            p, line = _next_line(text, p), line + 1
 
-    def _answer(self, text: bytes) -> None:
+    def _answer(self, text: Any) -> None:
         """Ask Python for the numbers of a line that are in doubt, and make room for as many."""
         room = self._room
         count, answered = room.doubts
         noted = min(count, len(room.answers))
         for i in range(answered, noted):
-            room.answers[i] = float(text[room.spans[i, 0] : room.spans[i, 1]])
+            room.answers[i] = float(bytes(text[room.spans[i, 0] : room.spans[i, 1]]))
         room.doubts[1] = noted
         if noted < count:
             spans, answers = np.empty((count, 2), np.int64), np.empty(count)
@@ -231,6 +232,13 @@ def _kept(batch: Batch, keep: Array) -> Batch:
         file=batch.file,
         lines=batch.lines[keep],
     )
+
+
+def _next_line(text: Any, p: int) -> int:
+    """Where the line after that at p begins."""
+    while (newline := bytes(text[p : p + 4096]).find(b"\n")) < 0:
+        p += 4096
+    return p + newline + 1
 
 
 def _shown(text: bytes) -> str:
