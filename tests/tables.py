@@ -72,25 +72,25 @@ def check(batch, labelled):
     if isinstance(batch.X, Rows):
         numbers = batch.X.numbers
         assert batch.X.codes.dtype == np.int64
-        assert batch.X.codes.shape[0] == len(batch)
+        assert batch.X.codes.shape[0] == batch.rows
     if numbers is not None:
         assert numbers.dtype == np.float32
         assert numbers.flags.c_contiguous
-        assert numbers.shape[0] == len(batch)
+        assert numbers.shape[0] == batch.rows
         assert not np.isinf(numbers).any()
-    assert len(batch) > 0
+    assert batch.rows > 0
     assert (batch.y is not None) == labelled
     for part in (batch.y, batch.weights):
-        assert part is None or (part.shape == (len(batch),) and np.isfinite(part).all())
+        assert part is None or (part.shape == (batch.rows,) and np.isfinite(part).all())
 
 
 def numbers_of(batch):
     numbers = batch.X.numbers if isinstance(batch.X, Rows) else batch.X
-    return np.zeros((len(batch), 0)) if numbers is None else numbers
+    return np.zeros((batch.rows, 0)) if numbers is None else numbers
 
 
 def codes_of(batch):
-    return batch.X.codes.tolist() if isinstance(batch.X, Rows) else [[]] * len(batch)
+    return batch.X.codes.tolist() if isinstance(batch.X, Rows) else [[]] * batch.rows
 
 
 def plain(numbers):

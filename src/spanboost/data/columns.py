@@ -55,7 +55,7 @@ class Maker:
         for start in range(0, max(len(part.lines), 1), step):
             bad = [*part.bad]
             batch = self._batch(columns, slice(start, start + step), bad)
-            if len(batch):
+            if batch.rows:
                 yield batch
             for line, what in sorted(bad):
                 self.problems.bad(self.file, line, what)

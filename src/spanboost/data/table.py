@@ -14,8 +14,8 @@ from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Places, Schema
 from spanboost.data.source import Source
 
-ROWS = 1 << 16  # decoded at a time: of fewer each would take longer
-VALUES = 1 << 22
+ROWS = 1 << 17  # decoded at a time: of fewer each would take longer
+BYTES = 1 << 24
 
 
 class _Table(NamedTuple):
@@ -67,7 +67,8 @@ class TableReader:
         names = table.schema.names
         wanted = [*places.numbers, *places.categories]
         wanted += [place for place in (places.label, places.weight) if place is not None]
-        rows = max(1, min(self.size, VALUES // len(wanted)))
+        width = sum(_bytes(table.schema.field(place).type) for place in wanted)
+        rows = max(1, min(self.size, BYTES // width))
         first = 1
         with _damage(table.name):
             for batch in table.batches(wanted, rows):
@@ -104,7 +105,7 @@ def _opened(name: str, file: BinaryIO) -> _Table:
 
 
 def _parquet(name: str, file: BinaryIO) -> _Table:
-    table = parquet.ParquetFile(file, pre_buffer=True)
+    table = parquet.ParquetFile(file)
     schema = table.schema_arrow
 
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
@@ -148,6 +149,11 @@ def _is_category(name: str, field: Any) -> bool:
 def _is_number(kind: Any) -> bool:
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
+
+
+def _bytes(kind: Any) -> int:
+    """How many bytes a value takes, about."""
+    return 16 if is_text(kind) or types.is_null(kind) else (kind.bit_width + 7) // 8
 
 
 @contextmanager
