@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spanboost.data import lines
-from spanboost.data.lines import chunks
+from spanboost.data.lines import Chunk
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.source import Source
 
@@ -27,6 +27,12 @@ class AllProblems(Problems):
 
 def of_bytes(data):
     return Source("some.data", len(data), lambda: io.BytesIO(data))
+
+
+def chunks(*args, **options):
+    """Chunks that can be kept."""
+    for chunk in lines.chunks(*args, **options):
+        yield Chunk(bytes(chunk.data), chunk.first)
 
 
 def read(data, limit=lines.LIMIT, **options):

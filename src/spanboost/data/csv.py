@@ -129,11 +129,7 @@ def _pieces(source: Source, size: int) -> Iterator[_Piece]:
     end = None
     try:
         for chunk in chunks(source, noted, quoted=True, size=size):
-<<<<<<< HEAD
             yield _Piece(Chunk(bytes(chunk.data), chunk.first), noted.taken(), None)
-=======
-            yield _Piece(chunk, noted.taken(), None)
->>>>>>> a3
     except StreamError as error:
         end = error
     yield _Piece(Chunk(b"", 0), noted.taken(), end)

@@ -21,7 +21,6 @@ from spanboost.rows import Sparse
 
 # what a line turns out to be; every form numbers what can be wrong with one from WRONG on
 GOOD, EMPTY, DONE, DOUBT, WRONG = range(5)
-_NEWLINE = 10
 
 
 class Room(NamedTuple):
@@ -127,7 +126,7 @@ class LineReader:
 
     def batch(self, chunk: Chunk, file: str) -> Batch:
         """The good rows of a chunk; the bad ones are reported, in order."""
-        text = chunk.data if chunk.data[-1] == _NEWLINE else bytes(chunk.data) + b"\n"
+        text = chunk.data if chunk.data[-1:] == b"\n" else bytes(chunk.data) + b"\n"
         rows, bad = self._parsed(text, chunk.first)
         room = self._room
         lines = room.lines[:rows].copy()
