@@ -5,10 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from spanboost import HullBoost, LinearBall, SpanBoost, __version__
+from spanboost import __version__
 from spanboost.cli import main
 from spanboost.data.generated import drifting
-from spanboost.evaluate import progressive
 
 
 def test_demo_prints_a_table_and_what_boosting_gained(capsys):
@@ -39,7 +38,7 @@ def test_the_same_seed_prints_the_same(capsys):
         ([], "COMMAND"),
         (["demo", "--rows", "1"], "1 is below 2"),
         (["demo", "-n", "many"], "invalid whole number"),
-        (["train"], "invalid choice"),
+        (["learn"], "invalid choice"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
@@ -64,19 +63,6 @@ def test_a_reader_that_leaves_early_is_no_error():
     )
     assert "Traceback" not in done.stderr
     assert done.stdout.startswith("A generated stream")
-
-
-def test_checkpoints_are_averages_of_progressive_losses():
-    X, y = drifting(100)
-    X /= 3
-    models = {"span": SpanBoost(LinearBall(), n=4), "hull": HullBoost(LinearBall(), n=4)}
-    blocks = [(X[:30], y[:30]), (X[30:31], y[30:31]), (X[31:], y[31:])]
-    points = list(progressive(models, blocks))
-    assert [point.rows for point in points] == [1, 2, 4, 8, 16, 32, 64, 100]
-    losses = (SpanBoost(LinearBall(), n=4).learn_many(X, y) - y) ** 2
-    for point in points:
-        assert point.loss["span"] == pytest.approx(losses[: point.rows].mean())
-    assert points[-1].loss["hull"] != points[-1].loss["span"]
 
 
 def test_the_stream_drifts_and_keeps_its_ranges():

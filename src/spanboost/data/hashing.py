@@ -26,14 +26,12 @@ def hashed_name(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, in
 
     It ends before a blank or another control character, a colon or a bar, one of which must come.
     """
-    if 48 <= data[start] <= 57:
-        p = start
-        number = np.uint64(0)
-        while 48 <= data[p] <= 57:
-            number = number * _TEN + np.uint64(data[p] - 48) & _BITS
-            p += 1
-        if _ends(data, p):
-            return number + seed & _BITS, p
+    p, number = start, np.uint64(0)
+    while 48 <= data[p] <= 57:
+        number = number * _TEN + np.uint64(data[p] - 48) & _BITS
+        p += 1
+    if _ends(data, p):
+        return number + seed & _BITS, p
     return _murmur(data, start, seed)
 
 

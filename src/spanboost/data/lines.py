@@ -74,11 +74,11 @@ class _Records:
     def _read(self, size: int) -> int:
         """More of the file behind what is pending; how many bytes there were."""
         left = self.stop - self.start
-        buffer = self.buffer
-        if left + size > len(buffer):
-            self.buffer = bytearray(2 * (left + size))
-        if self.start or self.buffer is not buffer:
-            self.buffer[:left] = buffer[self.start : self.stop]
+        if left + size > len(self.buffer):
+            pending, self.buffer = self.pending, bytearray(left + left // 2 + 2 * size)
+            self.buffer[:left] = pending
+        elif self.start:
+            self.buffer[:left] = self.buffer[self.start : self.stop]
         self.start, self.stop = 0, left
         count = self.file.readinto(memoryview(self.buffer)[left : left + size])  # type: ignore[attr-defined]
         self.stop += count
