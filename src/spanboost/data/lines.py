@@ -76,7 +76,7 @@ class _Records:
         left = self.stop - self.start
         if left + size > len(self.buffer):
             pending, self.buffer = self.pending, bytearray(left + left // 2 + 2 * size)
-            self.buffer[:left] = pending
+            memoryview(self.buffer)[:left] = pending  # bytearrays would copy it twice
         elif self.start:
             self.buffer[:left] = self.buffer[self.start : self.stop]
         self.start, self.stop = 0, left
