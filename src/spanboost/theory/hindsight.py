@@ -176,7 +176,7 @@ def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) ->
     if np.abs(least.W).sum() <= reach:
         return least
     k = A.shape[1]
-    corners, q = np.zeros(1, np.int64), np.ones(1)
+    corners, q, before = np.zeros(1, np.int64), np.ones(1), math.inf
     while True:
         residuals = _corners(A, corners, reach) @ q - y
         slopes = reach * (residuals @ A)
@@ -184,8 +184,9 @@ def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) ->
         toward = int(ahead.argmin())
         loss, promised = _square(residuals), 2 * float(ahead[corners] @ q - ahead[toward])
         gap = max(min(promised, loss - least.loss), 0.0)
-        if gap <= tolerance * loss or toward in corners:
-            break
+        if gap <= tolerance * loss or toward in corners or not loss < before:
+            break  # found, or as near as rounding lets it come
+        before = loss
         corners, q = _nearest(A, y, reach, np.append(corners, toward), np.append(q, 0.0))
     signed = np.where(corners < k, reach * q, -reach * q)
     return Best(loss, np.bincount(corners % k, signed, k), gap)
@@ -207,12 +208,11 @@ def _nearest(A: Array, y: Array, reach: float, corners: Array, q: Array) -> tupl
         target = np.append(1 - shares.sum(), shares)
         if (target > 0).all():
             return corners, target
-        inward = target <= 0
-        limits = np.full(len(q), np.inf)
-        limits[inward] = q[inward] / (q[inward] - target[inward])
-        first = int(limits.argmin())
-        q = np.maximum(q + limits[first] * (target - q), 0.0)
-        q[first] = 0.0
+        # as far as the first share that would fall below 0
+        inward = np.flatnonzero(target <= 0)
+        limits = q[inward] / np.maximum(q[inward] - target[inward], 1e-300)
+        q = np.maximum(q + limits.min() * (target - q), 0.0)
+        q[inward[limits.argmin()]] = 0.0
         corners, q = corners[q > 0], q[q > 0] / q.sum()
 
 

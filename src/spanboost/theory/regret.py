@@ -102,7 +102,7 @@ def check_covered(booster: Booster) -> None:
     if isinstance(booster, SpanBoost) and booster.B_ < booster.paper_radius():
         raise ValueError(f"B={booster.B_:g} is below the paper's {booster.paper_radius():g}")
     if booster.started:
-        raise ValueError("an audit needs a fresh booster; this one has been used")
+        raise ValueError("the bounds are for a fresh booster, and this one has been used")
 
 
 def check_weights(heaviest: float) -> None:
@@ -182,7 +182,10 @@ def linear_regret(booster: Booster, T: int) -> float:
     if booster.feedback == "linear":
         return constant(booster.loss_, "L", booster.reach_) * R
     if not booster.smooth_ or booster.offset_ == "shrunk":
-        raise ValueError("greedy feedback is covered for smooth losses with offset='printed' only")
+        raise ValueError(
+            "greedy feedback is covered for smooth losses with offset='printed' only, linear "
+            "feedback for all smooth losses"
+        )
     steps = booster.steps_ if booster.alpha is None else np.array([booster.alpha])
     alpha = float(steps.max())
     radius = booster.reach_ + alpha * booster.scale * booster.D
