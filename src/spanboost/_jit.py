@@ -240,7 +240,7 @@ def _loops() -> set[Any]:
 def _dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
-    compiled = numba.njit(error_model="numpy", _nrt=counted)(function)
+    compiled = numba.njit(error_model="numpy", nogil=True, _nrt=counted)(function)
     _loops().add(compiled)
     if keep:
         try:

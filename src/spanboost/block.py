@@ -167,6 +167,19 @@ def features_of(block: Any) -> int:
     return 2 + 2 * max(columns, C * (int(block.codes.max(initial=0)) + 1))
 
 
+def origin_of(feature: int, C: int) -> tuple[int, int | None]:
+    """(column j, None), or (code column j, code), of a feature beside C code columns.
+
+    The constant is (-1, None).
+    """
+    if feature == 0 or C == 0:
+        return feature - 1, None
+    if feature % 2:
+        return (feature - 1) // 2, None
+    code, j = divmod((feature - 2) // 2, C)
+    return j, code
+
+
 def _cast(values: Array, dtype: Any) -> Array:
     with np.errstate(over="ignore"):
         return np.require(values, dtype, ["C", "A"])

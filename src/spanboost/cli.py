@@ -22,10 +22,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
     model; 130 for Ctrl-C; 1 for the rest.
     """
-    args = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
+    words = list(sys.argv[1:] if argv is None else argv)
+    args = _parser().parse_args(_joined(words))
+    args.words = words
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             return int(args.command(args))
     except KeyboardInterrupt:
         print("spanboost: interrupted", file=sys.stderr)
@@ -70,6 +72,7 @@ def _add_demo(commands: Any) -> None:
     demo.add_argument("--rows", type=_at_least(2), default=20_000, help="length of the stream")
     demo.add_argument("-n", type=_at_least(1), default=32, help="copies of the weak learner")
     demo.add_argument("--seed", type=_at_least(0), default=0, help="of the stream")
+    demo.add_argument("--save", metavar="FILE", help="also write the stream, as CSV, to play with")
     demo.set_defaults(command=_demo)
 
 
@@ -281,6 +284,10 @@ def _add_run(parser: Any) -> None:
         metavar="FILE",
         help="also write each prediction, made before its label was seen: CSV, Parquet or -",
     )
+    run.add_argument("--plot", metavar="FILE", help="draw the loss curves: .png or .svg")
+    run.add_argument(
+        "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
+    )
     run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
 
@@ -349,6 +356,8 @@ def _show_warning(message: Any, *_: Any) -> None:
 def _demo(args: argparse.Namespace) -> int:
     from spanboost import demo
 
+    if args.save is not None:
+        demo.save(args.rows, args.seed, args.save)
     demo.run(args.rows, args.n, args.seed, sys.stdout)
     return 0
 

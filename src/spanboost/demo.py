@@ -43,6 +43,14 @@ def batches(X: Array, y: Array, size: int = 1024) -> Iterator[Batch]:
         yield whole.part(start, min(start + size, len(y)))
 
 
+def save(rows: int, seed: int, path: str) -> None:
+    """The stream as a CSV file, its label last."""
+    X, y = drifting(rows, seed)
+    names = [*(f"x{j}" for j in range(X.shape[1])), "label"]
+    table = np.column_stack([X, y])
+    np.savetxt(path, table, "%.6g", ",", header=",".join(names), comments="")
+
+
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     """Print the progressive table, then the improvement of boosting for each learner."""
     X, y = drifting(rows, seed)

@@ -8,7 +8,6 @@ its header and the kind and shape of every array are checked; the numbers themse
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.checks import float_type
 from spanboost.data.schema import schema_of
 from spanboost.errors import UserError
+from spanboost.files import whole
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.finite import FiniteClass
 from spanboost.learners.linear import LinearSGD
@@ -31,7 +31,6 @@ from spanboost.learners.symmetric import Symmetrised
 from spanboost.reader import Kind, Reading
 
 FORMAT = 1
-PARTIAL = ".partial"  # how the name of a file ends while it is written
 BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
 PARTS: dict[str, Any] = {
     cls.__name__: cls
@@ -66,7 +65,9 @@ def save(model: Booster, path: str | os.PathLike[str], *, run: Any = None) -> No
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     tensors = dict(_tensors(model)) if model.started else {}
-    _write(Path(path), to_bytes(tensors, metadata={"spanboost": text}))
+    data = to_bytes(tensors, metadata={"spanboost": text})
+    with whole(path) as file:
+        file.write(data)
 
 
 def parameters_of(model: Booster) -> dict[str, Any]:
@@ -283,31 +284,3 @@ def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, 
             raise ModelFileError(f"{key} is no list of features")
         yield name, (value, seen)
         yield key, (None, seen)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """All of it, or nothing: written beside its place, then moved there."""
-    folder = path.resolve().parent
-    descriptor, beside = tempfile.mkstemp(PARTIAL, f"{path.name}.", folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    if hasattr(os, "O_DIRECTORY"):
-        entry = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(entry)
-        finally:
-            os.close(entry)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from spanboost.booster import Booster
 from spanboost.commands.options import UsageError
 from spanboost.evaluate import Tape
-from spanboost.modelfile import PARTIAL, load_with, save
+from spanboost.files import PARTIAL
+from spanboost.modelfile import load_with, save
 
 
 class Found(NamedTuple):

@@ -13,9 +13,10 @@ from spanboost.commands import options
 from spanboost.commands.checkpoints import Checkpoints
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.options import UsageError
-from spanboost.commands.passing import Pass
+from spanboost.commands.passing import Pass, check_places
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
+from spanboost.files import check_place
 from spanboost.losses import Squared
 from spanboost.modelfile import load, parameters_of, save
 from spanboost.theory.certificate import Witness
@@ -25,6 +26,7 @@ def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t tests a model as it is: name it with -i MODEL")
+    check_places(args)
     stream = options.stream_of(args)
     if args.initial is not None:
         models = {"model": _continued(args)}
@@ -40,7 +42,7 @@ def evaluate(args: Namespace) -> int:
     with closing(Tape(1 + len(models))) as tape:
         run = Pass(args, stream, models, tape)
         for step in run.steps():
-            if witness is not None:
+            if witness is not None and step.batch.y is not None:
                 witness.add(step.batch.X, step.batch.y, step.batch.weights)
         run.finish(witness)
     return 0
@@ -49,8 +51,8 @@ def evaluate(args: Namespace) -> int:
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)
-    if not output.resolve().parent.is_dir():
-        raise UsageError(f"{output}: its folder does not exist")
+    check_place(output)
+    check_places(args)
     stream = options.stream_of(args)
     name, model, identity = _asked(args, stream)
     checkpoints = Checkpoints(output, identity, stream.fingerprint())

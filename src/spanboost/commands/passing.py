@@ -8,18 +8,21 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
-from spanboost.block import Rows
+from spanboost import plotting
 from spanboost.booster import Booster
+from spanboost.commands import report
 from spanboost.commands.certificate import as_json, words
+from spanboost.commands.fitting import short_rows
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
 from spanboost.data.batch import Batch
-from spanboost.data.problems import Problems, StreamError
+from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, progressive
+from spanboost.files import check_place
 from spanboost.learners.ball import LinearBall
 from spanboost.theory.certificate import Witness
 
@@ -39,7 +42,7 @@ class Pass:
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.screen = Screen(args.quiet, self.names, stream)
+        self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None) -> Iterator[Step]:
@@ -92,20 +95,22 @@ class Pass:
             self.screen.say("\n".join(words(certificate)))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
+        if self.args.plot is not None:
+            plotting.save(self.args.plot, self.names, self.tape, result["best_constant_loss"])
+        if self.args.report is not None:
+            files = [source.name for source in self.stream.sources]
+            page = (self.args.words, files, self.models, self.tape, result, problems.first)
+            report.save(self.args.report, report.page(*page))
 
 
-def short_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
-    """The rows that the learner can read; the others are bad ones."""
-    if isinstance(batch.X, Rows):
-        raise StreamError(f"{batch.file}: --learner ball reads numbers, and there are categories")
-    complaints = learner.complaints(np.nan_to_num(batch.X, nan=0.0).astype(np.float64))
-    for row, what in complaints.items():
-        problems.bad(batch.file, int(batch.lines[row]), what)
-    if not complaints:
-        return batch
-    good = np.delete(np.arange(batch.rows), list(complaints))
-    labels, weights = (None if part is None else part[good] for part in (batch.y, batch.weights))
-    return Batch(batch.X[good], labels, weights, batch.file, batch.lines[good])
+def check_places(args: Namespace) -> None:
+    """Whether all that is asked for can be written, before anything is learned."""
+    if args.predictions not in (None, "-"):
+        check_place(args.predictions)
+    if args.plot is not None:
+        plotting.check(args.plot)
+    if args.report is not None:
+        report.check(args.report)
 
 
 class _Located:
@@ -116,8 +121,9 @@ class _Located:
         self.last: Batch | None = None
 
     def __iter__(self) -> Iterator[Batch]:
-        for self.last in self._batches:
-            yield self.last
+        for batch in self._batches:
+            self.last = batch
+            yield batch
 
     def explained(self, error: DataError) -> StreamError:
         assert self.last is not None

@@ -1,12 +1,20 @@
 """`spanboost predict`: a model over a stream, learning nothing."""
 
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import closing
 
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.booster import Booster
 from spanboost.commands.options import UsageError, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
+from spanboost.data.stream import Stream
 from spanboost.errors import DataError
+from spanboost.files import check_place
+from spanboost.losses import on_vectors
 from spanboost.modelfile import load
 
 
@@ -15,16 +23,26 @@ def predict(args: Namespace) -> int:
     model = load(args.model)
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    if args.output != "-":
+        check_place(args.output)
     stream = stream_of(args)
-    with (
-        writer(args.output) as place,
-        closing(stream.batches(model.schema, labelled=False)) as batches,
-    ):
+    with writer(args.output) as place:
+        for answers in _answers(model, stream):
+            place.write(table_of(model, answers))
+    return 0
+
+
+def _answers(model: Booster, stream: Stream) -> Iterator[Array]:
+    """Block by block; a block of none if there are no rows, so that columns have their names."""
+    rows = 0
+    with closing(stream.batches(model.schema, labelled=False)) as batches:
         for batch in batches:
+            rows += batch.rows
             try:
-                answers = model.predict_many(batch.X)
+                yield model.predict_many(batch.X)
             except DataError as error:
                 line = batch.lines[error.row]
                 raise StreamError(f"{batch.file}:{line}: {error.args[1]}") from None
-            place.write(table_of(model, answers))
-    return 0
+    if rows == 0:
+        d = int(on_vectors(model.loss_).d)
+        yield np.empty((0, d) if d > 1 else 0)

@@ -1,8 +1,6 @@
 """Predictions as a file: CSV, Parquet, or CSV on standard output; whole, or not at all."""
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.booster import Booster
 from spanboost.data.target import BinaryTarget, Target
+from spanboost.files import whole
 from spanboost.losses import Logistic, Softmax, predicts_scores
 
 
@@ -32,13 +31,13 @@ def table_of(model: Booster, answers: Array) -> Any:
         names = _filled(target.values, model.loss_.d)
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        columns = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
+        best = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
         each = {f"probability_{name}": shares[:, k] for k, name in enumerate(names)}
-        return pa.table(columns | each)
+        return pa.table(best | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
     negative, positive = _two(target)
-    columns = {"prediction": np.where(answers > 0, positive, negative)}
+    columns: dict[str, Any] = {"prediction": np.where(answers > 0, positive, negative)}
     if isinstance(model.loss_, Logistic):
         with np.errstate(over="ignore"):
             return pa.table(columns | {"probability": 1 / (1 + np.exp(-answers))})
@@ -52,18 +51,10 @@ def writer(path: str) -> Iterator[Writer]:
         yield _Csv(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    final = Path(path)
-    descriptor, beside = tempfile.mkstemp(".partial", f"{final.name}.", final.resolve().parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            made = _Parquet(file) if final.suffix == ".parquet" else _Csv(file)
-            yield made
-            made.close()
-        os.chmod(beside, 0o644)
-        os.replace(beside, final)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    with whole(path) as file:
+        made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
+        yield made
+        made.close()
 
 
 class _Csv:
@@ -73,9 +64,10 @@ class _Csv:
     def write(self, table: Any) -> None:
         from pyarrow import csv
 
-        quoting = csv.WriteOptions(include_header=self._header, quoting_style="needed")
-        csv.write_csv(table, self._file, quoting)
-        self._header = False
+        if self._header:  # pyarrow would put names in quotes
+            self._file.write(",".join(map(_field, table.column_names)).encode() + b"\n")
+            self._header = False
+        csv.write_csv(table, self._file, csv.WriteOptions(include_header=False))
 
     def close(self) -> None:
         """All is written."""
@@ -83,7 +75,8 @@ class _Csv:
 
 class _Parquet:
     def __init__(self, file: Any) -> None:
-        self._file, self._writer = file, None
+        self._file = file
+        self._writer: Any = None
 
     def write(self, table: Any) -> None:
         from pyarrow import parquet
@@ -96,6 +89,12 @@ class _Parquet:
         """All is written."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _field(name: str) -> str:
+    """A name as CSV has it."""
+    special = any(character in name for character in ',"\r\n')
+    return '"' + name.replace('"', '""') + '"' if special else name
 
 
 def _filled(values: list[str], classes: int) -> list[str]:

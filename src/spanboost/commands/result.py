@@ -18,33 +18,49 @@ def result_of(
     `rows` of them were learned in these seconds. The first model is the one in question.
     """
     constant, constant_loss = labels.best_constant()
-    half, total = tape.rows // 2, tape.last[0]
-    averages = {
-        "loss": tape.average(0, tape.rows),
-        "loss_first_half": tape.average(0, half),
-        "loss_second_half": tape.average(half, tape.rows),
-    }
     common = {
         "examples": tape.rows,
-        "weight": total,
+        "weight": tape.last[0],
         "seconds": round(seconds, 6),
         "examples_per_second": round(rows / seconds, 1),
         "best_constant": constant,
         "best_constant_loss": constant_loss,
         "skipped": skipped,
     }
-    each = {
-        name: {"examples": tape.rows, **{key: _finite(value[k]) for key, value in averages.items()}}
-        for k, name in enumerate(names)
-    }
+    each = losses_of_each(names, tape)
     result = {"model": names[0], **common, **each[names[0]]}
-    baseline = f"{names[0].partition(':')[0]}{BASELINE}"
+    baseline = alone(names[0])
     if baseline in each:
         result["baseline"] = {**common, **each[baseline]}
-        result["relative_improvement"] = _improvement(each[names[0]], each[baseline])
+        result["relative_improvement"] = improvement(each[names[0]], each[baseline])
     if len(names) > (2 if baseline in each else 1):
         result["compared"] = each
     return result
+
+
+def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]]:
+    """Each model's average loss over the stream and its halves; None over no rows."""
+    half = tape.rows // 2
+    averages = {
+        "loss": tape.average(0, tape.rows),
+        "loss_first_half": tape.average(0, half),
+        "loss_second_half": tape.average(half, tape.rows),
+    }
+    return {
+        name: {"examples": tape.rows, **{key: _finite(value[k]) for key, value in averages.items()}}
+        for k, name in enumerate(names)
+    }
+
+
+def alone(name: str) -> str:
+    """The name of a model's learner without boosting."""
+    return f"{name.partition(':')[0]}{BASELINE}"
+
+
+def improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
+    """How much less the one loses than the other, as a share, over the second half."""
+    ours, theirs = one["loss_second_half"], baseline["loss_second_half"]
+    return None if ours is None or not theirs else 1 - ours / theirs
 
 
 def summary(result: dict[str, Any], label_sum: float | None) -> str:
@@ -82,11 +98,6 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
         f"{result['seconds']:.2f} seconds, {result['examples_per_second']:,.0f} examples a second"
     )
     return "\n".join(lines)
-
-
-def _improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
-    ours, theirs = one["loss_second_half"], baseline["loss_second_half"]
-    return None if ours is None or not theirs else 1 - ours / theirs
 
 
 def _finite(value: float) -> float | None:

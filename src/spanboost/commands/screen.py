@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Step, due
 
@@ -19,8 +20,8 @@ loss     last          counter         weight          label        predict feat
 class Screen:
     """The progressive table and the bar, or nothing if `quiet`."""
 
-    def __init__(self, quiet: bool, names: list[str], stream: Stream) -> None:
-        self.quiet, self.names, self.stream = quiet, names, stream
+    def __init__(self, quiet: bool, names: list[str], stream: Stream, schema: Schema) -> None:
+        self.quiet, self.names, self.stream, self.schema = quiet, names, stream, schema
         self._before = np.zeros(1 + len(names))  # totals at the last line
         self._bar: Any = None
         self._started = False
@@ -63,8 +64,9 @@ class Screen:
             self._bar = tqdm(
                 total=self.stream.size, unit="B", unit_scale=True, leave=False, file=sys.stderr
             )
+        self.say(_reading(self.stream, self.schema))
         if len(self.names) == 1:
-            self.say(_HEAD)
+            self.say(f"learning with {self.names[0]}\n\n{_HEAD}")
         else:
             self.say(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
 
@@ -82,6 +84,20 @@ class Screen:
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
             f"{label:>14} {answer:>14} {step.batch.active(row):>8}"
         )
+
+
+def _reading(stream: Stream, schema: Schema) -> str:
+    """What is read, and which column is the label; known once the first rows are."""
+    files = stream.sources[0].name
+    if len(stream.sources) > 1:
+        files += f" and {len(stream.sources) - 1:,} more"
+    text = f"reading {files} as {stream.formats[0]}"
+    if schema.label is not None:
+        text += f"; the label is {schema.label!r}"
+    if schema.columns is not None:
+        numbers, categories = len(schema.numbers), len(schema.categories)
+        text += f", features are {numbers} numbers and {categories} categories"
+    return text
 
 
 def _ratio(totals: Any) -> float:

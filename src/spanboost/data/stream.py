@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -74,7 +74,7 @@ class Stream:
         labelled: bool,
         skip: int = 0,
         fit: Callable[[Batch], Batch] = lambda batch: batch,
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch, None, None]:
         """All rows but the first `skip`; read as the schema says, which learns as it goes.
 
         `fit` leaves out the rows that a model cannot read, once it has complained.
@@ -88,7 +88,7 @@ class Stream:
 
     def _all(
         self, schema: Schema, labelled: bool, fit: Callable[[Batch], Batch]
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
             with closing(self._reader(format, schema, labelled).batches(source)) as batches:
                 yield from (batch for batch in map(fit, batches) if batch.rows)
@@ -129,7 +129,7 @@ def format_of(source: Source) -> str:
     return found
 
 
-def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+def ahead(items: Iterator[T], depth: int = 4) -> Generator[T, None, None]:
     """The same items, made by a thread that is up to `depth` of them ahead."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()
@@ -167,8 +167,8 @@ def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
         thread.join()
 
 
-def _after(batches: Iterator[Batch], skip: int) -> Iterator[Batch]:
-    with closing(batches):  # type: ignore[type-var]
+def _after(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:
+    with closing(batches):
         for batch in batches:
             if skip >= batch.rows:
                 skip -= batch.rows

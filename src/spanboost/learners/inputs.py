@@ -20,7 +20,7 @@ class Inputs(NamedTuple):
     """A weight for each feature and lane, and what its steps are made of."""
 
     W: Array  # [feature, lane] weights of the normalised features
-    G: Array  # [feature, lane] summed squared gradients
+    G: Array  # [feature, lane] summed squared gradients; 0 while the feature has not been seen
     S: Array  # [feature] largest |x| seen
     seen: Array  # [2] rows learned, and the sum of z^2 in them
     scratch: Array  # [width, lane] how far each lane steps along its gradient
@@ -34,7 +34,7 @@ class Inputs(NamedTuple):
         """The same, with room for more features and wider rows."""
         return self._replace(
             W=more(self.W, features),
-            G=more(self.G, features, LEAST),
+            G=more(self.G, features),
             S=more(self.S, features),
             scratch=more(self.scratch, width),
         )
@@ -120,14 +120,15 @@ def shorten(W: Array, D: float) -> None:
                     W[j, k, i] *= shrink
 
 
-def more(table: Array, rows: int, value: float = 0.0) -> Array:
-    """A table of at least so many rows, doubled when it must grow; new rows hold `value`."""
+def more(table: Array, rows: int) -> Array:
+    """A table of at least so many rows, doubled when it must grow; new rows hold 0."""
     if rows <= len(table):
         return table
-    added = max(rows, 2 * len(table)) - len(table)
-    return np.concatenate([table, np.full((added, *table.shape[1:]), value, table.dtype)])
+    grown = np.zeros((max(rows, 2 * len(table)), *table.shape[1:]), table.dtype)
+    grown[: len(table)] = table  # the rest takes no memory until a feature is seen there
+    return grown
 
 
-def rescale_squares(G: Array, factor: float) -> None:
-    """Squared gradients in wider units."""
-    np.maximum(np.multiply(G, factor, out=G), LEAST, out=G)
+def rescale_squares(G: Array, factor: float, rows: Any = ...) -> None:
+    """Squared gradients in wider units, of these rows."""
+    G[rows] = np.maximum(G[rows] * factor, LEAST)

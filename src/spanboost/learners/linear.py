@@ -63,9 +63,16 @@ class LinearBank(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b."""
-        self.inputs.W[...] *= a
+        seen = np.flatnonzero(self.inputs.S)
+        self.inputs.W[seen] *= a
         self.mass[...] *= a
-        rescale_squares(self.inputs.G, b * b)
+        rescale_squares(self.inputs.G, b * b, seen)
+
+    def effects(self) -> tuple[Array, Array]:
+        """The features seen, and how far each can move each copy's prediction [features, N]."""
+        seen = np.flatnonzero(self.inputs.S)
+        lanes = np.abs(self.inputs.W[seen]).reshape(len(seen), -1, len(self.keep))
+        return seen, lanes.sum(axis=1) * self.keep
 
     def predict(self, x: Row, h: Array) -> None:
         """keep * sum_f W_f z_f, for all lanes at once."""

@@ -106,7 +106,17 @@ class NetworkBank(NamedTuple):
         """In wider units: functions times a, slopes times b, those of the units times a b."""
         self.V[...] *= a
         rescale_squares(self.G, b * b)
-        rescale_squares(self.inputs.G, (a * b) ** 2)
+        rescale_squares(self.inputs.G, (a * b) ** 2, np.flatnonzero(self.inputs.S))
+
+    def effects(self) -> tuple[Array, Array]:
+        """The features seen, and how far each can move each copy's prediction [features, N].
+
+        tanh(a / 2) is never steeper than 1/2.
+        """
+        seen = np.flatnonzero(self.inputs.S)
+        units = np.abs(self.V[1:]).sum(axis=1)  # [H, N]
+        inputs = np.abs(self.inputs.W[seen]).reshape(len(seen), *units.shape)
+        return seen, (inputs * units).sum(axis=1) / 2
 
     def predict(self, x: Row, h: Array) -> None:
         """Units first, then outputs, for all copies at once."""

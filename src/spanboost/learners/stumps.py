@@ -91,9 +91,11 @@ class StumpBank(NamedTuple):
 
     def grown(self, features: int, width: int) -> "StumpBank":
         """The same functions, with room for more features and wider rows."""
+        G = more(self.G, features)
+        G[len(self.G) :, 1:] = LEAST  # the first sight of a feature says this of its weight alone
         return self._replace(
             U=more(self.U, features),
-            G=more(self.G, features, LEAST),
+            G=G,
             score=more(self.score, features),
             seen=more(self.seen, features),
             S=more(self.S, features),
@@ -101,9 +103,19 @@ class StumpBank(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """In wider units: functions times a, slopes times b."""
-        self.U[...] *= a
-        self.score[...] *= a * b
-        rescale_squares(self.G, b * b)
+        seen = np.flatnonzero(self.S)
+        self.U[seen] *= a
+        self.score[seen] *= a * b
+        rescale_squares(self.G, b * b, seen)
+
+    def effects(self) -> tuple[Array, Array]:
+        """The features seen, and how far each can move each copy's prediction [features, N].
+
+        That is 0 unless it is the one that predicts where all of them are present.
+        """
+        seen = np.flatnonzero(self.S)
+        score = self.score[seen]
+        return seen, np.abs(self.U[seen]).sum(axis=(1, 2)) * (score == score.max(axis=0))
 
     def predict(self, x: Row, h: Array) -> None:
         """What the best feature says; one never seen has score 0 and says 0."""

@@ -160,7 +160,8 @@ class Hindsight:
             parts = [self._triangle, *self._pending]
             width = parts[-1].shape[1]
             wide = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
-            self._triangle, self._pending = np.linalg.qr(np.vstack(wide), mode="r"), []
+            self._triangle = np.asarray(np.linalg.qr(np.vstack(wide), mode="r"))
+            self._pending = []
 
 
 def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) -> Best:

@@ -99,7 +99,7 @@ def audit_span(
 def check_covered(booster: Booster) -> None:
     """Refuse a booster of which the theorems do not speak, before it is run."""
     linear_regret(booster, 1)
-    if isinstance(booster, SpanBoost) and booster.B_ < booster.paper_radius():
+    if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
         raise ValueError(f"B={booster.B_:g} is below the paper's {booster.paper_radius():g}")
     if booster.started:
         raise ValueError("the bounds are for a fresh booster, and this one has been used")

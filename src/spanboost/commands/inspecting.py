@@ -1,0 +1,121 @@
+"""`spanboost inspect`: parameters, size, and what was learned."""
+
+import json
+import os
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.block import origin_of
+from spanboost.booster import Booster, SpanBoost
+from spanboost.modelfile import load, parameters_of
+
+
+def inspect(args: Namespace) -> int:
+    """Print what a model is."""
+    model = load(args.model)
+    found = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
+    print(json.dumps(found, indent=2, allow_nan=False) if args.json else shown(found))
+    return 0
+
+
+def report(model: Booster, top: int) -> dict[str, Any]:
+    """Everything, in terms of JSON."""
+    labels = model._labels
+    found = parameters_of(model) | {
+        "examples": labels.rows,
+        "label_centre": labels.centre.tolist(),
+        "label_half_width": labels.half,
+        "schema": None if model.schema is None else _schema(model.schema),
+    }
+    effects = getattr(model._model and model._model.bank, "effects", None)
+    if effects is None:
+        return found
+    features, sizes = effects()
+    weights = coefficients(model) * (1.0 if labels.scores else labels.half)
+    moved = sizes * weights  # [features, N] how far each moves the answer, in the user's units
+    each = moved.sum(axis=1)
+    order = np.argsort(-each, kind="stable")[:top]
+    names = _names(model)
+    found["features"] = len(features)
+    found["largest_effects"] = {names(int(features[k])): float(each[k]) for k in order}
+    total = float(moved.sum())
+    stages = moved.sum(axis=0) / total if total > 0 else np.zeros(model.n)
+    found["stage_contributions"] = stages.tolist()
+    if isinstance(model, SpanBoost):
+        found["sigma"] = model.sigma_.astype(float).tolist()
+    return found
+
+
+def coefficients(model: Booster) -> Array:
+    """What each copy's prediction is multiplied by in the answer, where nothing is projected."""
+    steps = model.steps_
+    kept = 1 - steps * model.sigma_ if isinstance(model, SpanBoost) else 1 - steps
+    after = np.append(np.cumprod(kept[:0:-1])[::-1], 1.0)  # the product over all later copies
+    return model.scale * steps * after
+
+
+def shown(found: dict[str, Any]) -> str:
+    """For people."""
+    parameters = found["parameters"]
+    learner = parameters["learner"]
+    lines = [
+        f"{found['booster']}, {parameters['n']} copies of "
+        f"{learner['class']}({', '.join(f'{k}={v}' for k, v in learner['fields'].items())})",
+        *(f"  {k} = {v}" for k, v in parameters.items() if k not in ("learner", "n")),
+        f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
+    ]
+    if found["label_half_width"] and len(found["label_centre"]) == 1:
+        centre, half = found["label_centre"][0], found["label_half_width"]
+        lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
+    if found["schema"] is not None:
+        lines += ["read from:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
+    if "largest_effects" in found:
+        lines.append(f"{found['features']:,} features; how far the largest move the prediction:")
+        lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]
+        lines += ["stage  share of that  sigma" if "sigma" in found else "stage  share of that"]
+        sigmas = found.get("sigma", [None] * len(found["stage_contributions"]))
+        for i, (share, sigma) in enumerate(zip(found["stage_contributions"], sigmas, strict=True)):
+            bar = "#" * round(40 * share / max(found["stage_contributions"] or [1]) if share else 0)
+            tail = "" if sigma is None else f"  {sigma:<9.4g}"
+            lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
+    return "\n".join(lines)
+
+
+def _schema(schema: Any) -> dict[str, Any]:
+    """The schema without the values of its categories, of which there may be millions."""
+    state = schema.state()
+    columns = state.pop("columns")
+    if columns is not None:
+        state["numbers"] = [column["name"] for column in columns if not column["category"]]
+        state["categories"] = {
+            column["name"]: len(column["codes"]) for column in columns if column["category"]
+        }
+    return {name: value for name, value in state.items() if value not in (None, [], {})}
+
+
+def _names(model: Booster) -> Any:
+    """From a feature's number to its name."""
+    schema, names = model.schema, model._reader.names
+    hashed = getattr(model.learner, "bits", None) is not None
+    known = list(names.columns) if names is not None else []
+    numbers = [column.name for column in schema.numbers] if schema is not None else []
+    categories = schema.categories if schema is not None else []
+    texts = [list(column.codes) for column in categories]
+
+    def name(feature: int) -> str:
+        if feature == 0:
+            return "(constant)"
+        if hashed:
+            return f"place {feature}"
+        column, code = origin_of(feature, len(categories))
+        if code is not None:
+            return f"{categories[column].name}={texts[column][code]}"
+        for given in (numbers, known):
+            if column < len(given):
+                return given[column]
+        return f"column {column}"
+
+    return name

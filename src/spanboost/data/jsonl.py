@@ -1,0 +1,186 @@
+"""JSON lines: each line an object of names and their values."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spanboost.data.batch import Batch
+from spanboost.data.lines import Chunk, chunks
+from spanboost.data.problems import Problems
+from spanboost.data.source import Source
+
+if TYPE_CHECKING:
+    from spanboost.data.schema import Schema
+
+_TOO_LARGE = 2.0**128 - 2.0**103  # from here on a number is infinite in single precision
+_LARGEST_WEIGHT = 1e19
+
+
+class _BadRowError(ValueError):
+    """Why a line cannot be used."""
+
+
+class JsonReader:
+    """Rows as dictionaries: a number, a string (a category) or None (missing) under each name."""
+
+    def __init__(
+        self, schema: "Schema", problems: Problems, *, labelled: bool, size: int = 1 << 20
+    ) -> None:
+        self.schema, self.problems = schema, problems
+        self.labelled = labelled
+        self.size = size
+        self.label = schema.label or "label"
+
+    def batches(self, source: Source) -> Iterator[Batch]:
+        """The good rows of a file, about `size` bytes of it at a time."""
+        for chunk in chunks(source, self.problems, size=self.size):
+            batch = self._batch(source.name, chunk)
+            if batch.rows:
+                yield batch
+
+    def _batch(self, file: str, chunk: Chunk) -> Batch:
+        rows, lines, labels, weights = [], [], [], []
+        bad: list[tuple[int, str]] = []
+        for line, text in enumerate(chunk.data.decode().split("\n"), chunk.first):
+            if not text or text.isspace():
+                continue
+            try:
+                row, label, weight = self._row(text)
+            except _BadRowError as error:
+                bad.append((line, str(error)))
+                continue
+            rows.append(row)
+            lines.append(line)
+            labels.append(label)
+            weights.append(weight)
+        y = np.array(labels)
+        if self.labelled and not self.schema.target.as_text:
+            y, given = self.schema.target.numbers(y), y
+            refused = np.flatnonzero(np.isnan(y)).tolist()
+            bad += [(lines[t], self.schema.target.complaint(given[t])) for t in refused]
+        for line, what in sorted(bad):
+            self.problems.bad(file, line, what)
+        keep = np.flatnonzero(~np.isnan(y))
+        return Batch(
+            [rows[t] for t in keep],
+            y[keep] if self.labelled else None,
+            np.array(weights)[keep] if self.labelled and self.schema.weight else None,
+            file,
+            np.array(lines, np.int64)[keep],
+        )
+
+    def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
+        """The features, the label and the weight that stand on one line."""
+        row, schema = _object(text), self.schema
+        for name in schema.ignore:
+            row.pop(name, None)
+        label = row.pop(self.label, None)
+        weight = row.pop(schema.weight, None) if schema.weight else 1.0
+        for name in schema.categorical:
+            if name in row:
+                row[name] = _category(row[name])
+        _make_features(row)
+        if not self.labelled:
+            return row, 0.0, 1.0
+        weight = _weight(weight)
+        return row, self._label(label), weight  # of bad rows the target learns nothing
+
+    def _label(self, label: Any) -> float:
+        """A label's code; numbers that stay numbers are looked at later, all of them at once."""
+        target = self.schema.target
+        if isinstance(label, dict | list):
+            raise _BadRowError(f"the label is {_shown(label)}")
+        if _is_number(label):
+            if not target.as_text:
+                return float(label)
+            label = repr(label)
+        elif isinstance(label, bool):
+            label = json.dumps(label)
+        code = target.code(label or "")
+        if math.isnan(code):
+            raise _BadRowError(target.complaint(label))
+        return code
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The object on a line; it says what is wrong with any other line."""
+    try:
+        row = _DECODER.decode(text)
+        if "\\u" in text:
+            json.dumps(row, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        rest = text[error.pos : error.pos + 40]
+        raise _BadRowError(f"{error.msg}: column {error.colno}, {rest!r:.40}") from None
+    except UnicodeEncodeError:
+        raise _BadRowError("half a surrogate pair in a string") from None
+    except RecursionError:
+        raise _BadRowError("nested too deeply") from None
+    if not isinstance(row, dict):
+        raise _BadRowError(f"{_shown(row)} where an object is expected")
+    return row
+
+
+def _make_features(row: dict[str, Any]) -> None:
+    for name, value in row.items():
+        kind = type(value)
+        if kind is float or kind is int:
+            if not -_TOO_LARGE < value < _TOO_LARGE:
+                raise _BadRowError(f"{name!r:.40} is too large a number")
+            row[name] = float(value)
+        elif kind is bool:
+            row[name] = float(value)
+        elif kind is not str and value is not None:
+            raise _BadRowError(f"{name!r:.40} is {_shown(value)}")
+
+
+def _category(value: Any) -> Any:
+    """A string for whatever can be a category."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return repr(value) if _is_number(value) and math.isfinite(value) else value
+
+
+def _weight(weight: Any) -> float:
+    if weight is None:
+        raise _BadRowError("the weight is missing")
+    if not _is_number(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
+        raise _BadRowError(
+            f"the weight is {_shown(weight)}, not a number from 0 to {_LARGEST_WEIGHT:g}"
+        )
+    return float(weight)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or type(value) is int
+
+
+def _shown(value: Any) -> str:
+    """A value for a message; what may be deeply nested is only named."""
+    if isinstance(value, dict | list):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"{value!r:.40}" if _is_number(value) or isinstance(value, str) else json.dumps(value)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _BadRowError(f"{twice!r:.40} stands there twice")
+    return members
+
+
+def _whole(digits: str) -> int | float:
+    """A whole number; one that no float can hold is infinite, as 1e999 is."""
+    number = float(digits)
+    return int(digits) if math.isfinite(number) else number
+
+
+def _refuse(constant: str) -> None:
+    raise _BadRowError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_whole, parse_constant=_refuse)

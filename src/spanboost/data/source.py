@@ -1,0 +1,252 @@
+"""Where bytes come from: files, globs, standard input, addresses; compressed or not."""
+
+import glob
+import gzip
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, BinaryIO
+
+from spanboost.data.problems import StreamError
+
+_BUFFER = 1 << 16
+_FIRST = 1 << 16  # bytes that tell one input from another
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"  # zstd too, behind a byte 50 to 5f: so pzstd begins its files
+_PACKING = (".gz", ".gzip", ".zst", ".zstd")
+
+
+class Source:
+    """Bytes that are read from their beginning: of a file, of standard input, at an address."""
+
+    def __init__(
+        self,
+        name: str,
+        size: int | None,
+        begin: Callable[[], BinaryIO],
+        *,
+        seekable: bool = True,
+        once: bool = False,
+    ) -> None:
+        self.name = name  # as messages show it
+        self.size = size  # in bytes as stored; None if it is not known
+        self.position = 0  # stored bytes that were read since `open`
+        self._begin = begin
+        self._seekable = seekable
+        self._once = once  # what was read is gone, as from a pipe
+        self._begun: tuple[bytes, BinaryIO] | None = None  # a pipe that was looked into
+        self._spent = False
+
+    def open(self) -> BinaryIO:
+        """All bytes in order, decompressed; the first ones tell whether they are compressed."""
+        self.position = 0
+        with _in_a_sentence(self.name):
+            head, file = self._start(len(_ZSTD))
+            self._spent = self._once
+            return io.BufferedReader(_Plain(_Stored(self, head, file), head), _BUFFER)
+
+    def random_access(self) -> BinaryIO:
+        """All bytes as stored, in any order; those of a pipe lie in a temporary file."""
+        with _in_a_sentence(self.name):
+            head, file = self._start(0)
+            if self._seekable:
+                return file
+            self._spent = self._once
+            with file:
+                return _copied(head, file)
+
+    def fingerprint(self) -> list[int | None]:
+        """The size and the CRC-32 of the first 64 KiB, as stored; ask before a pipe is opened."""
+        with _in_a_sentence(self.name):
+            head, file = self._start(_FIRST)
+            if self._once:
+                self._begun = head, file
+            else:
+                file.close()
+            return [self.size, zlib.crc32(head)]
+
+    def _start(self, size: int) -> tuple[bytes, BinaryIO]:
+        """At least so many of the first bytes, and the file that goes on after them."""
+        if self._spent:
+            raise StreamError(f"{self.name} can be read only once")
+        head, file = self._begun or (b"", self._begin())
+        while len(head) < size and (more := file.read(size - len(head))):
+            head += more
+        return head, file
+
+
+class _Stored(io.RawIOBase):
+    """Bytes as stored, counted; those that were read to look at them come again."""
+
+    def __init__(self, source: Source, head: bytes, file: BinaryIO) -> None:
+        self._source, self._head, self._file = source, head, file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        if self._head:
+            count = min(len(target), len(self._head))
+            target[:count], self._head = self._head[:count], self._head[count:]
+        else:
+            count = self._file.readinto(target)  # type: ignore[attr-defined]
+        self._source.position += count
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Plain(io.RawIOBase):
+    """Bytes decompressed; whatever goes wrong is told in one sentence."""
+
+    def __init__(self, stored: _Stored, head: bytes) -> None:
+        self._name, self._stored = stored._source.name, stored
+        self._file: Any = stored
+        if head.startswith(_GZIP):
+            self._file = gzip.GzipFile(fileobj=stored)
+        elif head.startswith(_ZSTD) or (head[1:4] == _SKIPPABLE and head[0] >> 4 == 5):
+            import pyarrow
+
+            file = pyarrow.PythonFile(stored, mode="r")
+            self._file = pyarrow.CompressedInputStream(file, "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        with _in_a_sentence(self._name):
+            return self._file.readinto(target)
+
+    def close(self) -> None:
+        self._file.close()
+        self._stored.close()
+        super().close()
+
+
+def _copied(head: bytes, file: BinaryIO) -> BinaryIO:
+    with ExitStack() as undo:
+        copy = undo.enter_context(tempfile.TemporaryFile())
+        copy.write(head)
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.seek(0)
+        undo.pop_all()
+        return copy
+
+
+def sources(paths: Sequence[str]) -> list[Source]:
+    """What paths, globs (in sorted order), addresses and - for standard input stand for."""
+    if list(paths).count("-") > 1:
+        raise StreamError("standard input (-) is given more than once")
+    return [source for path in paths for source in _found(path)]
+
+
+def suffix(name: str) -> str:
+    """What a file's name says about its format: `csv` for `data/x.CSV.gz`; may be empty."""
+    if "://" in name:
+        name = name.partition("?")[0].partition("#")[0]
+    stem, ending = os.path.splitext(name)
+    if ending.lower() in _PACKING:
+        ending = os.path.splitext(stem)[1]
+    return ending[1:].lower()
+
+
+def _found(path: str) -> list[Source]:
+    if path == "-":
+        return [Source("stdin", None, lambda: sys.stdin.buffer, seekable=False, once=True)]
+    if "://" in path:
+        return _at_address(path)
+    if os.path.lexists(path) or not _is_glob(path):
+        return [_file(path)]
+    names = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
+    return [_file(name) for name in names] or _nothing_matches(path)
+
+
+def _file(path: str) -> Source:
+    with _in_a_sentence(path):
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            raise StreamError(f"{path} is a folder, not a file")
+        if not os.access(path, os.R_OK):  # to open a pipe only to look would break it
+            raise PermissionError("Permission denied")
+    regular = stat.S_ISREG(status.st_mode)
+    size = status.st_size if regular else None
+    return Source(path, size, lambda: open(path, "rb"), seekable=regular, once=not regular)
+
+
+def _at_address(address: str) -> list[Source]:
+    with _in_a_sentence(address):
+        import fsspec.core
+
+        system, path = fsspec.core.url_to_fs(address, **_file_system_options(address))
+        try:
+            found = {address: system.info(path)}
+        except FileNotFoundError:
+            if not _is_glob(address):
+                raise
+            names = sorted(system.glob(path))
+            infos = {system.unstrip_protocol(name): system.info(name) for name in names}
+            found = {name: info for name, info in infos.items() if info["type"] == "file"}
+        if found.get(address, {}).get("type") == "directory":
+            raise StreamError(f"{address} is a folder, not a file")
+    return [_remote(system, *item) for item in found.items()] or _nothing_matches(address)
+
+
+def _remote(system: Any, name: str, info: dict[str, Any]) -> Source:
+    if _is_http(name):  # as a stream: not every server lets one ask for parts
+        begin = partial(system.open, info["name"], "rb", block_size=0)
+        return Source(name, info["size"], begin, seekable=False)
+    return Source(name, info.get("size"), partial(system.open, info["name"], "rb"))
+
+
+def _file_system_options(address: str) -> dict[str, Any]:
+    if not _is_http(address):
+        return {}
+    import aiohttp
+
+    # By default a transfer ends after five minutes, and learning from one may take longer.
+    patience = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
+    return {"client_kwargs": {"timeout": patience}}
+
+
+def _is_http(address: str) -> bool:
+    return address.startswith(("http://", "https://"))
+
+
+def _is_glob(path: str) -> bool:
+    return any(sign in path for sign in "*?[")
+
+
+def _nothing_matches(pattern: str) -> list[Source]:
+    raise StreamError(f"no file matches {pattern}")
+
+
+@contextmanager
+def _in_a_sentence(name: str) -> Iterator[None]:
+    """Say in one sentence what went wrong; file systems raise whatever they like."""
+    try:
+        yield
+    except StreamError:
+        raise
+    except ImportError as error:
+        what = "pip install 'spanboost[http]'" if _is_http(name) else _reason(error)
+        raise StreamError(f"reading {name} needs another package: {what}") from error
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) and error.__cause__ is None:
+            raise StreamError(f"there is no file {name}") from error
+        why = _reason(error.__cause__ or error)
+        raise StreamError(f"{name} cannot be read: {why}") from error
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(text.split())[:200]
