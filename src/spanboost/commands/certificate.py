@@ -6,25 +6,24 @@ from typing import Any
 from spanboost.theory.certificate import Certificate, Comparison
 from spanboost.theory.hindsight import LIMIT
 
-_NOTHING: dict[str, Any] = {"comparator": None, "comparator_loss": None, "regret": None}
+_SUMS = ("loss", "comparator_loss", "regret", "bound", "slack")
+_KEYS = ("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap", "theorem", "terms")
 
 
 def as_json(certificate: Certificate) -> dict[str, Any]:
     """Sums over all rows, and per row: per unit of weight, as the average loss is."""
     figures = [_figures(one, certificate.weight) for one in certificate.comparisons]
-    first, others = (figures[0], figures[1:]) if figures else (_NOTHING, [])
     return {
         "features": certificate.features,
-        **first,
+        **(figures[0] if figures else dict.fromkeys(_KEYS)),
         "unproved": certificate.unproved,
-        "others": others,
+        "others": figures[1:],
         "words": list(words(certificate)),
     }
 
 
 def words(certificate: Certificate) -> Iterator[str]:
     """What it means, line by line."""
-    yield ""
     yield "certificate: the loss against the best that was possible, had all labels been known"
     if not certificate.comparisons:
         yield (
@@ -33,7 +32,7 @@ def words(certificate: Certificate) -> Iterator[str]:
         )
         return
     weight = certificate.weight
-    yield f"the model lost {_both(certificate.comparisons[0].loss, weight)}"
+    yield f"the model: {_both(certificate.comparisons[0].loss, weight)}"
     for one in certificate.comparisons:
         yield from _compared(one, weight)
     if certificate.unproved is not None:
@@ -41,44 +40,38 @@ def words(certificate: Certificate) -> Iterator[str]:
 
 
 def _compared(one: Comparison, weight: float) -> Iterator[str]:
-    yield f"{one.comparator} lost {_both(one.comparator_loss, weight)}{_exactness(one)}"
+    yield f"{one.comparator}: {_both(one.comparator_loss, weight)}{_exactness(one)}"
     if one.regret > 0:
         meaning = "what it cost not to know the labels beforehand"
     else:
-        meaning = "no such function, even if chosen with all labels known, loses as little"
+        meaning = "no such function, even chosen with all labels known, loses less than the model"
     yield f"  regret = {_both(one.regret, weight)}: {meaning}"
-    if one.promise is not None and one.slack is not None:
+    if one.promise is None or one.slack is None:
+        return
+    bound, middle = one.promise.bound, one.promise.of_middle
+    yield f"  {one.promise.theorem}'s bound = {_both(bound, weight)}: proved for all streams"
+    if bound >= middle:
         yield (
-            f"  {one.promise.theorem}'s bound = {_both(one.promise.bound, weight)}, "
-            "proved beforehand, whatever the rows"
+            f"    (so far it says little: predicting the middle of the label range always has "
+            f"a regret of {middle:.6g})"
         )
-        holds = "the theorem kept its word" if one.slack >= 0 else "the theorem is refuted"
-        yield f"  slack = {_both(one.slack, weight)}: {holds}"
+    verdict = "the bound holds" if one.slack >= 0 else "the bound is broken, which is a bug"
+    yield f"  slack = {_both(one.slack, weight)}: {verdict}"
 
 
 def _exactness(one: Comparison) -> str:
     if one.gap <= 1e-8 * one.comparator_loss:
         return ""
-    return f" (and none of them {one.gap:.3g} less; it was not found more exactly)"
+    return f" (at most {one.gap:.3g} more than the very best, which was not found more exactly)"
 
 
 def _figures(one: Comparison, weight: float) -> dict[str, Any]:
     promise = one.promise
-    sums = {
-        "loss": one.loss,
-        "comparator_loss": one.comparator_loss,
-        "regret": one.regret,
-        "bound": None if promise is None else promise.bound,
-        "slack": one.slack,
-    }
-    return {
-        "comparator": one.comparator,
-        **sums,
-        **{f"{name}_per_row": _per_row(value, weight) for name, value in sums.items()},
-        "gap": one.gap,
-        "theorem": None if promise is None else promise.theorem,
-        "terms": None if promise is None else promise.terms._asdict(),
-    }
+    bound = None if promise is None else promise.bound
+    sums = (one.loss, one.comparator_loss, one.regret, bound, one.slack)
+    each = (_per_row(value, weight) for value in sums)
+    theorem = (None, None) if promise is None else (promise.theorem, promise.terms._asdict())
+    return dict(zip(_KEYS, (one.comparator, *sums, *each, one.gap, *theorem), strict=True))
 
 
 def _per_row(value: float | None, weight: float) -> float | None:

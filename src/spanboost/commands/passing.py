@@ -92,7 +92,7 @@ class Pass:
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"] = as_json(certificate)
-            self.screen.say("\n".join(words(certificate)))
+            self.screen.say("\n".join(["", *words(certificate)]))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:

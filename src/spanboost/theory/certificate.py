@@ -35,6 +35,7 @@ class Promise(NamedTuple):
 
     theorem: str
     terms: SpanBound | HullBound
+    of_middle: float  # the regret of predicting the middle of the label range always
 
     @property
     def bound(self) -> float:
@@ -127,7 +128,8 @@ def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half:
     else:
         assert isinstance(booster, HullBoost)
         name, terms = "Theorem 2", hull_bound(booster, seen.rows)
-    return Promise(name, type(terms)(*(half**2 * term for term in terms)))
+    in_units = type(terms)(*(half**2 * term for term in terms))
+    return Promise(name, in_units, seen.of_constant(centre) - best.loss)
 
 
 def _unproved(booster: Booster, learn: bool) -> str | None:

@@ -53,7 +53,7 @@ class Hindsight:
         self.limit, self.bits = limit, bits
         self.shift = 0.0  # the first label: distances from it keep digits that squares would lose
         self._names = Names(bits)
-        self._columns = {0: _ONE}  # of each feature's number
+        self._columns = {-1: _ONE}  # by number; the constant shares its place with no hashed one
         self._sizes = np.zeros(2)  # largest |x|
         self._triangle = np.zeros((0, 2))
         self._pending: list[Array] = []
@@ -141,7 +141,7 @@ class Hindsight:
         for column, j in zip(of_dense, used, strict=True):
             A[:, column] += dense[:, j]  # features that share a place are summed
         A[:, _LABEL] = y
-        A[:, _ONE] += 1
+        A[:, _ONE] = 1
         sizes = np.abs(A[weights > 0]).max(axis=0, initial=0)
         sizes[: len(self._sizes)] = np.maximum(sizes[: len(self._sizes)], self._sizes)
         self._sizes = sizes
