@@ -1,0 +1,159 @@
+"""Tables for tests: a file in memory, what a reader makes of it, and a plain oracle for CSV."""
+
+import csv
+import io
+import math
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from spanboost import Rows
+from spanboost.data.problems import StreamError
+from spanboost.data.schema import Schema
+from spanboost.data.source import Source
+from spanboost.data.target import NumberTarget
+
+MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"}
+
+
+def file(data, name="x"):
+    """A source that holds these bytes."""
+    return Source(name, len(data), lambda: io.BytesIO(data))
+
+
+def table(target=None, **options):
+    """A schema that nothing is known of yet."""
+    return Schema("table", target or NumberTarget(), **options)
+
+
+class Result(NamedTuple):
+    """All that came of reading files, in plain Python: NaN is None."""
+
+    numbers: list
+    codes: list
+    y: list | None
+    weights: list | None
+    lines: list
+    bad: list  # what Problems has to say
+    error: str | None
+    state: dict  # of the schema
+
+
+def outcome(reader, *sources):
+    """What a reader yields, to the end or to an error."""
+    batches, error = [], None
+    try:
+        for source in sources:
+            for batch in reader.batches(source):
+                check(batch, reader.labelled)
+                batches.append(batch)
+    except StreamError as caught:
+        error = str(caught)
+    return Result(
+        numbers=[row for batch in batches for row in plain(numbers_of(batch))],
+        codes=[row for batch in batches for row in codes_of(batch)],
+        y=[y for batch in batches for y in ([] if batch.y is None else batch.y.tolist())],
+        weights=[
+            w
+            for batch in batches
+            for w in ([] if batch.weights is None else batch.weights.tolist())
+        ],
+        lines=[line for batch in batches for line in batch.lines.tolist()],
+        bad=[reader.problems.count, *reader.problems.first],
+        error=error,
+        state=reader.schema.state(),
+    )
+
+
+def check(batch, labelled):
+    """The form every batch has."""
+    numbers = batch.X
+    if isinstance(batch.X, Rows):
+        numbers = batch.X.numbers
+        assert batch.X.codes.dtype == np.int64
+        assert batch.X.codes.shape[0] == len(batch)
+    if numbers is not None:
+        assert numbers.dtype == np.float32
+        assert numbers.flags.c_contiguous
+        assert numbers.shape[0] == len(batch)
+        assert not np.isinf(numbers).any()
+    assert len(batch) > 0
+    assert (batch.y is not None) == labelled
+    for part in (batch.y, batch.weights):
+        assert part is None or (part.shape == (len(batch),) and np.isfinite(part).all())
+
+
+def numbers_of(batch):
+    numbers = batch.X.numbers if isinstance(batch.X, Rows) else batch.X
+    return np.zeros((len(batch), 0)) if numbers is None else numbers
+
+
+def codes_of(batch):
+    return batch.X.codes.tolist() if isinstance(batch.X, Rows) else [[]] * len(batch)
+
+
+def plain(numbers):
+    return [[None if math.isnan(v) else v for v in row] for row in numbers.tolist()]
+
+
+def number(text):
+    """The float32 of a field as a Python float; NaN where it is missing, None if it is none."""
+    if text.strip() in MISSING:
+        return math.nan
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def csv_oracle(text, *, label=None, bits=None, categorical=()):
+    """The good rows of CSV, and the lines of bad ones: one row at a time, by Python's own csv."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, before = [], 0
+    for fields in reader:
+        if fields:
+            rows.append((before + 1, fields))
+        before = reader.line_num
+    names = rows.pop(0)[1]
+    label = names.index(label) if label else len(names) - 1
+    features = [k for k in range(len(names)) if k != label]
+    first = [fields for _, fields in rows if len(fields) == len(names)][:1000]
+    texts = [
+        k
+        for k in features
+        if names[k] in categorical or any(number(fields[k]) is None for fields in first)
+    ]
+    known = {k: {} for k in texts}
+    good, bad = [], []
+    for line, fields in rows:
+        if len(fields) != len(names):
+            bad.append(line)
+            continue
+        numbers = [number(fields[k]) for k in features if k not in texts]
+        y = number(fields[label])
+        if (
+            None in numbers
+            or not all(fits(v) for v in numbers)
+            or y is None
+            or not abs(y) < math.inf
+        ):
+            bad.append(line)
+            continue
+        codes = [code(known[k], fields[k], bits) for k in texts]
+        numbers = [None if math.isnan(v) else float(np.float32(v)) for v in numbers]
+        good.append((numbers, codes, y, line))
+    return good, bad
+
+
+def fits(value):
+    with np.errstate(over="ignore"):
+        return not np.isinf(np.float32(value))
+
+
+def code(known, text, bits):
+    if not text:
+        return -1
+    if bits is not None:
+        return zlib.crc32(text.encode()) % 2**bits
+    return known.setdefault(text, len(known))
