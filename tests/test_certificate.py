@@ -66,6 +66,12 @@ def test_theorem_2_by_hand():
     assert one.slack > 0
 
 
+def test_a_scaled_class_has_shorter_functions():
+    X, y = np.full((9, 1), 0.5), np.full(9, 8.0)
+    one = certified(ball(x_norm=2.0, eta=0.5, scale=2.0), X, y).comparisons[0]
+    assert one.promise.terms.initial == pytest.approx(25 * (1 - 0.5 / 1.2) ** 4 * 0.36 * 9)
+
+
 def test_a_scaled_class_is_larger():
     X, y = np.ones((9, 1)), np.full(9, 8.0)
     one = certified(ball(HullBoost, x_norm=2.0, scale=1.1), X, y).comparisons[0]
