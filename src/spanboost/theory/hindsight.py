@@ -4,8 +4,8 @@ Rows are folded into a triangle R with R'R = A'A, where A has a row [label, 1, f
 row of the stream, times the root of its weight: whatever linear function loses on the stream, it
 loses on the triangle. Orthogonal steps (Householder's, by LAPACK) rather than sums of products,
 because those square what differs in size: with features like 1.7e9 +- 1e5, or a loss that is
-1e-12 of the labels' squares, sums of products had one digit left and the triangle nine, in about the
-same time.
+1e-14 of the labels' squares, sums of products had one digit left and the triangle nine, in about
+the same time.
 
 Features are numbered as a learner numbers them (block.py), hashed if it hashes. A missing feature
 is absent, which is 0; a category is a feature of its own.
