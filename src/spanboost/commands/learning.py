@@ -17,7 +17,9 @@ from spanboost.commands.passing import Pass, check_places
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
 from spanboost.files import check_place
+from spanboost.losses import Squared
 from spanboost.modelfile import load, parameters_of, save
+from spanboost.theory.certificate import Witness
 
 
 def evaluate(args: Namespace) -> int:
@@ -31,14 +33,18 @@ def evaluate(args: Namespace) -> int:
     else:
         recipe = options.recipe_of(args, stream.form)
         schema = options.schema_for(args, stream.form, recipe)
-        models = {one.name: options.made(one) for one in options.compared(args, recipe)}
+        models = {
+            one.name: options.made(one, stream.form) for one in options.compared(args, recipe)
+        }
         for model in models.values():
             model.schema = schema
+    witness = _witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(Tape(1 + len(models))) as tape:
         run = Pass(args, stream, models, tape)
-        for _ in run.steps():
-            pass
-        run.finish()
+        for step in run.steps():
+            if witness is not None and step.batch.y is not None:
+                witness.add(step.batch.X, step.batch.y, step.batch.weights)
+        run.finish(witness)
     return 0
 
 
@@ -92,7 +98,7 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, {"initial": start, "on_error": args.on_error}
     recipe = options.recipe_of(args, stream.form)
-    model = options.made(recipe)
+    model = options.made(recipe, stream.form)
     model.schema = options.schema_for(args, stream.form, recipe)
     return recipe.name, model, options.identity(recipe, model.schema, args)
 
@@ -104,6 +110,15 @@ def _continued(args: Namespace) -> Booster:
     if model.schema is None:
         raise UsageError(f"{args.initial}: the model was not made from files, so nothing says how")
     return model
+
+
+def _witness(args: Namespace, model: Booster) -> Witness:
+    """Of the pass that the model is about to make."""
+    if args.compare is not None:
+        raise UsageError("--certificate is about one model: no --compare with it")
+    if not isinstance(model.loss_, Squared):
+        raise UsageError("--certificate is for --loss squared: only its best functions are known")
+    return Witness(model, learn=not args.test)
 
 
 def _already(args: Namespace, output: Path, model: Booster) -> int:
