@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs."""
 
 import argparse
+import gc
 import os
 import sys
 import warnings
@@ -22,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
     model; 130 for Ctrl-C; 1 for the rest.
     """
+    if argv is None:  # a process of its own: to look for cycles would be a tenth of its start
+        gc.set_threshold(200_000, 20, 20)
     words = list(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(_joined(words))
     args.words = words

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.evaluate import running
 from spanboost.losses import Softmax, Squared, is_binary
 
 
@@ -32,9 +33,11 @@ class LabelSums:
             if not self.sums[0]:
                 self.centre = float(y[0])
             parts = (y - self.centre)[:, None]
-        gains = weights[:, None] * np.column_stack([np.ones(len(y)), parts[:, 0] ** 2, parts])
-        # one after the other: the same to the last bit whatever the blocks
-        self.sums = np.cumsum(np.vstack([self.sums, gains]), axis=0)[-1]
+        gains = np.empty((len(y), len(self.sums)))
+        gains[:, 0] = weights
+        gains[:, 1] = weights * parts[:, 0] ** 2
+        gains[:, 2:] = weights[:, None] * parts
+        self.sums = running(self.sums, gains)[-1]
 
     @property
     def label_sum(self) -> float:

@@ -129,7 +129,7 @@ def format_of(source: Source) -> str:
     return found
 
 
-def ahead(items: Iterator[T], depth: int = 4) -> Generator[T, None, None]:
+def ahead(items: Iterator[T], depth: int = 16) -> Generator[T, None, None]:
     """The same items, made by a thread that is up to `depth` of them ahead."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()
