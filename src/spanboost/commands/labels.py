@@ -40,8 +40,10 @@ class LabelSums:
         self.sums = running(self.sums, gains)[-1]
 
     @property
-    def label_sum(self) -> float:
-        """The weighted sum of labels that are numbers."""
+    def label_sum(self) -> float | None:
+        """The weighted sum of labels; None if they are classes."""
+        if isinstance(self.loss, Softmax):
+            return None
         return float(self.sums[2] + self.centre * self.sums[0])
 
     def best_constant(self) -> tuple[float | None, float | None]:

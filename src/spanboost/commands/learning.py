@@ -55,7 +55,7 @@ def train(args: Namespace) -> int:
     check_places(args)
     stream = options.stream_of(args)
     name, model, identity = _asked(args, stream)
-    checkpoints = Checkpoints(output, identity, stream.fingerprint())
+    checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
     found = checkpoints.find() if args.resume else None
     if found is not None:
