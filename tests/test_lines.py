@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import tracemalloc
 from unittest import mock
 
@@ -205,3 +206,16 @@ def test_a_packed_file_that_is_cut_off():
     with pytest.raises(StreamError, match=r"some.data cannot be read: .*ended before"):
         found.extend(chunks(of_bytes(packed[:-9]), Problems(skip=True), size=1000))
     assert found  # what came before was good
+
+
+def test_a_pipe_gives_the_lines_that_are_there():
+    reading, writing = os.pipe()
+    source = Source("pipe", None, lambda: io.FileIO(reading), seekable=False, once=True)
+    found = chunks(source, Problems())
+    os.write(writing, b"1\n2\n3")
+    assert next(found) == (b"1\n2\n", 1)
+    os.write(writing, b"4\n")
+    assert next(found) == (b"34\n", 3)
+    os.write(writing, b"5")
+    os.close(writing)
+    assert list(found) == [(b"5", 4)]

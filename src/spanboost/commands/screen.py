@@ -45,10 +45,10 @@ class Screen:
             self._line(step, row)
         if self._bar is not None:
             totals = step.totals[-1]
-            self._bar.n = self.stream.position
             rows = step.first + len(step.totals)
             loss = totals[1] / totals[0] if totals[0] else float("nan")
-            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:.6g}")
+            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:.6g}", refresh=False)
+            self._bar.update(self.stream.position - self._bar.n)
 
     def close(self) -> None:
         """No bar any more."""

@@ -1,7 +1,7 @@
 """Text in pieces of whole lines, as large as one likes and never larger than memory allows."""
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,18 +31,20 @@ def chunks(
     what is whole and good or bad. A record that does not end within 16 MiB or with the file has a
     quote too many: its first line is a bad row, and the next line begins a record.
 
-    The data of a chunk are there until the next one is asked for: bytes are not moved in vain.
+    From a pipe come the lines that are there, however few, when to read on would be to wait. The
+    data of a chunk are there until the next one is asked for: bytes are not moved in vain.
     """
     with source.open() as file:
-        for chunk in _Records(file, quoted, size).chunks(source.name, problems):
+        for chunk in _Records(source, file, quoted, size).chunks(problems):
             yield from _utf8(chunk, quoted, source.name, problems)
 
 
 class _Records:
     """A file as records; `pending` is what was read and not handed on, from the start of one."""
 
-    def __init__(self, file: BinaryIO, quoted: bool, size: int) -> None:
-        self.file, self.quoted, self.size = file, quoted, size
+    def __init__(self, source: Source, file: Any, quoted: bool, size: int) -> None:
+        self.source, self.file, self.quoted, self.size = source, file, quoted, size
+        self.ended = False
         self.buffer = bytearray(len(_BOM) + 2 * size)
         self.start = self.stop = 0  # of what is pending in the buffer
         self.line = 1  # at which it begins
@@ -53,26 +55,26 @@ class _Records:
     def pending(self) -> memoryview:
         return memoryview(self.buffer)[self.start : self.stop].toreadonly()
 
-    def chunks(self, name: str, problems: Problems) -> Iterator[Chunk]:
+    def chunks(self, problems: Problems) -> Iterator[Chunk]:
         """Whole records, none of them too long; bad ones are reported in their turn."""
-        self._read(len(_BOM))
+        while self.stop < len(_BOM) and not self.ended:
+            self._read(len(_BOM) - self.stop)
         if self.pending == _BOM:
             self.start = self.stop
-        last = False
-        while not last:
-            last = self._read(self.size) < self.size
+        while self.start < self.stop or not self.ended:
+            self._read(self.size)
             while self.start < self.stop:
-                end = self._end(last)
+                end = self._end(self.ended)
                 if end:
                     yield self._take(end)
                 left = self.stop - self.start
-                if left <= LIMIT and not (last and left):
+                if left <= LIMIT and not (self.ended and left):
                     break  # what is left may become a good record yet
-                problems.bad(name, self.line, self._complaint())
+                problems.bad(self.source.name, self.line, self._complaint())
                 self._drop_line()
 
-    def _read(self, size: int) -> int:
-        """More of the file behind what is pending; how many bytes there were."""
+    def _read(self, size: int) -> None:
+        """More of the file behind what is pending: as much, unless it ends or keeps us waiting."""
         left = self.stop - self.start
         if left + size > len(self.buffer):
             pending, self.buffer = self.pending, bytearray(left + left // 2 + 2 * size)
@@ -80,9 +82,13 @@ class _Records:
         elif self.start:
             self.buffer[:left] = self.buffer[self.start : self.stop]
         self.start, self.stop = 0, left
-        count = self.file.readinto(memoryview(self.buffer)[left : left + size])  # type: ignore[attr-defined]
-        self.stop += count
-        return int(count)
+        room = memoryview(self.buffer)[: left + size]
+        while self.stop < len(room) and not self.ended:
+            count = self.file.readinto(room[self.stop :])
+            self.stop += count
+            self.ended = count == 0
+            if self.source.waits():
+                break
 
     def _end(self, last: bool) -> int:
         """The end of the last whole record, or of the last before one that is too long."""
@@ -132,10 +138,9 @@ class _Records:
     def _drop_line(self) -> None:
         """Go on after the first line, which need not be held in memory."""
         newline = self._first_newline()
-        while newline < 0:
+        while newline < 0 and not self.ended:
             self.start = self.stop
-            if not self._read(self.size):
-                break
+            self._read(self.size)
             newline = self._first_newline()
         self.start = self.start + newline + 1 if newline >= 0 else self.stop
         self.line += 1

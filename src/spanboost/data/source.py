@@ -4,6 +4,7 @@ import glob
 import gzip
 import io
 import os
+import select
 import shutil
 import stat
 import sys
@@ -12,11 +13,10 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from spanboost.data.problems import StreamError
 
-_BUFFER = 1 << 16
 _FIRST = 1 << 16  # bytes that tell one input from another
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -44,14 +44,26 @@ class Source:
         self._once = once  # what was read is gone, as from a pipe
         self._begun: tuple[bytes, BinaryIO] | None = None  # a pipe that was looked into
         self._spent = False
+        self._pipe: BinaryIO | None = None  # the one that is open
 
-    def open(self) -> BinaryIO:
-        """All bytes in order, decompressed; the first ones tell whether they are compressed."""
+    def open(self) -> io.RawIOBase:
+        """All bytes in order, decompressed; the first ones tell whether they are compressed.
+
+        A read gives what is there, which may be less than was asked for.
+        """
         self.position = 0
         with _in_a_sentence(self.name):
             head, file = self._start(len(_ZSTD))
             self._spent = self._once
-            return io.BufferedReader(_Plain(_Stored(self, head, file), head), _BUFFER)
+            self._pipe = file if self._once else None
+            return _Plain(_Stored(self, head, file), head)
+
+    def waits(self) -> bool:
+        """Whether a pipe has nothing to give at this moment, and to read on would be to wait."""
+        try:
+            return self._pipe is not None and not select.select([self._pipe], [], [], 0)[0]
+        except (OSError, ValueError):  # of no kind that can be asked
+            return False
 
     def random_access(self) -> BinaryIO:
         """All bytes as stored, in any order; those of a pipe lie in a temporary file."""
@@ -162,13 +174,18 @@ def suffix(name: str) -> str:
 
 def _found(path: str) -> list[Source]:
     if path == "-":
-        return [Source("stdin", None, lambda: sys.stdin.buffer, seekable=False, once=True)]
+        return [Source("stdin", None, _standard_input, seekable=False, once=True)]
     if "://" in path:
         return _at_address(path)
     if os.path.lexists(path) or not _is_glob(path):
         return [_file(path)]
     names = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
     return [_file(name) for name in names] or _nothing_matches(path)
+
+
+def _standard_input() -> BinaryIO:
+    file = sys.stdin.buffer
+    return getattr(file, "raw", file)  # a buffer would wait until it is full
 
 
 def _file(path: str) -> Source:
@@ -180,7 +197,9 @@ def _file(path: str) -> Source:
             raise PermissionError("Permission denied")
     regular = stat.S_ISREG(status.st_mode)
     size = status.st_size if regular else None
-    return Source(path, size, lambda: open(path, "rb"), seekable=regular, once=not regular)
+    buffering = -1 if regular else 0
+    begin = partial(open, path, "rb", buffering)  # of a pipe what is there, at once
+    return Source(path, size, cast(Any, begin), seekable=regular, once=not regular)
 
 
 def _at_address(address: str) -> list[Source]:

@@ -39,17 +39,19 @@ class TableReader:
         with source.random_access() as file:
             with _damage(source.name):
                 table = _opened(source.name, file)
+                names = table.schema.names
             if self.schema.columns is None:
-                features = self.schema.settle(table.name, table.schema.names)
+                features = self.schema.settle(table.name, names)
                 fields = map(table.schema.field, features)
                 self.schema.decide(features, [_is_category(table.name, field) for field in fields])
-            places = self.schema.places(table.name, table.schema.names, self.labelled)
+            places = self.schema.places(table.name, names, self.labelled)
             self._check(table, places)
             parts = self._parts(table, places)
             maker = Maker(self.schema, self.problems, table.name, self.labelled)
             for part in ahead(lambda parts: next(parts, None), repeat(parts), 1):
                 if part is None:
                     break
+                source.position = file.tell()
                 yield from maker.batches(part)
 
     def _check(self, table: _Table, places: Places) -> None:
