@@ -18,11 +18,11 @@ class LabelSums:
         d = loss.d if isinstance(loss, Softmax) else 1
         self.sums = np.zeros(2 + d)  # of weights; of distances' squares; of distances, or a class's
         if state is not None:
-            self.centre, self.sums = state["centre"], np.array(state["sums"])
+            self.centre, self.sums = state["centre"], np.array([*map(float.fromhex, state["sums"])])
 
     def state(self) -> dict[str, Any]:
-        """In terms of JSON."""
-        return {"centre": self.centre, "sums": self.sums.tolist()}
+        """In terms of JSON, which has no infinite numbers."""
+        return {"centre": self.centre, "sums": [value.hex() for value in self.sums.tolist()]}
 
     def add(self, y: Array, weights: Array) -> None:
         """More labels."""

@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spanboost.booster import Booster
 from spanboost.commands import options
 from spanboost.commands.checkpoints import Checkpoints
@@ -20,6 +22,7 @@ from spanboost.files import check_place
 from spanboost.modelfile import load, parameters_of, save
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of labels like 1e300 there is no average loss
 def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
@@ -31,7 +34,8 @@ def evaluate(args: Namespace) -> int:
     else:
         recipe = options.recipe_of(args, stream.form)
         schema = options.schema_for(args, stream.form, recipe)
-        models = {one.name: options.made(one) for one in options.compared(args, recipe)}
+        recipes = options.compared(args, recipe)
+        models = {name: options.made(one) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
     with closing(Tape(1 + len(models))) as tape:
@@ -42,6 +46,7 @@ def evaluate(args: Namespace) -> int:
     return 0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)

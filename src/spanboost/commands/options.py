@@ -12,6 +12,7 @@ from spanboost.recipe import LEARNERS, Recipe
 
 OF_MODELS = ("learner", "booster", "n", "step", "feedback", "rate", "loss", "label_range")
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
+OF_EVALUATE = ("baseline", "compare")
 
 
 class UsageError(UserError):
@@ -55,17 +56,18 @@ def made(recipe: Recipe) -> Booster:
         raise UsageError(str(error)) from None
 
 
-def compared(args: Namespace, recipe: Recipe) -> list[Recipe]:
+def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
     """The models of `evaluate`: one, or those of --compare; with --baseline each learner alone."""
     recipes = [recipe]
     if args.compare is not None:
         if args.learner is not None or args.booster is not None:
             raise UsageError("--compare names learners and boosters: no --learner or --booster")
         recipes = [_of(recipe, entry) for entry in args.compare.split(",")]
-    if args.baseline:
-        recipes += [one.alone for one in recipes]
-    named = {one.name: one for one in recipes}
-    return list(named.values())
+    if not args.baseline:
+        return {one.name: one for one in recipes}
+    # of one copy, too, there is a baseline: itself
+    named = {f"{one.learner}:{one.booster}": one for one in recipes}
+    return named | {one.alone.name: one.alone for one in recipes}
 
 
 def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
@@ -98,8 +100,9 @@ def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
 
 def refuse_with_model(args: Namespace, option: str) -> None:
     """A model that is loaded brings its own parameters."""
-    for name in (*OF_MODELS, *OF_DATA):
-        if getattr(args, name, None) is not None:
+    for name in (*OF_MODELS, *OF_DATA, *OF_EVALUATE, "seed"):
+        given = getattr(args, name, None)
+        if given is not None and given is not False:
             spelt = f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
             raise UsageError(f"the model of {option} brings its own: no {spelt} with it")
 

@@ -12,6 +12,7 @@ from spanboost import plotting
 from spanboost.booster import Booster
 from spanboost.commands import report
 from spanboost.commands.labels import LabelSums
+from spanboost.commands.options import UsageError
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
@@ -88,6 +89,8 @@ class Pass:
 
 def check_places(args: Namespace) -> None:
     """Whether all that is asked for can be written, before anything is learned."""
+    if args.json and args.predictions == "-":
+        raise UsageError("--json has standard output for itself: --predictions need a file")
     if args.predictions not in (None, "-"):
         check_place(args.predictions)
     if args.plot is not None:

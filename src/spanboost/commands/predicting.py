@@ -1,5 +1,6 @@
 """`spanboost predict`: a model over a stream, learning nothing."""
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
@@ -29,6 +30,10 @@ def predict(args: Namespace) -> int:
     with writer(args.output) as place:
         for answers in _answers(model, stream):
             place.write(table_of(model, answers))
+    for message in stream.problems.first:
+        print(f"left out: {message}", file=sys.stderr)
+    if stream.problems.count:
+        print(f"bad rows left out = {stream.problems.count:,}", file=sys.stderr)
     return 0
 
 
