@@ -75,6 +75,12 @@ def test_which_column_is_the_label(header, options, label, features, shell, tmp_
     assert found["examples"] == 2 + ("--no-header" in options)
 
 
+def test_keys_of_labels(shell, tmp_path):
+    path = put(tmp_path, "x.jsonl", as_jsonl(HOUSES))
+    assert "the label is 'label'" in shell("evaluate", path, "-n", "4").err
+    assert "the label is 'age'" in shell("evaluate", path, "-n", "4", "--label", "age").err
+
+
 def test_columns_that_are_ignored_are_as_if_they_were_not_there(data, shell, tmp_path):
     without = [{k: v for k, v in row.items() if k not in ("age", "rooms")} for row in HOUSES]
     other = put(tmp_path, "without.csv", as_csv(without))
@@ -140,6 +146,17 @@ def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
     assert result["best_constant_loss"] == pytest.approx(y.var(), rel=1e-9, abs=1e-6)
     assert result["seconds"] > 0
     assert result["examples_per_second"] == pytest.approx(count / result["seconds"], rel=0.01)
+
+
+@pytest.mark.parametrize("factor", [1e160, 1e300])
+def test_labels_whose_squares_are_no_numbers(factor, shell, tmp_path):
+    rows = [row | {"label": factor * (-1) ** k} for k, row in enumerate(HOUSES)]
+    path = put(tmp_path, "x.csv", as_csv(rows))
+    said = shell("train", path, "-o", tmp_path / "m.sb", "--json", "--checkpoint-every", 50, *EVERY)
+    result = json.loads(said.out)
+    assert result["loss"] is None
+    assert result["best_constant_loss"] is None
+    assert "overflow" not in said.err
 
 
 def test_a_baseline_is_the_learner_alone(data, shell):
@@ -272,6 +289,14 @@ def test_where_predictions_go(data, model, shell, tmp_path):
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
 
 
+def test_a_reader_that_has_seen_enough(data, model):
+    command = f"{sys.executable} -m spanboost predict {data} -m {model} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "prediction\n", "")
+
+
 def test_rows_that_cannot_be_predicted(data, model, shell, tmp_path):
     path = put(tmp_path, "new.csv", b"size,rooms,age\n50,2,0.5\n50,two,0.5\n60,3,0.1\n")
     said = shell("predict", path, "-m", model, status=2)
@@ -369,6 +394,18 @@ def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
     assert err.startswith(f"spanboost: {path}:{len(y) + 2}: the label {third!r} does not go with ")
     assert "--positive" in err
     shell("evaluate", path, "--loss", "logistic", "--positive", two[1], *EVERY)
+
+
+def test_hinge_loss(shell, tmp_path):
+    path, y = labelled(tmp_path, "x.csv", ("0", "1"))
+    result, predictions = evaluated(shell, path, "--loss", "hinge")
+    rows = [line.split(",") for line in predictions.replace('"', "").splitlines()]
+    assert rows.pop(0) == ["prediction", "score"]
+    scores, signs = (np.array(column, float) for column in ([r[1] for r in rows], y))
+    losses = np.maximum(0, 1 - (2 * signs - 1) * scores)
+    assert result["loss"] == pytest.approx(losses.mean())
+    assert result["best_constant"] == np.sign(signs.mean() - 0.5)
+    assert result["best_constant_loss"] == pytest.approx(2 * min(signs.mean(), 1 - signs.mean()))
 
 
 def test_classes(shell, tmp_path):

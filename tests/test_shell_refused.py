@@ -88,6 +88,11 @@ def test_bad_usage(command, words, what, data, model, shell, tmp_path, monkeypat
         (["train", "houses.csv"], "-o/-f/--output"),
         (["train", "houses.csv", "-o", "none/m.sb"], "its folder does not exist"),
         (["train", "houses.csv", "-o", "."], "it is a folder"),
+        (["train", "houses.csv", "-o", "./houses.csv"], "this command reads it"),
+        (["train", "houses.csv", "-o", "m.sb", "-p", "./m.sb"], "writes something else there"),
+        (["evaluate", "houses.*v", "-p", "houses.csv"], "houses.csv: this command reads it"),
+        (["predict", "houses.csv", "-m", "houses.sb", "-o", "houses.csv"], "this command reads it"),
+        (["predict", "houses.csv", "-m", "houses.sb", "-o", "houses.sb"], "this command reads it"),
         (["train", "houses.csv", "-o", "m.sb", "--checkpoint-every", "0"], "0 is below 1"),
         (["predict", "houses.csv"], "-m/-i/--model"),
         (["predict", "x.vw", "-m", "houses.sb"], "the model reads tables, not VW text"),
@@ -104,11 +109,12 @@ def test_bad_usage(command, words, what, data, model, shell, tmp_path, monkeypat
 def test_more_bad_usage(words, what, data, model, shell, tmp_path, monkeypatch):
     put(tmp_path, "x.vw", as_vw(HOUSES[:3]))
     monkeypatch.chdir(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     said = shell(*words, status=2)
     assert what in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
-    assert {path.name for path in tmp_path.iterdir()} == {"houses.csv", "houses.sb", "x.vw"}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

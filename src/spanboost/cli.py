@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2
     except OSError as error:  # a missing file; or a full disk, say
-        print(f"spanboost: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.losses import Softmax, Squared, is_binary
+from spanboost.losses import Hinge, Logistic, Softmax, Squared
 
 
 class LabelSums:
@@ -55,8 +55,10 @@ class LabelSums:
         mean = self.centre + float(shares[0])
         if isinstance(self.loss, Squared):
             return mean, max(float(self.sums[1] / total - shares[0] ** 2), 0.0)
-        if is_binary(self.loss) and type(self.loss).__name__ == "Logistic":
-            p = (1 + mean) / 2
+        p = (1 + mean) / 2  # how many of two labels are +1
+        if isinstance(self.loss, Hinge):
+            return (1.0 if mean > 0 else -1.0), 2 * min(p, 1 - p)
+        if isinstance(self.loss, Logistic):
             return (math.log(p / (1 - p)) if 0 < p < 1 else None), _entropy(np.array([p, 1 - p]))
         return None, None
 

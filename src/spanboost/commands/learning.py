@@ -27,8 +27,8 @@ def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t tests a model as it is: name it with -i MODEL")
-    check_places(args)
     stream = options.stream_of(args)
+    check_places(args, stream)
     if args.initial is not None:
         models = {"model": _continued(args)}
     else:
@@ -51,8 +51,8 @@ def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)
     check_place(output)
-    check_places(args)
     stream = options.stream_of(args)
+    check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
     checkpoints = Checkpoints(output, identity, stream.fingerprint())
     rows, labels, every = 0, None, args.checkpoint_every

@@ -1,6 +1,8 @@
 """From the command line's words to streams, schemas and models."""
 
+import os
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import Any
 
 from spanboost.booster import Booster
@@ -31,6 +33,18 @@ def stream_of(args: Namespace) -> Stream:
         delimiter=args.delimiter,
         header=not args.no_header,
     )
+
+
+def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
+    """Refuse to write where something is read from, or two things to one file."""
+    taken = {os.path.realpath(place) for place in read}
+    for place in written:
+        if place in (None, "-") or (os.path.exists(place) and not os.path.isfile(place)):
+            continue
+        real = os.path.realpath(place)
+        if real in taken:
+            raise UsageError(f"{place}: this command reads it, or writes something else there")
+        taken.add(real)
 
 
 def recipe_of(args: Namespace, form: str) -> Recipe:

@@ -12,7 +12,7 @@ from spanboost import plotting
 from spanboost.booster import Booster
 from spanboost.commands import report
 from spanboost.commands.labels import LabelSums
-from spanboost.commands.options import UsageError
+from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
@@ -87,8 +87,10 @@ class Pass:
             report.save(self.args.report, report.page(*page))
 
 
-def check_places(args: Namespace) -> None:
+def check_places(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Whether all that is asked for can be written, before anything is learned."""
+    written = (output, args.predictions, args.plot, args.report)
+    check_apart([source.name for source in stream.sources], written)
     if args.json and args.predictions == "-":
         raise UsageError("--json has standard output for itself: --predictions need a file")
     if args.predictions not in (None, "-"):

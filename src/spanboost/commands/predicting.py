@@ -9,7 +9,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster
-from spanboost.commands.options import UsageError, stream_of
+from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
@@ -24,9 +24,10 @@ def predict(args: Namespace) -> int:
     model = load(args.model)
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    stream = stream_of(args)
+    check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_place(args.output)
-    stream = stream_of(args)
     with writer(args.output) as place:
         for answers in _answers(model, stream):
             place.write(table_of(model, answers))
