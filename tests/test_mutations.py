@@ -73,6 +73,31 @@ MUTANTS = {
             ("initial=(1 - eta / f_norm) ** N", "initial=(1 - eta) ** N"),
         ],
     },
+    "test_hindsight.py": {
+        "theory/hindsight.py": [
+            ("_square(residuals), 2 * float", "_square(residuals), float"),
+            ("np.sqrt(weights)[:, None] * A", "weights[:, None] * A"),
+            ("np.abs(A[weights > 0])", "np.abs(A)"),
+            ("- (centre - self.shift)", "+ (centre - self.shift)"),
+            ("2 + 2 * (codes[code_row, j] * C + j)", "2 + 2 * (codes[code_row, j] + j)"),
+        ],
+    },
+    "test_certificate.py": {
+        "theory/certificate.py": [
+            ("(half**2 * term for", "(half * term for"),
+            ("linear_norm(best.W / half", "linear_norm(best.W"),
+            ("- best.loss) / half**2", "- best.loss)"),
+            ("reach / booster.learner.x_norm", "reach"),
+            ("reach = half * booster.scale * booster.D", "reach = half * booster.D"),
+            ("in_hull(centre, reach)", "in_hull(centre, 2 * reach)"),
+        ],
+        "theory/regret.py": [
+            ("f_norm / booster.scale", "f_norm"),
+            ("linear_regret(booster, T) / booster.L_B_", "linear_regret(booster, T)"),
+            ("D=booster.reach_", "D=2 * booster.reach_"),
+            ("if heaviest > 1", "if heaviest > 2"),
+        ],
+    },
     "test_learners.py": {
         "experts.py": [
             ("2 * math.sqrt(T / 2", "math.sqrt(T / 2"),

@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a command runs."""
 
 import argparse
+import gc
 import os
 import sys
 import warnings
@@ -11,7 +12,7 @@ from spanboost import __version__
 from spanboost.errors import UserError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LEARNERS = ("linear", "stumps", "stumps-intercept", "network")
+LEARNERS = ("linear", "stumps", "stumps-intercept", "network", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -22,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
     model; 130 for Ctrl-C; 1 for the rest.
     """
+    if argv is None:  # a process of its own: to look for cycles would be a tenth of its start
+        gc.set_threshold(200_000, 20, 20)
     words = list(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(_joined(words))
     args.words = words
@@ -128,7 +131,8 @@ def _add_evaluate(commands: Any) -> None:
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
-  spanboost evaluate held-out.csv -i houses.sb -t           (test a model as it is)""",
+  spanboost evaluate held-out.csv -i houses.sb -t           (test a model as it is)
+  spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
     )
     _add_data(evaluate)
     _add_model(evaluate)
@@ -142,6 +146,12 @@ def _add_evaluate(commands: Any) -> None:
     )
     more.add_argument(
         "-t", "--test", action="store_true", help="learn nothing: test the model of -i as it is"
+    )
+    more.add_argument(
+        "--certificate",
+        action="store_true",
+        help="also the regret against the best fixed function in hindsight, and the theorem's "
+        "bound where there is one (squared loss)",
     )
     evaluate.set_defaults(command=_evaluate)
 
@@ -240,6 +250,12 @@ def _add_data(parser: Any, learning: bool = True) -> None:
 def _add_model(parser: Any) -> None:
     model = parser.add_argument_group("model")
     model.add_argument("--learner", choices=LEARNERS, help="the weak learner (linear)")
+    model.add_argument(
+        "--x-norm",
+        type=float,
+        metavar="R",
+        help="of --learner ball, linear functions with a proved regret: no row is longer",
+    )
     model.add_argument(
         "--booster", choices=("span", "hull"), help="Algorithm 1 (default) or Algorithm 2"
     )

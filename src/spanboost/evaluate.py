@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost._jit import jit
 from spanboost.arrays import Array
 from spanboost.booster import Booster
 from spanboost.data.batch import Batch
@@ -41,9 +42,8 @@ class Tape:
 
     def extend(self, gains: Array) -> Array:
         """Totals after each further row, of what each row adds to them [rows, columns]."""
-        # one after the other, so that the blocks in which rows come do not matter
-        totals: Array = np.cumsum(np.vstack([self.last, gains]), axis=0)[1:]
-        self._file.write(totals.tobytes())
+        totals = running(self.last, gains)
+        self._file.write(totals.data)
         self.rows, self.last = self.rows + len(gains), totals[-1]
         return totals
 
@@ -85,10 +85,29 @@ def progressive(
             else model.predict_many(batch.X)
             for name, model in models.items()
         }
-        losses = [losses_of(models[name], batch.y, answers[name]) for name in models]
-        first = tape.rows
-        gains = np.column_stack([weights, *(weights * loss for loss in losses)])
+        first, gains = tape.rows, np.empty((batch.rows, tape.columns))
+        gains[:, 0] = weights
+        for k, (name, model) in enumerate(models.items(), 1):
+            gains[:, k] = weights * losses_of(model, batch.y, answers[name])
         yield Step(batch, answers, first, tape.extend(gains))
+
+
+def running(start: Array, gains: Array) -> Array:
+    """Totals after each row, of what each adds to those at the start.
+
+    They are added one after the other, so that the blocks in which rows come do not matter.
+    """
+    totals = np.empty_like(gains)
+    _add_up(start.copy(), gains, totals)
+    return totals
+
+
+@jit
+def _add_up(last: Array, gains: Array, totals: Array) -> None:
+    for t in range(gains.shape[0]):
+        for k in range(gains.shape[1]):
+            last[k] += gains[t, k]
+            totals[t, k] = last[k]
 
 
 def due(step: Step) -> Iterator[int]:

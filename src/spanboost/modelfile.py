@@ -8,6 +8,7 @@ its header and the kind and shape of every array are checked; the numbers themse
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -63,11 +64,24 @@ def save(model: Booster, path: str | os.PathLike[str], *, run: Any = None) -> No
         "schema": None if model.schema is None else model.schema.state(),
         "run": run,
     }
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     tensors = dict(_tensors(model)) if model.started else {}
+    text = _text(header | {"checksum": _checksum(header, tensors)})
     data = to_bytes(tensors, metadata={"spanboost": text})
     with whole(path) as file:
         file.write(data)
+
+
+def _text(header: dict[str, Any]) -> str:
+    return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> int:
+    """Of all there is: a bit that turns is noticed."""
+    sum_so_far = zlib.crc32(_text(header).encode())
+    for name in sorted(tensors):
+        sum_so_far = zlib.crc32(name.encode(), sum_so_far)
+        sum_so_far = zlib.crc32(np.ascontiguousarray(tensors[name]).data, sum_so_far)
+    return sum_so_far
 
 
 def parameters_of(model: Booster) -> dict[str, Any]:
@@ -112,6 +126,8 @@ def _load(path: Path) -> tuple[Booster, Any]:
             raise ModelFileError(
                 f"written by spanboost {header['library']}, in a form this version does not know"
             )
+        if header.pop("checksum") != _checksum(header, tensors):
+            raise ModelFileError("damaged: its checksum is another one")
         model = _fresh(header)
         _restore(model, header, tensors)
         if header["schema"] is not None:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.learners.ball import LinearBall
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
@@ -13,6 +14,7 @@ LEARNERS: dict[str, Any] = {
     "stumps": Stumps,
     "stumps-intercept": lambda **parameters: Stumps(intercept=True, **parameters),
     "network": Network,
+    "ball": LinearBall,
 }
 SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
 
@@ -31,6 +33,7 @@ class Recipe(NamedTuple):
     bits: int | None = None
     seed: int = 0
     classes: int | None = None
+    x_norm: float | None = None
 
     @property
     def name(self) -> str:
@@ -49,9 +52,6 @@ class Recipe(NamedTuple):
 
     def model(self) -> Booster:
         """Fresh, as this says; a ValueError in one sentence where it cannot be."""
-        parameters: dict[str, Any] = {"bits": self.bits}
-        if self.rate is not None:
-            parameters["rate"] = self.rate
         shared = {
             "n": self.n,
             "loss": self._loss(),
@@ -59,7 +59,7 @@ class Recipe(NamedTuple):
             "label_range": (-1, 1) if self.scores else self.label_range,
             "seed": self.seed,
         }
-        learner = LEARNERS[self.learner](**parameters)
+        learner = LEARNERS[self.learner](**self._parameters())
         if self.booster == "hull":
             if self.step is not None:
                 raise ValueError("--step is for --booster span: Algorithm 2 has steps of its own")
@@ -67,6 +67,21 @@ class Recipe(NamedTuple):
         if self.step is not None and not (self.step * self.n >= 1 - 1e-12 and self.step <= 1):
             raise ValueError(f"--step {self.step:g} is not allowed: from 1/n = {1 / self.n:g} to 1")
         return SpanBoost(learner, eta=self.step, **shared)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Of the learner."""
+        if self.learner == "ball":
+            if self.x_norm is None:
+                raise ValueError("--learner ball needs --x-norm R, the norm of the longest row")
+            if isinstance(self.label_range, str) and not self.scores:
+                raise ValueError("--learner ball needs a range of labels: --label-range LO,HI")
+            if self.rate is not None or self.bits is not None:
+                raise ValueError("--learner ball has steps of its own and no table: no -l, no -b")
+            return {"x_norm": self.x_norm}
+        if self.x_norm is not None:
+            raise ValueError("--x-norm is for --learner ball")
+        rate = {} if self.rate is None else {"rate": self.rate}
+        return {"bits": self.bits, **rate}
 
     def _loss(self) -> Any:
         name, _, tau = self.loss.partition(":")

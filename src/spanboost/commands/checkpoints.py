@@ -6,11 +6,13 @@ losses so far. A run that is killed at any moment finds its last checkpoint whol
 
 import glob
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanboost.booster import Booster
 from spanboost.commands.options import UsageError
+from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
 from spanboost.files import PARTIAL
 from spanboost.modelfile import load_with, save
@@ -28,11 +30,17 @@ class Found(NamedTuple):
 class Checkpoints:
     """Of the run that writes `output`, from these inputs, with these parameters."""
 
-    def __init__(self, output: Path, identity: dict[str, Any], inputs: list[Any]) -> None:
+    def __init__(self, output: Path, identity: dict[str, Any], stream: Stream) -> None:
         self.path = output.with_name(f"{output.name}.checkpoint")
         self.losses = output.with_name(f"{output.name}.losses")
         self.output = output
-        self.identity, self.inputs = json.loads(json.dumps([identity, inputs]))  # as a file has it
+        self.identity = json.loads(json.dumps(identity))  # as a file has it
+        self._stream = stream
+
+    @cached_property
+    def inputs(self) -> list[Any]:
+        """What tells the data from others; asked for only where it matters, since it takes time."""
+        return self._stream.fingerprint()
 
     def find(self) -> Found | None:
         """The last one, if it is of this run; None if there is none."""

@@ -64,7 +64,7 @@ def shown(found: dict[str, Any]) -> str:
     lines = [
         f"{found['booster']}, {parameters['n']} copies of "
         f"{learner['class']}({', '.join(f'{k}={v}' for k, v in learner['fields'].items())})",
-        *(f"  {k} = {v}" for k, v in parameters.items() if k not in ("learner", "n")),
+        *(f"  {k} = {v}" for k, v in parameters.items() if k not in ("learner", "n") and v),
         f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
     ]
     if found["label_half_width"] and len(found["label_centre"]) == 1:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.evaluate import running
 from spanboost.losses import Hinge, Logistic, Softmax, Squared
 
 
@@ -32,13 +33,17 @@ class LabelSums:
             if not self.sums[0]:
                 self.centre = float(y[0])
             parts = (y - self.centre)[:, None]
-        gains = weights[:, None] * np.column_stack([np.ones(len(y)), parts[:, 0] ** 2, parts])
-        # one after the other: the same to the last bit whatever the blocks
-        self.sums = np.cumsum(np.vstack([self.sums, gains]), axis=0)[-1]
+        gains = np.empty((len(y), len(self.sums)))
+        gains[:, 0] = weights
+        gains[:, 1] = weights * parts[:, 0] ** 2
+        gains[:, 2:] = weights[:, None] * parts
+        self.sums = running(self.sums, gains)[-1]
 
     @property
-    def label_sum(self) -> float:
-        """The weighted sum of labels that are numbers."""
+    def label_sum(self) -> float | None:
+        """The weighted sum of labels; None if they are classes."""
+        if isinstance(self.loss, Softmax):
+            return None
         return float(self.sums[2] + self.centre * self.sums[0])
 
     def best_constant(self) -> tuple[float | None, float | None]:

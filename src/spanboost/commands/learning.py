@@ -19,7 +19,9 @@ from spanboost.commands.passing import Pass, check_places
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
 from spanboost.files import check_place
+from spanboost.losses import Squared
 from spanboost.modelfile import load, parameters_of, save
+from spanboost.theory.certificate import Witness
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of labels like 1e300 there is no average loss
@@ -35,14 +37,16 @@ def evaluate(args: Namespace) -> int:
         recipe = options.recipe_of(args, stream.form)
         schema = options.schema_for(args, stream.form, recipe)
         recipes = options.compared(args, recipe)
-        models = {name: options.made(one) for name, one in recipes.items()}
+        models = {name: options.made(one, stream.form) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
+    witness = _witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(Tape(1 + len(models))) as tape:
         run = Pass(args, stream, models, tape)
-        for _ in run.steps():
-            pass
-        run.finish()
+        for step in run.steps():
+            if witness is not None and step.batch.y is not None:
+                witness.add(step.batch.X, step.batch.y, step.batch.weights)
+        run.finish(witness)
     return 0
 
 
@@ -54,7 +58,7 @@ def train(args: Namespace) -> int:
     stream = options.stream_of(args)
     check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
-    checkpoints = Checkpoints(output, identity, stream.fingerprint())
+    checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
     found = checkpoints.find() if args.resume else None
     if found is not None:
@@ -97,7 +101,7 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, {"initial": start, "on_error": args.on_error}
     recipe = options.recipe_of(args, stream.form)
-    model = options.made(recipe)
+    model = options.made(recipe, stream.form)
     model.schema = options.schema_for(args, stream.form, recipe)
     return recipe.name, model, options.identity(recipe, model.schema, args)
 
@@ -109,6 +113,15 @@ def _continued(args: Namespace) -> Booster:
     if model.schema is None:
         raise UsageError(f"{args.initial}: the model was not made from files, so nothing says how")
     return model
+
+
+def _witness(args: Namespace, model: Booster) -> Witness:
+    """Of the pass that the model is about to make."""
+    if args.compare is not None:
+        raise UsageError("--certificate is about one model: no --compare with it")
+    if not isinstance(model.loss_, Squared):
+        raise UsageError("--certificate is for --loss squared: only its best functions are known")
+    return Witness(model, learn=not args.test)
 
 
 def _already(args: Namespace, output: Path, model: Booster) -> int:

@@ -12,7 +12,10 @@ from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Targe
 from spanboost.errors import UserError
 from spanboost.recipe import LEARNERS, Recipe
 
-OF_MODELS = ("learner", "booster", "n", "step", "feedback", "rate", "loss", "label_range")
+OF_MODELS = (
+    *("learner", "booster", "n", "step", "feedback", "rate", "loss", "label_range"),
+    "x_norm",
+)
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
 OF_EVALUATE = ("baseline", "compare")
 
@@ -62,8 +65,10 @@ def recipe_of(args: Namespace, form: str) -> Recipe:
     return recipe._replace(bits=18) if form == "vw" and recipe.bits is None else recipe
 
 
-def made(recipe: Recipe) -> Booster:
-    """A fresh model."""
+def made(recipe: Recipe, form: str) -> Booster:
+    """A fresh model, for data of this form."""
+    if recipe.learner == "ball" and form != "table":
+        raise UsageError("--learner ball reads tables of numbers: CSV, TSV, Parquet or Arrow")
     try:
         return recipe.model()
     except ValueError as error:  # a parameter out of range, said in one sentence
@@ -130,7 +135,10 @@ def _of(recipe: Recipe, entry: str) -> Recipe:
             f"{', '.join(LEARNERS)} and span, hull"
         )
     return recipe._replace(
-        learner=learner, booster=booster, step=recipe.step if booster == "span" else None
+        learner=learner,
+        booster=booster,
+        step=recipe.step if booster == "span" else None,
+        x_norm=recipe.x_norm if learner == "ball" else None,
     )
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from spanboost import plotting
 from spanboost.booster import Booster
 from spanboost.commands import report
+from spanboost.commands.certificate import as_json, words
+from spanboost.commands.fitting import short_rows
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.predictions import table_of, writer
@@ -22,6 +24,8 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, progressive
 from spanboost.files import check_place
+from spanboost.learners.ball import LinearBall
+from spanboost.theory.certificate import Witness
 
 
 class Pass:
@@ -47,7 +51,9 @@ class Pass:
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
-            batches = self.stream.batches(self.first.schema, labelled=True, skip=self.tape.rows)
+            batches = self.stream.batches(
+                self.first.schema, labelled=True, skip=self.tape.rows, fit=self._fit
+            )
             stack.enter_context(closing(batches))
             place = None
             if self.args.predictions is not None:
@@ -65,18 +71,29 @@ class Pass:
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
+    def _fit(self, batch: Batch) -> Batch:
+        """Without the rows that are too long for a model."""
+        for model in self.models.values():
+            if isinstance(model.learner, LinearBall):
+                batch = short_rows(batch, model.learner, self.stream.problems)
+        return batch
+
     def _count(self, batch: Batch) -> None:
         assert batch.y is not None  # labels were asked for
         self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
 
-    def finish(self) -> None:
-        """Say what it came to."""
+    def finish(self, witness: Witness | None = None) -> None:
+        """Say what it came to, also according to a witness of all its rows."""
         seconds = time.perf_counter() - self.began
         problems, rows = self.stream.problems, self.tape.rows - self.before
         result = result_of(self.names, self.tape, self.labels, rows, seconds, problems.count)
         for message in problems.first:
             self.screen.say(f"left out: {message}")
         self.screen.say(summary(result, self.labels.label_sum))
+        if witness is not None:
+            certificate = witness.certificate(float(self.tape.last[1]))
+            result["certificate"] = as_json(certificate)
+            self.screen.say("\n".join(["", *words(certificate)]))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -68,19 +68,30 @@ class Stream:
         return [source.fingerprint() for source in self.sources]
 
     def batches(
-        self, schema: Schema, *, labelled: bool, skip: int = 0
+        self,
+        schema: Schema,
+        *,
+        labelled: bool,
+        skip: int = 0,
+        fit: Callable[[Batch], Batch] = lambda batch: batch,
     ) -> Generator[Batch, None, None]:
-        """All rows but the first `skip`; read as the schema says, which learns as it goes."""
+        """All rows but the first `skip`; read as the schema says, which learns as it goes.
+
+        `fit` leaves out the rows that a model cannot read, once it has complained.
+        """
         if schema.form != self.form:
             raise StreamError(
                 f"{self.sources[0].name}: the model reads {_MEANT[schema.form]}, "
                 f"not {_MEANT[self.form]}"
             )
-        return ahead(_after(self._all(schema, labelled), skip))
+        return ahead(_after(self._all(schema, labelled, fit), skip))
 
-    def _all(self, schema: Schema, labelled: bool) -> Generator[Batch, None, None]:
+    def _all(
+        self, schema: Schema, labelled: bool, fit: Callable[[Batch], Batch]
+    ) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
-            yield from self._reader(format, schema, labelled).batches(source)
+            with closing(self._reader(format, schema, labelled).batches(source)) as batches:
+                yield from (batch for batch in map(fit, batches) if batch.rows)
 
     def _reader(self, format: str, schema: Schema, labelled: bool) -> Any:
         # each format's own libraries are imported when it is met
@@ -118,7 +129,7 @@ def format_of(source: Source) -> str:
     return found
 
 
-def ahead(items: Iterator[T], depth: int = 4) -> Generator[T, None, None]:
+def ahead(items: Iterator[T], depth: int = 16) -> Generator[T, None, None]:
     """The same items, made by a thread that is up to `depth` of them ahead."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()

@@ -15,8 +15,9 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.checks import number
+from spanboost.errors import DataError
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rows import number_rows, refuse
+from spanboost.rows import number_rows
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,18 @@ class LinearBall:
         """Rows of numbers with absent features 0."""
         X = number_rows(X)
         rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X), dtype=np.float64)
+        for t, what in self.complaints(rows).items():
+            raise DataError(t, what)
+        return rows
+
+    def complaints(self, rows: Array) -> dict[int, str]:
+        """The rows that are too long, in order, and what to say of them; absent features are 0."""
         with np.errstate(over="ignore"):
             norms = np.sqrt((rows * rows).sum(axis=1))
-        refuse(
-            ~(norms <= self.x_norm * (1 + 1e-9)),
-            lambda t: f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}",
-        )
-        return rows
+        return {
+            int(t): f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}"
+            for t in np.flatnonzero(~(norms <= self.x_norm * (1 + 1e-9)))
+        }
 
     def bank(self, task: Task) -> "BallBank":
         """N copies, all W = 0."""

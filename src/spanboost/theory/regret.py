@@ -58,18 +58,11 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
         raise TypeError("audit_hull audits Algorithm 2, a HullBoost")
     if not booster.smooth_:
         raise ValueError("the best convex combination is found for smooth losses only")
-    R = linear_regret(booster, len(y))
+    check_covered(booster)
     answers, labels, weights = _run(booster, X, y, weights)
     loss = on_vectors(booster.loss_)
     best = best_in_hull(loss, booster.scale * _three(values), labels, weights)
-    bound = theorem_2(
-        N=booster.n,
-        T=len(answers),
-        D=booster.reach_,
-        L_D=1.0,  # `linear_regret` is in units of the loss already
-        beta_D=constant(booster.loss_, "beta", booster.reach_),
-        R=R,
-    )
+    bound = hull_bound(booster, len(answers))
     return Audit(total_loss(loss, labels, answers, weights), best.loss - best.gap, bound)
 
 
@@ -87,46 +80,76 @@ def audit_span(
     if not 1 <= f_norm < math.inf:
         raise ValueError(f"f_norm={f_norm!r} is not allowed: ||f||_1 is at least 1")
     _check_symmetry(booster, X)
-    R = linear_regret(booster, len(y))
-    if booster.B is not None and booster.paper_radius() > booster.B:
-        raise ValueError(f"B={booster.B:g} is below the paper's {booster.paper_radius():g}")
+    check_covered(booster)
     answers, labels, weights = _run(booster, X, y, weights)
     loss, T = on_vectors(booster.loss_), len(answers)
     f = np.asarray(f, dtype=np.float64).reshape(T, -1)
     comparator = total_loss(loss, labels, f, weights)
-    terms: dict[str, Any] = {
-        "eta": booster.eta_,
-        "N": booster.n,
-        "T": T,
-        "f_norm": max(1.0, f_norm / booster.scale),
-        "B": booster.B_,
-        "L_B": booster.L_B_,
-        "R": R / booster.L_B_,  # in units of the loss already: theorem 1 has L_B R(T)
-    }
     if booster.smooth_:
-        start = total_loss(loss, labels, np.zeros_like(f), weights)
-        # the proof steps up to eta D outside the ball before it projects
-        outside = booster.B_ + booster.eta_ * booster.scale * booster.D
-        beta = constant(booster.loss_, "beta", outside)
-        bound = theorem_1(Delta_0=start - comparator, beta_B=beta, **terms)
+        Delta_0 = total_loss(loss, labels, np.zeros_like(f), weights) - comparator
     else:
         # the corollary is theorem 1 for the losses linearised at the answers: so is its Delta_0
         slopes = np.empty_like(answers)
         _gradients(loss, labels, answers, slopes)
         Delta_0 = -float((weights[:, None] * slopes * f).sum())
-        bound = corollary_1(Delta_0=Delta_0, **terms)
+    bound = span_bound(booster, T, f_norm, Delta_0)
     return Audit(total_loss(loss, labels, answers, weights), comparator, bound)
 
 
-def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
-    """One pass, once it is one that the theorems speak of."""
+def check_covered(booster: Booster) -> None:
+    """Refuse a booster of which the theorems do not speak, before it is run."""
+    linear_regret(booster, 1)
+    if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
+        raise ValueError(f"B={booster.B_:g} is below the paper's {booster.paper_radius():g}")
     if booster.started:
-        raise ValueError("an audit needs a fresh booster; this one has been used")
-    if weights is not None and np.max(weights) > 1:
+        raise ValueError("the bounds are for a fresh booster, and this one has been used")
+
+
+def check_weights(heaviest: float) -> None:
+    """Refuse importance weights of which the theorems do not speak."""
+    if heaviest > 1:
         raise ValueError(
             "steps are made for weights of at most 1: divide them all by the largest; the bound "
             "in the old units is then that many times larger"
         )
+
+
+def hull_bound(booster: HullBoost, T: int) -> HullBound:
+    """Theorem 2 for this booster."""
+    return theorem_2(
+        N=booster.n,
+        T=T,
+        D=booster.reach_,
+        L_D=1.0,  # `linear_regret` is in units of the loss already
+        beta_D=constant(booster.loss_, "beta", booster.reach_),
+        R=linear_regret(booster, T),
+    )
+
+
+def span_bound(booster: SpanBoost, T: int, f_norm: float, Delta_0: float) -> SpanBound:
+    """Theorem 1 for this booster, or corollary 1 where its loss is not smooth."""
+    terms: dict[str, Any] = {
+        "eta": booster.eta_,
+        "N": booster.n,
+        "T": T,
+        "f_norm": max(1.0, f_norm / booster.scale),
+        "Delta_0": Delta_0,
+        "B": booster.B_,
+        "L_B": booster.L_B_,
+        # in units of the loss already: theorem 1 has L_B R(T)
+        "R": linear_regret(booster, T) / booster.L_B_,
+    }
+    if not booster.smooth_:
+        return corollary_1(**terms)
+    # the proof steps up to eta D outside the ball before it projects
+    outside = booster.B_ + booster.eta_ * booster.scale * booster.D
+    return theorem_1(beta_B=constant(booster.loss_, "beta", outside), **terms)
+
+
+def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
+    """One pass, once it is one that the theorems speak of."""
+    if weights is not None:
+        check_weights(float(np.max(weights)))
     return booster.learn_scaled(X, y, weights)
 
 
@@ -159,7 +182,10 @@ def linear_regret(booster: Booster, T: int) -> float:
     if booster.feedback == "linear":
         return constant(booster.loss_, "L", booster.reach_) * R
     if not booster.smooth_ or booster.offset_ == "shrunk":
-        raise ValueError("greedy feedback is covered for smooth losses with offset='printed' only")
+        raise ValueError(
+            "greedy feedback is covered for smooth losses with offset='printed' only, linear "
+            "feedback for all smooth losses"
+        )
     steps = booster.steps_ if booster.alpha is None else np.array([booster.alpha])
     alpha = float(steps.max())
     radius = booster.reach_ + alpha * booster.scale * booster.D
@@ -202,18 +228,24 @@ def best_in_hull(
 
 
 def best_linear(
-    X: Array, labels: Array, weights: Array | None = None, radius: float = math.inf
+    X: Array,
+    labels: Array,
+    weights: Array | None = None,
+    radius: float = math.inf,
+    rank: float | None = None,
 ) -> Array:
     """The W with the least squared loss sum_t w_t ||y_t - W x_t||^2 and ||W||_F <= radius, [d, k].
 
     By the normal equations; on the sphere, where they have a multiplier, found by bisection.
+    Directions shorter than the longest times `rank` are taken for rounding.
     """
     X = np.asarray(X, dtype=np.float64)
     Y = np.asarray(labels, dtype=np.float64).reshape(len(X), -1)
     root = np.sqrt(np.ones(len(X)) if weights is None else weights)[:, None]
     U, s, Vt = np.linalg.svd(root * X, full_matrices=False)
     projected = U.T @ (root * Y)
-    used = s > s[0] * len(X) * np.finfo(float).eps if len(s) and s[0] > 0 else s > 0
+    least = len(X) * np.finfo(float).eps if rank is None else rank
+    used = s > s[0] * least if len(s) and s[0] > 0 else s > 0
 
     def solution(multiplier: float) -> Array:
         factor = np.divide(s, s**2 + multiplier, out=np.zeros_like(s), where=used)

@@ -1,0 +1,22 @@
+"""Rows that a learner cannot read are bad ones, however well they are written."""
+
+import numpy as np
+
+from spanboost.block import Rows
+from spanboost.data.batch import Batch
+from spanboost.data.problems import Problems, StreamError
+from spanboost.learners.ball import LinearBall
+
+
+def short_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
+    """The rows that the learner can read; the others are bad ones."""
+    if isinstance(batch.X, Rows):
+        raise StreamError(f"{batch.file}: --learner ball reads numbers, and there are categories")
+    complaints = learner.complaints(np.nan_to_num(batch.X, nan=0.0).astype(np.float64))
+    for row, what in complaints.items():
+        problems.bad(batch.file, int(batch.lines[row]), what)
+    if not complaints:
+        return batch
+    good = np.delete(np.arange(batch.rows), list(complaints))
+    labels, weights = (None if part is None else part[good] for part in (batch.y, batch.weights))
+    return Batch(batch.X[good], labels, weights, batch.file, batch.lines[good])
