@@ -148,6 +148,17 @@ def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
     assert result["examples_per_second"] == pytest.approx(count / result["seconds"], rel=0.01)
 
 
+def test_rows_that_are_too_long_for_a_learner_are_bad_ones(shell, tmp_path):
+    path, output = put(tmp_path, "x.csv", b"a,label\n1,2\n30,3\n2,4\n"), tmp_path / "m.sb"
+    options = ("--learner", "ball", "--x-norm", "5", "--label-range", "0,10", *EVERY)
+    assert f"{path}:3: " in shell("train", path, "-o", output, *options, status=2).err
+    shell("train", path, "-o", output, *options, "--on-error", "skip")
+    assert f"{path}:3: " in shell("predict", path, "-m", output, status=2).err
+    said = shell("predict", path, "-m", output, "--on-error", "skip")
+    assert len(numbers(said.out)) == 2
+    assert f"left out: {path}:3: " in said.err
+
+
 @pytest.mark.parametrize("factor", [1e160, 1e300])
 def test_labels_whose_squares_are_no_numbers(factor, shell, tmp_path):
     rows = [row | {"label": factor * (-1) ** k} for k, row in enumerate(HOUSES)]
@@ -157,6 +168,8 @@ def test_labels_whose_squares_are_no_numbers(factor, shell, tmp_path):
     assert result["loss"] is None
     assert result["best_constant_loss"] is None
     assert "overflow" not in said.err
+    certificate = json.loads(shell("evaluate", path, "--certificate", "--json", *EVERY).out)
+    assert certificate["certificate"]["regret"] is None
 
 
 def test_a_baseline_is_the_learner_alone(data, shell):

@@ -9,6 +9,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster
+from spanboost.commands.fitting import fitting
 from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
@@ -41,7 +42,8 @@ def predict(args: Namespace) -> int:
 def _answers(model: Booster, stream: Stream) -> Iterator[Array]:
     """Block by block; a block of none if there are no rows, so that columns have their names."""
     rows = 0
-    with closing(stream.batches(model.schema, labelled=False)) as batches:
+    fit = fitting([model], stream.problems)
+    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
             rows += batch.rows
             try:
