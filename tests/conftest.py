@@ -1,5 +1,13 @@
+import io
 import os
+import sys
+import threading
+import types
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import fsspec
+import pytest
 from hypothesis import settings
 
 # Compiling takes longer than any deadline; a run that gates a change must not depend on luck.
@@ -11,3 +19,59 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 def pytest_collection_modifyitems(items):
     """A name with an address in it differs between processes, and parallel runs refuse it."""
     assert not [item.nodeid for item in items if " at 0x" in item.nodeid]
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Gives bytes to whoever reads standard input."""
+
+    def give(data):
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
+
+    return give
+
+
+@pytest.fixture
+def shell(capsys):
+    """Runs a command; what it wrote on standard output and standard error."""
+
+    def run(*words, status=0):
+        from spanboost.cli import main
+
+        capsys.readouterr()
+        try:
+            found = main([str(word) for word in words])
+        except SystemExit as stop:
+            found = stop.code
+        said = capsys.readouterr()
+        assert found == status, said.err
+        assert "Traceback" not in said.err
+        return said
+
+    return run
+
+
+@pytest.fixture
+def memory():
+    """The files of memory:// addresses."""
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def web(tmp_path):
+    """The address at which tmp_path is served."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from golden import fits, lines_fit, said
 
 ROOT = Path(__file__).parent.parent
-NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?%?")
-TOLERANCE = 0.02
 
 
 def examples(page):
@@ -38,34 +37,6 @@ def pages():
     ]
 
 
-def fits(shown, printed):
-    """Whether a line says the same, numbers to within a tolerance."""
-    parts = [re.escape(part) for part in re.split(r"\.\.\.", shown)]
-    if len(parts) > 1:
-        return re.fullmatch(".*".join(parts), printed) is not None
-    if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
-        return False
-    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    return all(near(*map(number, pair)) for pair in pairs)
-
-
-def number(text):
-    return float(text.replace(",", "").rstrip("%"))
-
-
-def near(a, b):
-    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b)) + 1e-4
-
-
-def lines_fit(shown, printed):
-    """All lines in order; a line of nothing but `...` stands for any number of lines."""
-    if not shown:
-        return not printed
-    if shown[0].strip() == "...":
-        return any(lines_fit(shown[1:], printed[k:]) for k in range(len(printed) + 1))
-    return bool(printed) and fits(shown[0], printed[0]) and lines_fit(shown[1:], printed[1:])
-
-
 @pytest.mark.parametrize("page", pages())
 def test_commands_print_what_the_page_says(page, tmp_path):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -80,13 +51,7 @@ def test_commands_print_what_the_page_says(page, tmp_path):
             text=True,
             check=False,
         )
-        printed = [
-            line.rstrip()
-            for line in done.stdout.splitlines()
-            if "spanboost: compiling for this kind of model" not in line
-        ]
-        expected = [line.rstrip() for line in shown.splitlines()]
-        assert lines_fit(expected, printed), f"$ {command}\n{done.stdout}"
+        assert lines_fit(said(shown), said(done.stdout)), f"$ {command}\n{done.stdout}"
 
 
 def test_a_page_is_found_and_a_wrong_number_is_too():

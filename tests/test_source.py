@@ -4,13 +4,9 @@ import os
 import subprocess
 import sys
 import threading
-import types
 import zlib
 from contextlib import suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-import fsspec
 import pyarrow
 import pytest
 from hypothesis import given
@@ -53,38 +49,6 @@ def refused(*paths):
     message = str(stop.value)
     assert "\n" not in message
     return message
-
-
-@pytest.fixture
-def standard_input(monkeypatch):
-    def give(data):
-        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
-
-    return give
-
-
-@pytest.fixture
-def memory():
-    system = fsspec.filesystem("memory")
-    yield system
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture
-def web(tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.mark.parametrize("how", PACKED)

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from spanboost import __version__
 from spanboost.errors import UserError
@@ -42,12 +42,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2
     except OSError as error:  # a missing file; or a full disk, say
-        print(f"spanboost: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="spanboost",
         description="Online gradient boosting: any weak online learner made strong, in one pass "
         "over a stream.",
@@ -210,7 +218,12 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         "-d", "--data", dest="more_data", action="append", metavar="DATA", help="same"
     )
     data.add_argument("--format", choices=FORMATS, help="default: what the names end in")
-    data.add_argument("--delimiter", metavar="CHAR", help="of CSV fields (default: a comma)")
+    data.add_argument(
+        "--delimiter",
+        type=_delimiter,
+        metavar="CHAR",
+        help=r"of CSV fields (default: a comma); \t is a tab",
+    )
     data.add_argument(
         "--no-header", action="store_true", help="CSV without names: columns are 1, 2, 3, ..."
     )
@@ -325,6 +338,13 @@ def _between(least: int, most: int) -> "type[int]":
 
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
+
+
+def _delimiter(text: str) -> str:
+    character = "\t" if text == r"\t" else text
+    if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
+        raise argparse.ArgumentTypeError(f"{text!r} is no character that can be between fields")
+    return character
 
 
 def _loss(text: str) -> str:

@@ -109,8 +109,9 @@ def load_with(path: str | os.PathLike[str]) -> tuple[Booster, Any]:
 def _load(path: Path) -> tuple[Booster, Any]:
     from safetensors import SafetensorError, safe_open
 
-    if path.stat().st_size == 0:
-        raise ModelFileError("the file is empty")
+    with path.open("rb") as start:  # what is no file, or not ours to read, is named here
+        if not start.read(1):
+            raise ModelFileError("the file is empty")
     try:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get("spanboost")

@@ -1,5 +1,6 @@
 """A certificate as numbers for --json, and as lines for people."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,7 +72,12 @@ def _figures(one: Comparison, weight: float) -> dict[str, Any]:
     sums = (one.loss, one.comparator_loss, one.regret, bound, one.slack)
     each = (_per_row(value, weight) for value in sums)
     theorem = (None, None) if promise is None else (promise.theorem, promise.terms._asdict())
-    return dict(zip(_KEYS, (one.comparator, *sums, *each, one.gap, *theorem), strict=True))
+    numbers = map(_finite, (*sums, *each, one.gap))
+    return dict(zip(_KEYS, (one.comparator, *numbers, *theorem), strict=True))
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _per_row(value: float | None, weight: float) -> float | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.evaluate import running
-from spanboost.losses import Softmax, Squared, is_binary
+from spanboost.losses import Hinge, Logistic, Softmax, Squared
 
 
 class LabelSums:
@@ -19,11 +19,11 @@ class LabelSums:
         d = loss.d if isinstance(loss, Softmax) else 1
         self.sums = np.zeros(2 + d)  # of weights; of distances' squares; of distances, or a class's
         if state is not None:
-            self.centre, self.sums = state["centre"], np.array(state["sums"])
+            self.centre, self.sums = state["centre"], np.array([*map(float.fromhex, state["sums"])])
 
     def state(self) -> dict[str, Any]:
-        """In terms of JSON."""
-        return {"centre": self.centre, "sums": self.sums.tolist()}
+        """In terms of JSON, which has no infinite numbers."""
+        return {"centre": self.centre, "sums": [value.hex() for value in self.sums.tolist()]}
 
     def add(self, y: Array, weights: Array) -> None:
         """More labels."""
@@ -60,8 +60,10 @@ class LabelSums:
         mean = self.centre + float(shares[0])
         if isinstance(self.loss, Squared):
             return mean, max(float(self.sums[1] / total - shares[0] ** 2), 0.0)
-        if is_binary(self.loss) and type(self.loss).__name__ == "Logistic":
-            p = (1 + mean) / 2
+        p = (1 + mean) / 2  # how many of two labels are +1
+        if isinstance(self.loss, Hinge):
+            return (1.0 if mean > 0 else -1.0), 2 * min(p, 1 - p)
+        if isinstance(self.loss, Logistic):
             return (math.log(p / (1 - p)) if 0 < p < 1 else None), _entropy(np.array([p, 1 - p]))
         return None, None
 

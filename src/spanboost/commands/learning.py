@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spanboost.booster import Booster
 from spanboost.commands import options
 from spanboost.commands.checkpoints import Checkpoints
@@ -22,20 +24,20 @@ from spanboost.modelfile import load, parameters_of, save
 from spanboost.theory.certificate import Witness
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of labels like 1e300 there is no average loss
 def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t tests a model as it is: name it with -i MODEL")
-    check_places(args)
     stream = options.stream_of(args)
+    check_places(args, stream)
     if args.initial is not None:
         models = {"model": _continued(args)}
     else:
         recipe = options.recipe_of(args, stream.form)
         schema = options.schema_for(args, stream.form, recipe)
-        models = {
-            one.name: options.made(one, stream.form) for one in options.compared(args, recipe)
-        }
+        recipes = options.compared(args, recipe)
+        models = {name: options.made(one, stream.form) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
     witness = _witness(args, next(iter(models.values()))) if args.certificate else None
@@ -48,12 +50,13 @@ def evaluate(args: Namespace) -> int:
     return 0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)
     check_place(output)
-    check_places(args)
     stream = options.stream_of(args)
+    check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every

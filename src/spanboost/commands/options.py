@@ -1,6 +1,8 @@
 """From the command line's words to streams, schemas and models."""
 
+import os
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import Any
 
 from spanboost.booster import Booster
@@ -15,6 +17,7 @@ OF_MODELS = (
     "x_norm",
 )
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
+OF_EVALUATE = ("baseline", "compare")
 
 
 class UsageError(UserError):
@@ -33,6 +36,18 @@ def stream_of(args: Namespace) -> Stream:
         delimiter=args.delimiter,
         header=not args.no_header,
     )
+
+
+def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
+    """Refuse to write where something is read from, or two things to one file."""
+    taken = {os.path.realpath(place) for place in read}
+    for place in written:
+        if place in (None, "-") or (os.path.exists(place) and not os.path.isfile(place)):
+            continue
+        real = os.path.realpath(place)
+        if real in taken:
+            raise UsageError(f"{place}: this command reads it, or writes something else there")
+        taken.add(real)
 
 
 def recipe_of(args: Namespace, form: str) -> Recipe:
@@ -60,17 +75,18 @@ def made(recipe: Recipe, form: str) -> Booster:
         raise UsageError(str(error)) from None
 
 
-def compared(args: Namespace, recipe: Recipe) -> list[Recipe]:
+def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
     """The models of `evaluate`: one, or those of --compare; with --baseline each learner alone."""
     recipes = [recipe]
     if args.compare is not None:
         if args.learner is not None or args.booster is not None:
             raise UsageError("--compare names learners and boosters: no --learner or --booster")
         recipes = [_of(recipe, entry) for entry in args.compare.split(",")]
-    if args.baseline:
-        recipes += [one.alone for one in recipes]
-    named = {one.name: one for one in recipes}
-    return list(named.values())
+    if not args.baseline:
+        return {one.name: one for one in recipes}
+    # of one copy, too, there is a baseline: itself
+    named = {f"{one.learner}:{one.booster}": one for one in recipes}
+    return named | {one.alone.name: one.alone for one in recipes}
 
 
 def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
@@ -103,8 +119,9 @@ def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
 
 def refuse_with_model(args: Namespace, option: str) -> None:
     """A model that is loaded brings its own parameters."""
-    for name in (*OF_MODELS, *OF_DATA):
-        if getattr(args, name, None) is not None:
+    for name in (*OF_MODELS, *OF_DATA, *OF_EVALUATE, "seed"):
+        given = getattr(args, name, None)
+        if given is not None and given is not False:
             spelt = f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
             raise UsageError(f"the model of {option} brings its own: no {spelt} with it")
 

@@ -12,8 +12,9 @@ from spanboost import plotting
 from spanboost.booster import Booster
 from spanboost.commands import report
 from spanboost.commands.certificate import as_json, words
-from spanboost.commands.fitting import short_rows
+from spanboost.commands.fitting import fitting
 from spanboost.commands.labels import LabelSums
+from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
@@ -23,7 +24,6 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, progressive
 from spanboost.files import check_place
-from spanboost.learners.ball import LinearBall
 from spanboost.theory.certificate import Witness
 
 
@@ -50,8 +50,9 @@ class Pass:
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
+            fit = fitting(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
-                self.first.schema, labelled=True, skip=self.tape.rows, fit=self._fit
+                self.first.schema, labelled=True, skip=self.tape.rows, fit=fit
             )
             stack.enter_context(closing(batches))
             place = None
@@ -69,13 +70,6 @@ class Pass:
                 raise located.explained(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
-
-    def _fit(self, batch: Batch) -> Batch:
-        """Without the rows that are too long for a model."""
-        for model in self.models.values():
-            if isinstance(model.learner, LinearBall):
-                batch = short_rows(batch, model.learner, self.stream.problems)
-        return batch
 
     def _count(self, batch: Batch) -> None:
         assert batch.y is not None  # labels were asked for
@@ -103,8 +97,12 @@ class Pass:
             report.save(self.args.report, report.page(*page))
 
 
-def check_places(args: Namespace) -> None:
+def check_places(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Whether all that is asked for can be written, before anything is learned."""
+    written = (output, args.predictions, args.plot, args.report)
+    check_apart([source.name for source in stream.sources], written)
+    if args.json and args.predictions == "-":
+        raise UsageError("--json has standard output for itself: --predictions need a file")
     if args.predictions not in (None, "-"):
         check_place(args.predictions)
     if args.plot is not None:

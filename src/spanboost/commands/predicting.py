@@ -1,5 +1,6 @@
 """`spanboost predict`: a model over a stream, learning nothing."""
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +9,8 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster
-from spanboost.commands.options import UsageError, stream_of
+from spanboost.commands.fitting import fitting
+from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
@@ -23,19 +25,25 @@ def predict(args: Namespace) -> int:
     model = load(args.model)
     if model.schema is None:
         raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    stream = stream_of(args)
+    check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_place(args.output)
-    stream = stream_of(args)
     with writer(args.output) as place:
         for answers in _answers(model, stream):
             place.write(table_of(model, answers))
+    for message in stream.problems.first:
+        print(f"left out: {message}", file=sys.stderr)
+    if stream.problems.count:
+        print(f"bad rows left out = {stream.problems.count:,}", file=sys.stderr)
     return 0
 
 
 def _answers(model: Booster, stream: Stream) -> Iterator[Array]:
     """Block by block; a block of none if there are no rows, so that columns have their names."""
     rows = 0
-    with closing(stream.batches(model.schema, labelled=False)) as batches:
+    fit = fitting([model], stream.problems)
+    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
             rows += batch.rows
             try:

@@ -23,8 +23,8 @@ def result_of(
         "weight": tape.last[0],
         "seconds": round(seconds, 6),
         "examples_per_second": round(rows / seconds, 1),
-        "best_constant": constant,
-        "best_constant_loss": constant_loss,
+        "best_constant": _finite(constant),
+        "best_constant_loss": _finite(constant_loss),
         "skipped": skipped,
     }
     each = losses_of_each(names, tape)
@@ -100,8 +100,8 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
     return "\n".join(lines)
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _shown(value: float | None) -> str:

@@ -92,8 +92,9 @@ def _reading(stream: Stream, schema: Schema) -> str:
     if len(stream.sources) > 1:
         files += f" and {len(stream.sources) - 1:,} more"
     text = f"reading {files} as {stream.formats[0]}"
-    if schema.label is not None:
-        text += f"; the label is {schema.label!r}"
+    label = schema.label or ("label" if schema.form == "json" else None)
+    if label is not None:
+        text += f"; the label is {label!r}"
     if schema.columns is not None:
         numbers, categories = len(schema.numbers), len(schema.categories)
         text += f", features are {numbers} numbers and {categories} categories"

@@ -142,7 +142,7 @@ class Parser:
     def _complaint(self, field: str, place: int) -> str:
         name = self.names[place]
         what = f"{field!r:.40} is no number in column {name!r:.40}"
-        if place == self.places.weight:
+        if place == self.places.weight or self.places.label is None:
             return what
         return f"{what} (the first rows have numbers there: --categorical {name:.40} if it is none)"
 
