@@ -12,9 +12,9 @@ from benchmarks.formats import binary, write
 from benchmarks.measure import Row, Setting
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
-from spanboost.data.target import BinaryTarget
+from spanboost.data.target import BinaryTarget, NumberTarget
 
-SETS = (("covtype", 1, "1"), ("adult", 1, ">50K"), ("adult", 10, ">50K"))
+SETS = (("covtype", 1, None), ("adult", 1, ">50K"), ("adult", 10, ">50K"))
 
 
 def svmlight(setting: Setting) -> Iterator[Row]:
@@ -28,7 +28,7 @@ def svmlight(setting: Setting) -> Iterator[Row]:
             size = file.stat().st_size / 2**20
             ours, theirs = race(
                 setting.repeats,
-                lambda f=file: read(f, "1"),
+                lambda f=file: read(f),
                 lambda f=file: load_svmlight_file(str(f)),
             )
         measure = f"svmlight, {named(name, times)}, against scikit-learn"
@@ -71,7 +71,7 @@ def csv(setting: Setting) -> Iterator[Row]:
             )
         theirs = min(whole.seconds, pieces.seconds)
         faster = "read_csv" if theirs == whole.seconds else "open_csv"
-        yield overhead("CSV", named(name, times), ours.seconds, theirs, f"{faster}")
+        yield overhead("CSV", named(name, times), ours.seconds, theirs, faster)
 
 
 def overhead(format: str, name: str, ours: float, theirs: float, note: str = "") -> Row:
@@ -80,10 +80,11 @@ def overhead(format: str, name: str, ours: float, theirs: float, note: str = "")
     return Row(measure, "ms", 1000 * ours, 1000 * theirs, "<= 1.3", note)
 
 
-def read(file: Path, positive: str) -> None:
+def read(file: Path, positive: str | None = None) -> None:
     """Read a file to its end as `spanboost train` does, without a model."""
     stream = Stream([str(file)])
-    schema = Schema(stream.form, BinaryTarget(positive))
+    target = NumberTarget() if positive is None else BinaryTarget(positive)
+    schema = Schema(stream.form, target)
     exhaust(stream.batches(schema, labelled=True))
 
 
