@@ -1,4 +1,4 @@
-"""A line of the speed table, and what every measurement of it needs."""
+"""A line of a table of demands, and what every measurement for one needs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,3 +58,30 @@ class Setting(NamedTuple):
 def learn(base: Any, n: int, stream: Stream) -> np.ndarray:
     """One pass of progressive validation; returns the predictions."""
     return SpanBoost(base, n=n).learn_many(stream.X, stream.y)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the table."""
+    common.show(
+        ["measure", "unit", "ours", "against", "ratio", "must", "met", "notes"],
+        (
+            (
+                row.measure,
+                row.unit,
+                figure(row.ours, row.unit),
+                figure(row.theirs, row.unit),
+                figure(row.ratio),
+                row.must or "-",
+                common.yes_no(row.met),
+                row.note,
+            )
+            for row in rows
+        ),
+    )
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """A number, as short as it is good for."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if unit == "rows/s" or value >= 100 else f"{value:.2f}"

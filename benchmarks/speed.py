@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from benchmarks import common, limits, rivals
-from benchmarks.measure import Row, Setting
+from benchmarks.measure import Row, Setting, show
 
 ABOUT = """\
 Times spanboost on one thread, with rows already in memory, and prints one line for each demand:
@@ -33,13 +33,6 @@ SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 }
 
 
-def figure(value: float | None, unit: str = "") -> str:
-    """A number, as short as it is good for."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if unit == "rows/s" or value >= 100 else f"{value:.2f}"
-
-
 def main() -> None:
     """Measure what is asked for and print the table."""
     parser = common.parser("speed", ABOUT, ENDS)
@@ -57,22 +50,7 @@ def main() -> None:
         for row in SECTIONS[name](setting):
             common.say(f"{name}: {row.measure}")
             rows.append(row)
-    common.show(
-        ["measure", "unit", "ours", "against", "ratio", "must", "met", "notes"],
-        (
-            (
-                row.measure,
-                row.unit,
-                figure(row.ours, row.unit),
-                figure(row.theirs, row.unit),
-                figure(row.ratio),
-                row.must or "-",
-                common.yes_no(row.met),
-                row.note,
-            )
-            for row in rows
-        ),
-    )
+    show(rows)
     if load > 0.5:
         print(f"\nThe machine was busy (load {load:.1f}): ratios against VW are too high.")
     content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]

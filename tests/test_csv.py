@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import csv_oracle, file, outcome, table
 
+from spanboost.data import records
 from spanboost.data.csv import CsvReader
+from spanboost.data.lines import Chunk
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.records import Parser
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
 
 PLAIN = b'age,job,size,label\n39,clerk,1.5,1\n50,"smith, ""Joe""",,0\n\n38,,NA,1\n'
@@ -244,6 +247,25 @@ def test_whole_numbers_are_only_a_quicker_way(fields):
     found = read(data.encode(), skip=True, size=2000)
     assert [*zip(found.numbers, found.codes, found.y, found.lines, strict=True)] == rows
     assert found.bad[0] == len(bad)
+
+
+def test_a_thread_that_gives_up_on_whole_numbers_disturbs_no_other(monkeypatch):
+    data = b"word,x,label\nword,2,3\n"
+    chunk = Chunk(data[data.index(b"\n") + 1 :], 2)
+    schema = table()
+    schema.label = "label"
+    schema.decide(["word", "x"], [True, False])
+    names = ["word", "x", "label"]
+    parser = Parser(schema, names, schema.places("x", names, True), ",", chunk)
+
+    def meanwhile(data):
+        assert parser.whole is not None
+        parser.whole = None
+        return False
+
+    monkeypatch.setattr(records, "_may_be_hexadecimal", meanwhile)
+    part = parser.parse(chunk)
+    assert [column.to_pylist() for column in part.numbers + part.categories] == [[2], ["word"]]
 
 
 def test_a_compressed_file_cut_short_says_so_after_its_rows(tmp_path):

@@ -33,7 +33,7 @@ class Tape:
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
         self.columns, self.rows = columns, rows
         if path is None:
-            self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115
+            self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115
         else:
             self._file = path.open("r+b" if rows else "w+b")
             self._file.truncate(8 * columns * rows)

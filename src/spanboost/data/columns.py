@@ -179,12 +179,12 @@ class _Category:
     def codes(self, rows: slice, good: Any) -> Array:
         """The codes of the good rows."""
         place = self.place[rows][good]
-        codes = self.table[place]
+        codes = self.table.take(place)  # half the time of self.table[place]
         if self.learn and codes.min(initial=0) == UNSEEN:
             new = pa.array(place[codes == UNSEEN]).unique().to_pylist()  # in order
             texts = [self.texts[k] for k in new]
             self.table[new] = self.schema.codes(self.column, texts, learn=True)
-            codes = self.table[place]
+            codes = self.table.take(place)
         return codes
 
 
@@ -214,7 +214,10 @@ class _TextLabel:
     def codes(self, rows: slice, good: Any, skip: bool) -> tuple[Array, dict[int, str]]:
         """The labels of the good rows; what is wrong with any, counted among the good ones."""
         place = self.place[rows][good]
-        for k in pa.array(place[np.isnan(self.table[place])]).unique().to_pylist():  # in order
+        labels = self.table.take(place)
+        if not np.isnan(labels).any():
+            return labels, {}
+        for k in pa.array(place[np.isnan(labels)]).unique().to_pylist():  # in order
             self.table[k] = self.target.code(self.texts[k])
             if np.isnan(self.table[k]):
                 break  # what is said of each bad label depends on all the good ones before it

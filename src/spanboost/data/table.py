@@ -1,11 +1,13 @@
 """Parquet, Arrow (files and streams) and Feather: tables that know the kinds of their columns."""
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
 from spanboost.data.batch import Batch
@@ -14,7 +16,7 @@ from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Places, Schema
 from spanboost.data.source import Source
 
-ROWS = 1 << 17  # decoded at a time: of fewer each would take longer
+ROWS = 1 << 16  # decoded at a time: of fewer each would take longer
 BYTES = 1 << 24
 
 
@@ -95,6 +97,8 @@ class TableReader:
 def _opened(name: str, file: BinaryIO) -> _Table:
     start = file.read(8)
     file.seek(0)
+    if isinstance(file, io.BufferedReader) and isinstance(file.name, str):
+        file = pa.OSFile(file.name)  # else Arrow's threads would come to Python for every byte
     if not start:
         raise StreamError(f"{name}: the file is empty")
     if start.startswith(b"PAR1"):

@@ -1,0 +1,57 @@
+"""`python -m benchmarks.files`: how fast, and in how much memory, files are read and learned."""
+
+import os
+from collections.abc import Callable, Iterator
+
+from benchmarks import common, reading, training
+from benchmarks.measure import Row, Setting, show
+
+ABOUT = """\
+Trains from files and reads files, and prints one line for each demand: what was measured, our
+figure, the figure it is held against, their ratio, what is demanded of it and whether it is met.
+
+Both sides of a ratio run in turn, and the best of several repeats counts; each runs once before,
+uncounted, so that files are in memory and our compiled code is on disk. Commands are measured with
+the start of their process; the notes say how long they take with 20 rows. Files lie in a temporary
+folder, 1 GB at most at a time.
+"""
+ENDS = """\
+examples:
+  python -m benchmarks.files --data DIR                     everything, some minutes
+  python -m benchmarks.files --data DIR --only parquet csv  reading tables alone
+"""
+SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
+    "boosting": training.boosting,
+    "single": training.single,
+    "svmlight": reading.svmlight,
+    "parquet": reading.parquet,
+    "csv": reading.csv,
+    "memory": training.memory,
+}
+
+
+def main() -> None:
+    """Measure what is asked for and print the table."""
+    parser = common.parser("files", ABOUT, ENDS)
+    common.add_data(parser)
+    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
+    parser.add_argument(
+        "--repeats", type=common.at_least_one, default=3, help="the best of so many counts"
+    )
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    setting = Setting(args.data, (), args.repeats, args.quick)
+    rows: list[Row] = []
+    for name in args.only:
+        for row in SECTIONS[name](setting):
+            common.say(f"{name}: {row.measure}")
+            rows.append(row)
+    show(rows)
+    if load > 0.5:
+        print(f"\nThe machine was busy (load {load:.1f}): what has threads came out too slow.")
+    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
+    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
+
+
+if __name__ == "__main__":
+    main()

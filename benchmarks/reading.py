@@ -1,0 +1,105 @@
+"""Reading alone, into batches a model could learn, against libraries that read the same files."""
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import common
+from benchmarks.common import race
+from benchmarks.formats import binary, write
+from benchmarks.measure import Row, Setting
+from spanboost.data.schema import Schema
+from spanboost.data.stream import Stream
+from spanboost.data.target import BinaryTarget, NumberTarget
+
+SETS = (("covtype", 1, None), ("adult", 1, ">50K"), ("adult", 10, ">50K"))
+
+
+def svmlight(setting: Setting) -> Iterator[Row]:
+    """Sparse text against scikit-learn's reader."""
+    from sklearn.datasets import load_svmlight_file
+
+    for name, times in (("covtype", 1), ("a9a", 10)):
+        table = data_set(setting, name)
+        with TemporaryDirectory() as folder:
+            file = write(Path(folder) / f"{name}.svmlight", table, times)
+            size = file.stat().st_size / 2**20
+            ours, theirs = race(
+                setting.repeats,
+                lambda f=file: read(f),
+                lambda f=file: load_svmlight_file(str(f)),
+            )
+        measure = f"svmlight, {named(name, times)}, against scikit-learn"
+        speeds = [size / timed.seconds for timed in (ours, theirs)]
+        yield Row(measure, "MiB/s", *speeds, ">= 2", f"{size:.0f} MiB")
+
+
+def parquet(setting: Setting) -> Iterator[Row]:
+    """Parquet against Arrow alone."""
+    from pyarrow.parquet import ParquetFile
+
+    def alone(file: Path) -> None:
+        exhaust(ParquetFile(file).iter_batches())
+
+    for name, times, positive in SETS:
+        table = data_set(setting, name)
+        with TemporaryDirectory() as folder:
+            file = write(Path(folder) / f"{name}.parquet", table, times)
+            ours, theirs = race(
+                setting.repeats,
+                lambda f=file, p=positive: read(f, p),
+                lambda f=file: alone(f),
+            )
+        yield overhead("Parquet", named(name, times), ours.seconds, theirs.seconds)
+
+
+def csv(setting: Setting) -> Iterator[Row]:
+    """CSV against Arrow alone, all at once or in pieces, whichever is faster."""
+    from pyarrow.csv import open_csv, read_csv
+
+    for name, times, positive in SETS:
+        table = data_set(setting, name)
+        with TemporaryDirectory() as folder:
+            file = write(Path(folder) / f"{name}.csv", table, times)
+            ours, whole, pieces = race(
+                setting.repeats,
+                lambda f=file, p=positive: read(f, p),
+                lambda f=file: read_csv(f),
+                lambda f=file: exhaust(open_csv(f)),
+            )
+        theirs = min(whole.seconds, pieces.seconds)
+        faster = "read_csv" if theirs == whole.seconds else "open_csv"
+        yield overhead("CSV", named(name, times), ours.seconds, theirs, faster)
+
+
+def overhead(format: str, name: str, ours: float, theirs: float, note: str = "") -> Row:
+    """Time against Arrow's."""
+    measure = f"{format}, {name}, against Arrow alone"
+    return Row(measure, "ms", 1000 * ours, 1000 * theirs, "<= 1.3", note)
+
+
+def read(file: Path, positive: str | None = None) -> None:
+    """Read a file to its end as `spanboost train` does, without a model."""
+    stream = Stream([str(file)])
+    target = NumberTarget() if positive is None else BinaryTarget(positive)
+    schema = Schema(stream.form, target)
+    exhaust(stream.batches(schema, labelled=True))
+
+
+def exhaust(items: Any) -> None:
+    """Take all and keep none."""
+    deque(items, maxlen=0)
+
+
+def data_set(setting: Setting, name: str) -> Any:
+    """A data set, or its beginning where things must be quick."""
+    table = common.table_of(setting.folder, name)
+    table = binary(table) if name == "covtype" else table
+    return table.slice(0, 20_000) if setting.quick else table
+
+
+def named(name: str, times: int) -> str:
+    """A data set that stands in a file so many times."""
+    return name if times == 1 else f"{name} x {times}"

@@ -1,0 +1,101 @@
+"""`spanboost train` as a process of its own: its speed against Vowpal Wabbit's, and its memory."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.common import race
+from benchmarks.formats import write
+from benchmarks.measure import Row, Setting
+from benchmarks.reading import data_set
+
+FORMATS = ("vw", "svmlight", "csv", "parquet", "jsonl")
+TIMES = 10  # a larger file is a smaller one so often
+# The peak that a system reports of a process is at least the memory of the one that started it, so
+# a small one does.
+PEAK = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(child.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def boosting(setting: Setting) -> Iterator[Row]:
+    """Boosted linear functions against Vowpal Wabbit's boosting of as many."""
+    yield against_vw(setting, "n=32", "--boosting 32", ">= 5")
+
+
+def single(setting: Setting) -> Iterator[Row]:
+    """One linear function against Vowpal Wabbit's."""
+    yield against_vw(setting, "n=1", "", ">= 1")
+
+
+def against_vw(setting: Setting, n: str, options: str, must: str) -> Row:
+    """Rows a second of both commands over the same VW text, and how long either takes to start."""
+    table = data_set(setting, "covtype")
+    with TemporaryDirectory() as folder:
+        file = write(Path(folder) / "covtype.vw", table)
+        few = write(Path(folder) / "few.vw", table.slice(0, 20))
+        mine = ["-n", "1", "--booster", "hull"] if n == "n=1" else ["-n", "32"]
+        ours, theirs, our_start, their_start = race(
+            setting.repeats,
+            lambda: run(*train(file, *mine)),
+            lambda: run(*vw(file, *options.split())),
+            lambda: run(*train(few, *mine)),
+            lambda: run(*vw(few, *options.split())),
+        )
+    return Row(
+        f"train {n}, covtype as VW text, against VW {options or 'SGD'}",
+        "rows/s",
+        len(table) / ours.seconds,
+        len(table) / theirs.seconds,
+        must,
+        f"{ours.seconds:.2f} s, VW {theirs.seconds:.2f}; of 20 rows {our_start.seconds:.2f} s, "
+        f"VW {their_start.seconds:.2f}",
+    )
+
+
+def memory(setting: Setting) -> Iterator[Row]:
+    """Peak memory of training on a file against that on one ten times smaller."""
+    rows = 20_000 if setting.quick else 200_000
+    table = data_set(setting, "covtype").slice(0, rows)
+    for format in FORMATS:
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / f"covtype.{format}"
+            peaks = []
+            for times in (1, 1, TIMES):  # the first compiles, which takes memory too
+                write(file, table, times)
+                peaks.append(peak(*train(file)))
+            size = file.stat().st_size / 2**20
+        measure = f"train, covtype {TIMES * rows:,} rows of {format}, against {rows:,}"
+        yield Row(measure, "MiB", peaks[2], peaks[1], "<= 1.1", f"the larger has {size:.0f} MiB")
+
+
+def train(file: Path, *options: str) -> list[str]:
+    """Our command."""
+    model = str(file.with_suffix(".sb"))
+    return [sys.executable, "-m", "spanboost", "train", str(file), "-o", model, "--quiet", *options]
+
+
+def vw(file: Path, *options: str) -> list[str]:
+    """Vowpal Wabbit's command."""
+    model = str(file.with_suffix(".model"))
+    return [sys.executable, "-m", "vowpalwabbit", "-d", str(file), "--quiet", "-f", model, *options]
+
+
+def run(*command: str) -> str:
+    """Run a command to its end; what it prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def peak(*command: str) -> float:
+    """The peak of a command's resident memory, in MiB."""
+    size = int(run(sys.executable, "-c", PEAK, *command))
+    return size / (2**20 if sys.platform == "darwin" else 2**10)
