@@ -199,7 +199,8 @@ class Booster:
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         self._mode: LinearMode | GreedyMode = LinearMode()
         if not linear:
-            step = self.steps_ if self.alpha is None else np.full(self.n, float(self.alpha))
+            given = getattr(self._learner, "greedy_step", None) if self.alpha is None else self.alpha
+            step = self.steps_ if given is None else np.full(self.n, float(given))
             alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
             farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
             lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
@@ -236,7 +237,7 @@ class SpanBoost(Booster):
     feedback: "linear" passes the printed linear losses, "greedy" the actual losses (supplement).
         With a loss that is not smooth, linear feedback is corollary 1; greedy is allowed, but no
         theorem covers it.
-    alpha: step of greedy fitting; None is the booster's own step.
+    alpha: step of greedy fitting; None is what the learner asks for, or the booster's own step.
     offset: of greedy fitting; "printed" is y^{i-1}, "shrunk" what the copy is really added to.
     scale: lambda, which multiplies the copies' predictions.
     D: bound on the copies' predictions (cut to it) and on the class.
