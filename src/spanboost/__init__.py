@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spanboost.learners.objects import FromTargets
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
+    from spanboost.learners.trees import Trees
     from spanboost.modelfile import ModelFileError, load, save
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ _HOMES = {
     "Rows": "block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
+    "Trees": "learners.trees",
     "FromTargets": "learners.objects",
     "ModelFileError": "modelfile",
     "load": "modelfile",
@@ -50,6 +52,7 @@ __all__ = [
     "SpanBoost",
     "Stumps",
     "Symmetrised",
+    "Trees",
     "load",
     "save",
 ]

@@ -199,7 +199,9 @@ class Booster:
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         self._mode: LinearMode | GreedyMode = LinearMode()
         if not linear:
-            given = getattr(self._learner, "greedy_step", None) if self.alpha is None else self.alpha
+            given = (
+                getattr(self._learner, "greedy_step", None) if self.alpha is None else self.alpha
+            )
             step = self.steps_ if given is None else np.full(self.n, float(given))
             alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
             farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D

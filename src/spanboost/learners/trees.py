@@ -1,6 +1,21 @@
-"""Regression trees that grow while the stream goes by.
+"""Regression trees that grow while the stream goes by (docs/trees.md: how, why, and how well).
 
-docs/trees.md says how they work and why they are as they are.
+A leaf keeps the mean of the targets of its rows, and tries out splits (candidates.py). Every
+`grace` rows it looks at the best of them. Its gain is compared with the variance of the targets,
+which is about what the best of many splits gains by chance: a leaf splits when
+
+    gain > evidence * variance * sqrt(grace / weight of the rows counted),
+
+so that it asks for a clear case while it is young, and settles for less as it waits. The children
+start from what was counted on their sides.
+
+The target is what the row's loss asks of the leaf. Greedy feedback: the leaf's prediction after a
+full step along the slope, one over the smoothness; for squared loss that is the residual, and the
+leaf predicts the mean residual. Losses with a kink step by D in the direction of the slope. Linear
+feedback: minus the slope, and the leaf follows the regularised leader, -D G / sqrt(2 Q) for slopes
+that sum up to G and have squares that sum up to Q, cut to norm D.
+
+Trees are complete binary ones in arrays: the children of node v are 2 v + 1 and 2 v + 2.
 """
 
 import math
@@ -12,48 +27,86 @@ import numpy as np
 from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Cells, Row, block_of
-from spanboost.learners.candidates import SUMS, THRESHOLD, WEIGHT, Candidates, new_candidates
+from spanboost.checks import number, whole
+from spanboost.learners.candidates import (
+    GROUP,
+    SUMS,
+    THRESHOLD,
+    WEIGHT,
+    Candidates,
+    is_code,
+    new_candidates,
+)
 from spanboost.learners.inputs import more
 from spanboost.learners.protocol import Feedback, Task
 
 
 @dataclass(frozen=True)
 class Trees:
+    """Online regression trees on numbers, categories and missing values.
+
+    depth: most splits between the root and a leaf.
+    candidates: splits that a leaf tries out at a time; a multiple of 4.
+    evidence: for a split, as above; more for noisy labels, less for exact ones.
+    grace: rows between two looks of a leaf.
+    delay: copy i begins after delay * i rows, when those before it have learned something.
+    recency: 1 for the plain mean in a leaf; p weighs its rows by the (p - 1)th power of their
+        number, so that old ones count less: for streams that drift.
+    dtype: of all state, float32 or float64.
+
+    A tree's memory is 2^(depth - 1) times about 4 (2 + d) bytes for each candidate: 100 trees of
+    the default size with one output take 11 MB.
+    """
+
     depth: int = 8
     candidates: int = 64
-    grace: int = 64
-    delta: float = 10.0
-    least: float = 5.0
-    rank: int = 2
-    fade: int = 1
-    stage: int = 0
+    evidence: float = 15.0
+    grace: int = 32
+    delay: int = 5
+    recency: int = 1
     dtype: Any = np.float32
 
     @property
     def greedy_step(self) -> float:
+        """Alpha: trees fit the plain residual, and the booster's step shrinks it."""
         return 1.0
 
     @property
     def deterministic(self) -> bool:
+        """They draw the cells of their candidates."""
         return False
 
     @property
     def named(self) -> bool:
+        """Rows may be dictionaries of features."""
         return True
 
     @property
     def scalable(self) -> bool:
+        """The label range may grow."""
         return True
 
     def check(self, task: Task) -> None:
-        pass
+        """Refuse parameters out of range."""
+        C = self.candidates
+        for name, good, allowed in (
+            ("depth", whole(self.depth) and 1 <= self.depth <= 20, "from 1 to 20"),
+            ("candidates", whole(C) and C > 0 and C % GROUP == 0, f"a multiple of {GROUP}"),
+            ("evidence", number(self.evidence) and 0 <= self.evidence < 1e30, "from 0 to 1e30"),
+            ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
+            ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
+            ("recency", whole(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
+        ):
+            if not good:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
 
     def encode(self, X: Any, D: float = math.inf) -> Cells:
+        """A block read as cells."""
         return Cells(*block_of(X, self.dtype, None))
 
     def bank(self, task: Task) -> "TreeBank":
+        """N copies, each a root that has seen nothing."""
         n, d, nodes = task.n, task.d, 2 ** (self.depth + 1) - 1
-        number = np.dtype(self.dtype).type
 
         def zeros(*shape: int) -> Array:
             return np.zeros(shape, self.dtype)
@@ -65,19 +118,23 @@ class Trees:
             mean=zeros(n, nodes, d),
             spread=zeros(n, nodes),
             candidates=new_candidates(
-                task.copy, 2 ** (self.depth - 1), self.candidates, d,
-                self.grace, self.least, task.seed, self.dtype,
+                task.copy,
+                2 ** (self.depth - 1),
+                int(self.candidates),
+                d,
+                seed=task.seed,
+                dtype=self.dtype,
             ),
+            rounds=np.zeros(1, np.int64),
+            start=self.delay * task.copy.astype(np.int64),
             aim=_aim(task, self.dtype),
-            delta=number(self.delta),
-            rank=np.int64(self.rank),
-            fade=np.int64(self.fade),
-            stage=np.int64(self.stage),
-            rounds=np.zeros(1,np.int64),
+            evidence=np.dtype(self.dtype).type(self.evidence),
+            grace=int(self.grace),
+            recency=int(self.recency),
             scratch=TreeScratch(
                 values=zeros(0),
-                laid=np.zeros(0, np.int64),
-                laid_out=np.zeros(1, np.int64),
+                filled=np.zeros(0, np.int64),
+                cells=np.zeros(1, np.int64),
                 node=np.zeros(n, np.int64),
                 leaf=np.zeros(n, np.int64),
                 slope=zeros(d, n),
@@ -86,38 +143,42 @@ class Trees:
         )
 
 
-def _aim(task: Task, dtype: Any) -> Any:
+def _aim(task: Task, dtype: Any) -> "Fitted | Pulled":
     if task.linear:
         return Pulled(np.dtype(dtype).type(task.D))
-    smooth = np.isfinite(task.smoothness) & (task.smoothness > 0)
-    pull = np.where(smooth, 1 / np.where(smooth, task.smoothness, 1), task.D / task.lipschitz)
-    return Fitted(pull.astype(dtype))
+    curved = np.isfinite(task.smoothness) & (task.smoothness > 0)
+    step = np.divide(1, task.smoothness, out=task.D / task.lipschitz, where=curved)
+    return Fitted(step.astype(dtype))
 
 
 @kernel
 class Fitted(NamedTuple):
-    """Greedy feedback."""
+    """Leaves under greedy feedback: targets are predictions, and a leaf predicts their mean."""
 
-    pull: Array  # [N] how far a unit of slope moves the target
+    step: Array  # [N] from the slope to the target
 
     def target(self, i: int, h: float, slope: float, weight: float) -> float:
-        return h - slope / weight * self.pull[i]
+        """What a row asks of copy i, which predicts h."""
+        return h - slope / weight * self.step[i]
 
     def say(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+        """h[:, i] = what a leaf of copy i predicts."""
         for k in range(mean.shape[0]):
             h[k, i] = mean[k]
 
 
 @kernel
 class Pulled(NamedTuple):
-    """Linear feedback."""
+    """Leaves under linear feedback: targets are slopes, and a leaf follows their sum."""
 
     D: float
 
     def target(self, i: int, h: float, slope: float, weight: float) -> float:
+        """What a row asks of copy i, whatever it predicts."""
         return -slope / weight
 
     def say(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+        """h[:, i] = what a leaf of copy i predicts, in which no target differs from its mean."""
         square = spread
         for k in range(mean.shape[0]):
             square += weight * mean[k] * mean[k]
@@ -127,83 +188,100 @@ class Pulled(NamedTuple):
 
 
 class TreeScratch(NamedTuple):
-    values: Array
-    laid: Array
-    laid_out: Array
-    node: Array
-    leaf: Array
-    slope: Array
-    target: Array
+    """The row, and where it led."""
+
+    values: Array  # [2 * feature] of the row, as candidates.py reads them
+    filled: Array  # [width] places of them that are not 0
+    cells: Array  # [1] how many
+    node: Array  # [N] the leaf it reached
+    leaf: Array  # [N] its number among the growing ones; -1 if it is as deep as can be
+    slope: Array  # [d, N] of the losses
+    target: Array  # [d] of one copy
 
 
 @kernel
 class TreeBank(NamedTuple):
-    place: Array  # [N, node]
-    threshold: Array
-    weight: Array
-    mean: Array
-    spread: Array
+    """N trees; a node without a split is a leaf."""
+
+    place: Array  # [N, node] where in the values of a row its split looks; -1 for a leaf
+    threshold: Array  # [N, node] rows up to it, or of this category, go left
+    weight: Array  # [N, node] of the rows it has learned
+    mean: Array  # [N, node, d] of their targets
+    spread: Array  # [N, node] summed squared distances of the targets from the mean
     candidates: Candidates
-    aim: Any
-    delta: float
-    rank: int
-    fade: int
-    stage: int
-    rounds: Array
+    rounds: Array  # [1] rows learned
+    start: Array  # [N] how many of them a copy sits out
+    aim: Fitted | Pulled
+    evidence: float
+    grace: int
+    recency: int
     scratch: TreeScratch
 
     def grown(self, features: int, width: int) -> "TreeBank":
-        scratch = self.scratch._replace(
-            values=more(self.scratch.values, 2 * features), laid=more(self.scratch.laid, width)
+        """The same trees, with room for more features and wider rows."""
+        if features > 2**29:
+            raise ValueError("a column's number is too large for trees")
+        values, filled = self.scratch.values, self.scratch.filled
+        return self._replace(
+            scratch=self.scratch._replace(
+                values=more(values, 2 * features), filled=more(filled, width)
+            )
         )
-        return self._replace(scratch=scratch)
 
     def rescale(self, a: float, b: float) -> None:
-        pass
+        """In wider units: targets are function values, or slopes."""
+        unit = b if isinstance(self.aim, Pulled) else a
+        self.mean[...] *= unit
+        self.spread[...] *= unit * unit
+        self.candidates.table[:, :, SUMS:] *= unit
+        self.candidates.total[:, :, 1:] *= unit
 
     def predict(self, x: Row, h: Array) -> None:
+        """What the leaves say that the row reaches."""
         self.lay_out(x)
         for i in range(h.shape[1]):
-            v = self.find(i)
+            v = self.descend(i)
             self.aim.say(i, self.mean[i, v], self.weight[i, v], self.spread[i, v], h)
 
     def lay_out(self, x: Row) -> None:
-        values, laid = self.scratch.values, self.scratch.laid
-        for a in range(self.scratch.laid_out[0]):
-            values[laid[a]] = 0
-            values[laid[a] + 1] = 0
+        """The row's values, each in its two places; 0 in all others."""
+        values, filled, cells = self.scratch.values, self.scratch.filled, self.scratch.cells
         low, high = values.dtype.type(-np.inf), values.dtype.type(np.inf)
-        known = 0
+        for a in range(cells[0]):
+            values[filled[a]], values[filled[a] + 1] = 0, 0
+        cells[0] = 0
         for a in range(x.feature.shape[0]):
             p, v = 2 * x.feature[a], x.x[a]
-            if p < values.shape[0]:
-                values[p] = low if np.isnan(v) else v
-                values[p + 1] = high if np.isnan(v) else v
-                laid[known] = p
-                known += 1
-        self.scratch.laid_out[0] = known
+            if p < values.shape[0]:  # of a feature never learned no split knows
+                values[p], values[p + 1] = (low, high) if np.isnan(v) else (v, v)
+                filled[cells[0]] = p
+                cells[0] += 1
 
-    def find(self, i: int) -> int:
+    def descend(self, i: int) -> int:
+        """The leaf of tree i that the row reaches.
+
+        The growing leaves are numbered as if each stood for the first of the nodes below it that
+        are one split short of the full depth: no two have the same number.
+        """
         place, threshold, values = self.place[i], self.threshold[i], self.scratch.values
-        v, leaf, width = 0, 0, self.candidates.seen.shape[1]
+        v, leaf, below = 0, 0, self.candidates.seen.shape[1]
         while place[v] >= 0:
             p = place[v]
-            x, t = values[p], threshold[v]
-            left = x == t if p & 2 else x <= t
+            left = values[p] == threshold[v] if is_code(p) else values[p] <= threshold[v]
             v = 2 * v + (1 if left else 2)
-            width >>= 1
-            leaf += 0 if left else width
+            below //= 2
+            leaf += 0 if left else below
         self.scratch.node[i] = v
-        self.scratch.leaf[i] = leaf if width > 0 else -1
+        self.scratch.leaf[i] = leaf if below > 0 else -1
         return v
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
-        self.lay_out(x)
+        """One more row in the leaves it reached."""
+        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
-        self.rounds[0] += 1
         for i in range(h.shape[1]):
-            if self.rounds[0] < i * self.stage:
+            if self.rounds[0] < self.start[i]:
                 continue
             for k in range(h.shape[0]):
                 target[k] = self.aim.target(i, h[k, i], slope[k, i], weight)
@@ -212,48 +290,47 @@ class TreeBank(NamedTuple):
             if s >= 0:
                 if self.candidates.seen[i, s] == 0:
                     self.candidates.open(i, s, x.feature)
-                if self.candidates.count(i, s, self.scratch.values, target, weight):
+                n = self.candidates.tally(i, s, self.scratch.values, target, weight)
+                if n > 0 and n % self.grace == 0:
                     self.look(i, v, s)
+        self.rounds[0] += 1
 
     def learn(self, i: int, v: int, weight: float) -> None:
-        mean, target = self.mean[i, v], self.scratch.target
+        """The target into the mean of a leaf."""
+        mean, target, one = self.mean[i, v], self.scratch.target, self.mean.dtype.type(1)
         self.weight[i, v] += weight
-        share = weight / self.weight[i, v]
-        one = self.mean.dtype.type(1)
-        rest = one - share
-        power = one
-        for _ in range(self.rank):
-            power *= rest
-        share = one - power
+        old = one - weight / self.weight[i, v]
+        kept = old
+        for _ in range(1, self.recency):
+            kept *= old
         for k in range(mean.shape[0]):
             far = target[k] - mean[k]
-            mean[k] += far * share
+            mean[k] += far * (one - kept)
             self.spread[i, v] += weight * far * (target[k] - mean[k])
 
     def look(self, i: int, v: int, s: int) -> None:
+        """Split a leaf if there is evidence for its best candidate."""
         c, gain = self.candidates.best(i, s)
-        if c >= 0 and gain > self.delta * self.spread[i, v] / self.weight[i, v]:
+        if c < 0:
+            return
+        variance = self.spread[i, v] / self.weight[i, v]
+        grace, n = self.mean.dtype.type(self.grace), self.candidates.total[i, s, 0]
+        if gain > self.evidence * variance * np.sqrt(grace / n):
             self.split(i, v, s, c, gain)
-        elif self.fade > 0:
-            looks = (self.candidates.seen[i, s] - 4) // self.candidates.grace
-            f = self.mean.dtype.type(looks / (looks + self.fade))
-            t = self.candidates.table[i, s]
-            for p in range(1, t.shape[0]):
-                for c in range(t.shape[1]):
-                    t[p, c] *= f
-            for p in range(self.candidates.total.shape[2]):
-                self.candidates.total[i, s, p] *= f
 
     def split(self, i: int, v: int, s: int, c: int, gain: float) -> None:
+        """Leaf v by its candidate c; the children begin with what it has counted."""
         table, total = self.candidates.table[i, s], self.candidates.total[i, s]
-        self.place[i, v] = self.candidates.place[i, s, c // 4]
-        self.threshold[i, v] = table[THRESHOLD, c]
-        left, right = 2 * v + 1, 2 * v + 2
+        zero = self.mean.dtype.type(0)
         n, m = total[0], table[WEIGHT, c]
-        rest = max(self.spread[i, v] / self.weight[i, v] - gain / n, self.mean.dtype.type(0))
-        self.weight[i, left], self.weight[i, right] = m, n - m
-        self.spread[i, left], self.spread[i, right] = rest * m, rest * (n - m)
+        variance = max(self.spread[i, v] / self.weight[i, v] - gain / n, zero)
+        for child, w in ((2 * v + 1, m), (2 * v + 2, n - m)):
+            self.weight[i, child] = w
+            self.spread[i, child] = w * variance
         for k in range(self.mean.shape[2]):
-            self.mean[i, left, k] = table[SUMS + k, c] / m
-            self.mean[i, right, k] = (total[1 + k] - table[SUMS + k, c]) / (n - m)
-        self.candidates.seen[i, s] = 0
+            left = table[SUMS + k, c]
+            self.mean[i, 2 * v + 1, k] = left / m
+            self.mean[i, 2 * v + 2, k] = (total[1 + k] - left) / (n - m)
+        self.place[i, v] = self.candidates.place[i, s, c // GROUP]
+        self.threshold[i, v] = table[THRESHOLD, c]
+        self.candidates.seen[i, s] = 0  # the left child inherits the leaf's number
