@@ -129,7 +129,7 @@ class Cells(Block):
     """The same block read as it stands: zeros, missing values (NaN) and codes are cells too.
 
     Column j is feature 2 j, code column j is 2 j + 1. A code is its own value, modulo 2^24, which a
-    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store.
+    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store that are not 0.
     """
 
     __slots__ = ()
@@ -143,7 +143,7 @@ class Cells(Block):
             cells += 1
         for e in range(self.indptr[t], self.indptr[t + 1]):
             self.feature[cells], self.x[cells] = 2 * self.indices[e], self.data[e]
-            cells += 1
+            cells += 1 if self.data[e] != 0 else 0
         for j in range(self.codes.shape[1]):
             code = self.codes[t, j]
             self.feature[cells] = 2 * j + 1

@@ -18,7 +18,7 @@ from spanboost.arrays import Array
 from spanboost.rng import streams, uniform
 
 GROUP = 4  # candidates on one cell
-LEAST = 5.0  # weight on either side of a split
+LEAST = 5.0  # rows on either side of a split, of mean weight
 THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; there are d rows of sums
 
 
@@ -33,6 +33,12 @@ class Candidates(NamedTuple):
     phases: Array  # [N, leaf] rows it takes to set one threshold in every group
     state: Array  # [N, 6] of the random numbers
     scratch: Array  # [C] what of the row's weight is on the left
+
+    def ready(self, i: int, s: int, feature: Array) -> bool:
+        """Whether leaf s of tree i is open; it is opened by its first row with a cell."""
+        if self.seen[i, s] == 0 and feature.shape[0] > 0:
+            self.open(i, s, feature)
+        return self.seen[i, s] > 0 or feature.shape[0] > 0
 
     def open(self, i: int, s: int, feature: Array) -> None:
         """Begin anew in leaf s of tree i: each group takes one of the row's cells.
@@ -91,14 +97,14 @@ class Candidates(NamedTuple):
                 for k in range(c, c + GROUP):
                     share[k] = weight if v <= threshold[k] else zero
 
-    def best(self, i: int, s: int) -> tuple[int, float]:
+    def best(self, i: int, s: int, unit: float) -> tuple[int, float]:
         """The candidate with the largest gain, and that gain; -1 where none has enough rows.
 
         The gain is what the sum of squared distances from the mean falls by, with a mean for each
-        side.
+        side. `unit` is the mean weight of a row.
         """
         table, total = self.table[i, s], self.total[i, s]
-        n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST)
+        n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST) * unit
         found, most = -1, total.dtype.type(0)
         for c in range(left.shape[0]):
             m = left[c]

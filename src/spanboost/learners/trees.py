@@ -2,12 +2,13 @@
 
 A leaf keeps the mean of the targets of its rows, and tries out splits (candidates.py). Every
 `grace` rows it looks at the best of them. Its gain is compared with the variance of the targets,
-which is about what the best of many splits gains by chance: a leaf splits when
+which a split that parts rows at random gains on average: a leaf splits when
 
-    gain > evidence * variance * sqrt(grace / weight of the rows counted),
+    gain > evidence * variance * sqrt(grace / rows counted),
 
 so that it asks for a clear case while it is young, and settles for less as it waits. The children
-start from what was counted on their sides.
+start from what was counted on their sides. Weights matter relative to each other: in units of their
+mean among the rows counted.
 
 The target is what the row's loss asks of the leaf. Greedy feedback: the leaf's prediction after a
 full step along the slope, one over the smoothness; for squared loss that is the residual, and the
@@ -70,11 +71,6 @@ class Trees:
     def greedy_step(self) -> float:
         """Alpha: trees fit the plain residual, and the booster's step shrinks it."""
         return 1.0
-
-    @property
-    def deterministic(self) -> bool:
-        """They draw the cells of their candidates."""
-        return False
 
     @property
     def named(self) -> bool:
@@ -161,7 +157,11 @@ class Fitted(NamedTuple):
         """What a row asks of copy i, which predicts h."""
         return h - slope / weight * self.step[i]
 
-    def say(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+    def square(self, target: float, before: float, after: float) -> float:
+        """What a row of weight 1 adds to the spread, given the mean before and after it."""
+        return (target - before) * (target - after)
+
+    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
         """h[:, i] = what a leaf of copy i predicts."""
         for k in range(mean.shape[0]):
             h[k, i] = mean[k]
@@ -177,12 +177,13 @@ class Pulled(NamedTuple):
         """What a row asks of copy i, whatever it predicts."""
         return -slope / weight
 
-    def say(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
-        """h[:, i] = what a leaf of copy i predicts, in which no target differs from its mean."""
-        square = spread
-        for k in range(mean.shape[0]):
-            square += weight * mean[k] * mean[k]
-        far = self.D * weight / np.sqrt(square + square) if square > 0 else square
+    def square(self, target: float, before: float, after: float) -> float:
+        """What a row of weight 1 adds to the spread: around 0, whatever the mean."""
+        return target * target
+
+    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+        """h[:, i] = what a leaf of copy i predicts, yet to be cut to norm D."""
+        far = self.D * weight / np.sqrt(spread + spread) if spread > 0 else spread
         for k in range(mean.shape[0]):
             h[k, i] = far * mean[k]
 
@@ -207,7 +208,7 @@ class TreeBank(NamedTuple):
     threshold: Array  # [N, node] rows up to it, or of this category, go left
     weight: Array  # [N, node] of the rows it has learned
     mean: Array  # [N, node, d] of their targets
-    spread: Array  # [N, node] summed squared distances of the targets from the mean
+    spread: Array  # [N, node] summed squared distances from it; of slopes, from 0
     candidates: Candidates
     rounds: Array  # [1] rows learned
     start: Array  # [N] how many of them a copy sits out
@@ -229,19 +230,19 @@ class TreeBank(NamedTuple):
         )
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units: targets are function values, or slopes."""
-        unit = b if isinstance(self.aim, Pulled) else a
-        self.mean[...] *= unit
-        self.spread[...] *= unit * unit
-        self.candidates.table[:, :, SUMS:] *= unit
-        self.candidates.total[:, :, 1:] *= unit
+        """In wider units. What slopes sum up to is a function value times the root of squares."""
+        sums, squares = (a * b, b * b) if isinstance(self.aim, Pulled) else (a, a * a)
+        self.mean[...] *= sums
+        self.spread[...] *= squares
+        self.candidates.table[:, :, SUMS:] *= sums
+        self.candidates.total[:, :, 1:] *= sums
 
     def predict(self, x: Row, h: Array) -> None:
         """What the leaves say that the row reaches."""
         self.lay_out(x)
         for i in range(h.shape[1]):
             v = self.descend(i)
-            self.aim.say(i, self.mean[i, v], self.weight[i, v], self.spread[i, v], h)
+            self.aim.predict_leaf(i, self.mean[i, v], self.weight[i, v], self.spread[i, v], h)
 
     def lay_out(self, x: Row) -> None:
         """The row's values, each in its two places; 0 in all others."""
@@ -287,12 +288,10 @@ class TreeBank(NamedTuple):
                 target[k] = self.aim.target(i, h[k, i], slope[k, i], weight)
             v, s = self.scratch.node[i], self.scratch.leaf[i]
             self.learn(i, v, weight)
-            if s >= 0:
-                if self.candidates.seen[i, s] == 0:
-                    self.candidates.open(i, s, x.feature)
-                n = self.candidates.tally(i, s, self.scratch.values, target, weight)
-                if n > 0 and n % self.grace == 0:
-                    self.look(i, v, s)
+            if s >= 0 and self.candidates.ready(i, s, x.feature):
+                rows = self.candidates.tally(i, s, self.scratch.values, target, weight)
+                if rows > 0 and rows % self.grace == 0:
+                    self.look(i, v, s, rows)
         self.rounds[0] += 1
 
     def learn(self, i: int, v: int, weight: float) -> None:
@@ -304,29 +303,27 @@ class TreeBank(NamedTuple):
         for _ in range(1, self.recency):
             kept *= old
         for k in range(mean.shape[0]):
-            far = target[k] - mean[k]
-            mean[k] += far * (one - kept)
-            self.spread[i, v] += weight * far * (target[k] - mean[k])
+            before = mean[k]
+            mean[k] += (target[k] - before) * (one - kept)
+            self.spread[i, v] += weight * self.aim.square(target[k], before, mean[k])
 
-    def look(self, i: int, v: int, s: int) -> None:
+    def look(self, i: int, v: int, s: int, rows: int) -> None:
         """Split a leaf if there is evidence for its best candidate."""
-        c, gain = self.candidates.best(i, s)
-        if c < 0:
-            return
-        variance = self.spread[i, v] / self.weight[i, v]
-        grace, n = self.mean.dtype.type(self.grace), self.candidates.total[i, s, 0]
-        if gain > self.evidence * variance * np.sqrt(grace / n):
-            self.split(i, v, s, c, gain)
+        real = self.mean.dtype.type
+        unit = self.candidates.total[i, s, 0] / real(rows)
+        c, gain = self.candidates.best(i, s, unit)
+        chance = unit * (self.spread[i, v] / self.weight[i, v])
+        if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
+            self.split(i, v, s, c)
 
-    def split(self, i: int, v: int, s: int, c: int, gain: float) -> None:
+    def split(self, i: int, v: int, s: int, c: int) -> None:
         """Leaf v by its candidate c; the children begin with what it has counted."""
         table, total = self.candidates.table[i, s], self.candidates.total[i, s]
-        zero = self.mean.dtype.type(0)
         n, m = total[0], table[WEIGHT, c]
-        variance = max(self.spread[i, v] / self.weight[i, v] - gain / n, zero)
-        for child, w in ((2 * v + 1, m), (2 * v + 2, n - m)):
-            self.weight[i, child] = w
-            self.spread[i, child] = w * variance
+        variance = self.spread[i, v] / self.weight[i, v]
+        for child, weight in ((2 * v + 1, m), (2 * v + 2, n - m)):
+            self.weight[i, child] = weight
+            self.spread[i, child] = weight * variance
         for k in range(self.mean.shape[2]):
             left = table[SUMS + k, c]
             self.mean[i, 2 * v + 1, k] = left / m
