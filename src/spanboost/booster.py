@@ -193,8 +193,11 @@ class Booster:
         a = self._labels.widen(new)
         bank.rescale(a, a ** (degree(self.loss_) - 1))  # slopes are one degree below the loss
 
-    def _prepare(self) -> None:
-        """Once steps and reach are known: how copies get their losses; what the learner is told."""
+    def _prepare(self, own: float | None = None) -> None:
+        """Once steps and reach are known: how copies get their losses; what the learner is told.
+
+        own: the learner's own choice of alpha.
+        """
         linear = self.feedback == "linear"
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         self._mode: LinearMode | GreedyMode = LinearMode()
@@ -302,7 +305,7 @@ class SpanBoost(Booster):
         if not math.isfinite(self.B_):
             raise ValueError(f"B = {self.B_:g}: n, D and scale are too large")
         self.L_B_ = constant(self.loss_, "L", self.B_)
-        self._prepare()
+        self._prepare(getattr(self._learner, "greedy_step", None))
 
     def paper_radius(self) -> float:
         """B as the paper sets it, for these parameters."""
@@ -345,7 +348,8 @@ class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 
     Parameters as for `SpanBoost`, but the steps are the paper's 2 / (i + 1), which greedy fitting
-    takes as its alpha unless one is given, and its default offset is "shrunk".
+    takes as its alpha unless one is given (whatever the learner asks for: what an average lacks
+    later copies cannot add), and its default offset is "shrunk".
     """
 
     _default_offset = "shrunk"
