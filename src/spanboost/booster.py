@@ -202,10 +202,8 @@ class Booster:
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         self._mode: LinearMode | GreedyMode = LinearMode()
         if not linear:
-            given = (
-                getattr(self._learner, "greedy_step", None) if self.alpha is None else self.alpha
-            )
-            step = self.steps_ if given is None else np.full(self.n, float(given))
+            fixed = own if self.alpha is None else self.alpha
+            step = self.steps_ if fixed is None else np.full(self.n, float(fixed))
             alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
             farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
             lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
