@@ -128,7 +128,7 @@ class Trees:
             grace=int(self.grace),
             recency=int(self.recency),
             scratch=TreeScratch(
-                values=zeros(0),
+                values=zeros(2),  # room for one: leaves look at it, to no effect
                 filled=np.zeros(0, np.int64),
                 cells=np.zeros(1, np.int64),
                 node=np.zeros(n, np.int64),
@@ -191,7 +191,7 @@ class Pulled(NamedTuple):
 class TreeScratch(NamedTuple):
     """The row, and where it led."""
 
-    values: Array  # [2 * feature] of the row, as candidates.py reads them
+    values: Array  # [2 * features] of the row, as candidates.py reads them
     filled: Array  # [width] places of them that are not 0
     cells: Array  # [1] how many
     node: Array  # [N] the leaf it reached
@@ -240,8 +240,9 @@ class TreeBank(NamedTuple):
     def predict(self, x: Row, h: Array) -> None:
         """What the leaves say that the row reaches."""
         self.lay_out(x)
+        self.descend()
         for i in range(h.shape[1]):
-            v = self.descend(i)
+            v = self.scratch.node[i]
             self.aim.predict_leaf(i, self.mean[i, v], self.weight[i, v], self.spread[i, v], h)
 
     def lay_out(self, x: Row) -> None:
@@ -258,23 +259,32 @@ class TreeBank(NamedTuple):
                 filled[cells[0]] = p
                 cells[0] += 1
 
-    def descend(self, i: int) -> int:
-        """The leaf of tree i that the row reaches.
+    def descend(self) -> None:
+        """The leaves that the row reaches: all trees a level at a time, and nothing to foresee.
 
-        The growing leaves are numbered as if each stood for the first of the nodes below it that
-        are one split short of the full depth: no two have the same number.
+        (Tree by tree, and with a branch at each node, takes twice as long.) The growing leaves are
+        numbered as if each stood for the first of the nodes below it that are one split short of
+        the full depth: no two have the same number.
         """
-        place, threshold, values = self.place[i], self.threshold[i], self.scratch.values
-        v, leaf, below = 0, 0, self.candidates.seen.shape[1]
-        while place[v] >= 0:
-            p = place[v]
-            left = values[p] == threshold[v] if is_code(p) else values[p] <= threshold[v]
-            v = 2 * v + (1 if left else 2)
+        values, node, leaf = self.scratch.values, self.scratch.node, self.scratch.leaf
+        below, moved = self.candidates.seen.shape[1], 1
+        node.fill(0)
+        leaf.fill(0)
+        while moved > 0 and below > 0:
+            moved = 0
             below //= 2
-            leaf += 0 if left else below
-        self.scratch.node[i] = v
-        self.scratch.leaf[i] = leaf if below > 0 else -1
-        return v
+            for i in range(node.shape[0]):
+                v = node[i]
+                p, t = self.place[i, v], self.threshold[i, v]
+                inner = np.int64(p >= 0)  # int() would branch
+                x = values[max(p, 0)]
+                right = np.int64(x != t) if is_code(p) else np.int64(x > t)
+                node[i] = v + inner * (v + 1 + right)
+                leaf[i] += inner * right * below
+                moved += inner
+        deepest = 2 * self.candidates.seen.shape[1] - 1
+        for i in range(node.shape[0]):
+            leaf[i] = leaf[i] if node[i] < deepest else -1
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
