@@ -11,7 +11,7 @@ import math
 import naive_learners
 import numpy as np
 
-GROUP = 4  # candidates on one cell
+GROUP = 2  # candidates on one cell
 LEAST = 5  # rows on either side
 
 

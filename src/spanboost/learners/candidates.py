@@ -17,7 +17,7 @@ from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.rng import streams, uniform
 
-GROUP = 4  # candidates on one cell
+GROUP = 2  # candidates on one cell
 LEAST = 5.0  # rows on either side of a split, of mean weight
 THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; there are d rows of sums
 

@@ -47,7 +47,7 @@ class Trees:
     """Online regression trees on numbers, categories and missing values.
 
     depth: most splits between the root and a leaf.
-    candidates: splits that a leaf tries out at a time; a multiple of 4.
+    candidates: splits that a leaf tries out at a time; an even number.
     evidence: for a split, as above; more for noisy labels, less for exact ones.
     grace: rows between two looks of a leaf.
     delay: copy i begins after delay * i rows, when those before it have learned something.
@@ -61,7 +61,7 @@ class Trees:
 
     depth: int = 8
     candidates: int = 64
-    evidence: float = 15.0
+    evidence: float = 10.0
     grace: int = 32
     delay: int = 5
     recency: int = 1
@@ -87,7 +87,7 @@ class Trees:
         C = self.candidates
         for name, good, allowed in (
             ("depth", whole(self.depth) and 1 <= self.depth <= 20, "from 1 to 20"),
-            ("candidates", whole(C) and C > 0 and C % GROUP == 0, f"a multiple of {GROUP}"),
+            ("candidates", whole(C) and C > 0 and C % GROUP == 0, "an even number"),
             ("evidence", number(self.evidence) and 0 <= self.evidence < 1e30, "from 0 to 1e30"),
             ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
             ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
@@ -267,7 +267,8 @@ class TreeBank(NamedTuple):
         the full depth: no two have the same number.
         """
         values, node, leaf = self.scratch.values, self.scratch.node, self.scratch.leaf
-        below, moved = self.candidates.seen.shape[1], 1
+        below = self.candidates.seen.shape[1]
+        moved: Any = 1
         node.fill(0)
         leaf.fill(0)
         while moved > 0 and below > 0:
