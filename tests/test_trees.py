@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from naive_tree import GROUP, Tree
 from scipy_free import Csr
 
-from spanboost import HullBoost, LinearSGD, Rows, SpanBoost, Trees, load, save
+from spanboost import (
+    HullBoost,
+    LinearSGD,
+    Rows,
+    SpanBoost,
+    Trees,
+    feature_importances,
+    load,
+    save,
+)
 from spanboost._jit import plain
 from spanboost.block import ObjectRows
 from spanboost.rng import streams, uniform
@@ -380,6 +389,47 @@ def test_memory_is_what_the_docstring_says():
     size = sum(array.nbytes for array in arrays_of(model._model))
     assert 10e6 < size < 13e6
     assert sum(array.nbytes for array in arrays_of(model._model)) == size
+
+
+def test_importances_are_shares_of_what_splits_gained():
+    rng = np.random.default_rng(0)
+    X, codes = rng.uniform(-1, 1, (2000, 3)), rng.integers(0, 4, (2000, 2))
+    y = 0.6 * np.sign(X[:, 2]) + np.where(codes[:, 1] == 2, 0.3, 0)
+    model = SpanBoost(Trees(), 5)
+    model.learn_many(Rows(X, codes), y)
+    shares = feature_importances(model)
+    assert list(shares)[:2] == [2, "code 1"]
+    assert sum(shares.values()) == pytest.approx(1)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    names = [{"a": a, "b": b} for a, b in X[:, 1:].tolist()]
+    named = SpanBoost(Trees(), 5)
+    named.learn_many(names, y)
+    assert next(iter(feature_importances(named))) == "b"
+
+
+def test_importances_are_of_trees():
+    with pytest.raises(ValueError, match="no trees yet"):
+        feature_importances(SpanBoost(Trees(), 5))
+    linear = SpanBoost(LinearSGD(), 5)
+    linear.learn_one([1.0], 0.5)
+    with pytest.raises(ValueError, match="no trees"):
+        feature_importances(linear)
+
+
+def test_the_gain_of_a_split_is_what_the_squares_fall_by():
+    X, y = stream(200, missing=False)
+    model, rows = alone(Trees(depth=1, dtype=F64)), 0
+    with plain():
+        while not (model.started and splits(model)[0]):
+            model.learn_one(X[rows], y[rows])
+            rows += 1
+    bank = model._model.bank
+    counted = slice(GROUP * bank.candidates.phases[0, 0], rows)
+    left = X[counted, bank.place[0, 0] // 4] <= bank.threshold[0, 0]
+    sides = y[counted][left], y[counted][~left]
+    gain = y[counted].var() * left.size - sum(side.var() * side.size for side in sides)
+    assert bank.spread[0, 0] == pytest.approx(gain, rel=1e-9)
+    assert bank.mean[0, 1:, 0] == pytest.approx([side.mean() for side in sides], rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "euclidean2"])

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
     from spanboost.errors import DataError, LabelWarning
+    from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
@@ -32,6 +33,7 @@ _HOMES = {
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
     "Trees": "learners.trees",
+    "feature_importances": "importances",
     "FromTargets": "learners.objects",
     "ModelFileError": "modelfile",
     "load": "modelfile",
@@ -53,6 +55,7 @@ __all__ = [
     "Stumps",
     "Symmetrised",
     "Trees",
+    "feature_importances",
     "load",
     "save",
 ]

@@ -208,7 +208,8 @@ class TreeBank(NamedTuple):
     threshold: Array  # [N, node] rows up to it, or of this category, go left
     weight: Array  # [N, node] of the rows it has learned
     mean: Array  # [N, node, d] of their targets
-    spread: Array  # [N, node] summed squared distances from it; of slopes, from 0
+    spread: Array  # [N, node] summed squared distances from it; of slopes, from 0; of a node that
+    # was split, how much the split gained
     candidates: Candidates
     rounds: Array  # [1] rows learned
     start: Array  # [N] how many of them a copy sits out
@@ -236,6 +237,12 @@ class TreeBank(NamedTuple):
         self.spread[...] *= squares
         self.candidates.table[:, :, SUMS:] *= sums
         self.candidates.total[:, :, 1:] *= sums
+
+    @property
+    def gains(self) -> Array:
+        """[feature] what the splits of all trees gained, by the numbers of `Cells`."""
+        inner = self.place >= 0
+        return np.bincount(self.place[inner] // 2, self.spread[inner])
 
     def predict(self, x: Row, h: Array) -> None:
         """What the leaves say that the row reaches."""
@@ -326,6 +333,7 @@ class TreeBank(NamedTuple):
         chance = unit * (self.spread[i, v] / self.weight[i, v])
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
             self.split(i, v, s, c)
+            self.spread[i, v] = gain
 
     def split(self, i: int, v: int, s: int, c: int) -> None:
         """Leaf v by its candidate c; the children begin with what it has counted."""
