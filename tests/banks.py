@@ -8,7 +8,7 @@ import naive_learners
 import numpy as np
 from scipy_free import Csr
 
-from spanboost import LinearSGD, Network, Rows, SpanBoost, Stumps, losses
+from spanboost import LinearSGD, Network, Rows, SpanBoost, Stumps, Trees, losses
 from spanboost.block import ObjectRows, Row, as_rows
 from spanboost.learners.objects import ObjectBank
 
@@ -17,6 +17,10 @@ LEARNERS = {
     "stumps": Stumps(0.3),
     "intercepts": Stumps(0.3, intercept=True),
     "network": Network(0.3, hidden=3),
+}
+
+WITH_TREES = LEARNERS | {
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
 }
 
 LOSSES = {
@@ -28,7 +32,7 @@ LOSSES = {
 
 
 def learner_of(name, **changes):
-    return dataclasses.replace(LEARNERS[name], **changes)
+    return dataclasses.replace(WITH_TREES[name], **changes)
 
 
 # --------------------------------------------------------------------------------------------
@@ -86,6 +90,7 @@ class Separate:
 
     def __init__(self, learner):
         self.learner, self.dtype = learner, getattr(learner, "dtype", np.float64)
+        self.greedy_step = getattr(learner, "greedy_step", None)
 
     def check(self, task):
         self.learner.check(task)
@@ -137,7 +142,7 @@ class OneCopy:
     def update(self, x, loss):
         self.h[:, 0] = loss.h
         if isinstance(x, Row):
-            self.bank = self.bank.grown(1 + int(x.feature.max()), len(x.x))
+            self.bank = self.bank.grown(1 + int(x.feature.max(initial=-1)), len(x.x))
         self.bank.update(self.x, self.h, loss._feedback)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from banks import KINDS, LEARNERS, arrays_of, learner_of, stream
+from banks import KINDS, LEARNERS, WITH_TREES, arrays_of, learner_of, stream
 from scipy_free import Csr
 
 from spanboost import DataError, HullBoost, SpanBoost
@@ -82,7 +82,7 @@ def test_a_wild_value_cannot_move_the_prediction_far(name):
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", WITH_TREES)
 def test_numbers_of_any_size_are_learned_or_refused(name, kind):
     rows = KINDS[kind]
     model = SpanBoost(learner_of(name), 3)
@@ -113,7 +113,7 @@ def spoiled(what, X, y):
 
 
 @pytest.mark.parametrize("what", ["label", "feature", "width", "weight"])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", WITH_TREES)
 def test_bad_input_leaves_the_model_as_it_was(name, what):
     X, y = stream(40)
     model = SpanBoost(learner_of(name), 3)
@@ -125,7 +125,7 @@ def test_bad_input_leaves_the_model_as_it_was(name, what):
     assert all(map(np.array_equal, before, arrays_of(model._model)))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", WITH_TREES)
 def test_a_bad_sparse_row_leaves_the_table_as_it_was(name):
     X, y = stream(40, missing=False)
     model = SpanBoost(learner_of(name), 3)

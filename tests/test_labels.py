@@ -19,6 +19,7 @@ from spanboost import (
     SpanBoost,
     Stumps,
     Symmetrised,
+    Trees,
     losses,
 )
 from spanboost._jit import plain
@@ -36,6 +37,7 @@ LEARNERS = {
     "stumps": Stumps(),
     "stumps, intercept": Stumps(intercept=True),
     "network": Network(hidden=4),
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
 }
 CASES = {
     **{f"{name}, greedy": (learner, "greedy") for name, learner in LEARNERS.items()},

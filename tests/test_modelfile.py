@@ -20,6 +20,7 @@ from spanboost import (
     SpanBoost,
     Stumps,
     Symmetrised,
+    Trees,
     load,
     modelfile,
     save,
@@ -35,6 +36,7 @@ LEARNERS = {
     "stumps": Stumps(),
     "intercepts": Stumps(intercept=True, dtype=F64),
     "network": Network(hidden=3),
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
     "ball": LinearBall(20.0),
 }
 CASES = {

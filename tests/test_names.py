@@ -9,12 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
 
-from spanboost import DataError, HullBoost, LinearSGD, Network, SpanBoost, Stumps, Symmetrised
+from spanboost import (
+    DataError,
+    HullBoost,
+    LinearSGD,
+    Network,
+    SpanBoost,
+    Stumps,
+    Symmetrised,
+    Trees,
+)
 from spanboost._jit import plain
 from spanboost.losses import SquaredEuclidean
 from spanboost.names import Names
 
-LEARNERS = {"linear": LinearSGD(), "stumps": Stumps(), "network": Network(hidden=3)}
+LEARNERS = {
+    "linear": LinearSGD(),
+    "stumps": Stumps(),
+    "network": Network(hidden=3),
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
+}
 EVERY = pytest.mark.parametrize("name", LEARNERS)
 
 

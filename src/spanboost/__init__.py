@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
     from spanboost.errors import DataError, LabelWarning
+    from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from spanboost.learners.objects import FromTargets
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
+    from spanboost.learners.trees import Trees
     from spanboost.modelfile import ModelFileError, load, save
 
 __version__ = "0.1.0"
@@ -30,6 +32,8 @@ _HOMES = {
     "Rows": "block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
+    "Trees": "learners.trees",
+    "feature_importances": "importances",
     "FromTargets": "learners.objects",
     "ModelFileError": "modelfile",
     "load": "modelfile",
@@ -50,6 +54,8 @@ __all__ = [
     "SpanBoost",
     "Stumps",
     "Symmetrised",
+    "Trees",
+    "feature_importances",
     "load",
     "save",
 ]

@@ -8,6 +8,8 @@ is read, never stored.
 The constant is feature 0. Without codes, column j is feature 1 + j. With C code columns, column j
 is 1 + 2 j and code c of code column j is 2 + 2 (c C + j): both kinds grow without end and never
 meet. In a hashed table of 2^b rows the number is taken modulo 2^b.
+
+Trees see a row as its cells, whatever is in them: see `Cells`.
 """
 
 from dataclasses import dataclass
@@ -103,6 +105,57 @@ class Block(NamedTuple):
             active += 1 if code >= 0 else 0
         return Row(self.feature[:active], self.x[:active], self.z[:active])
 
+    @property
+    def features(self) -> int:
+        """How many rows a table needs for this block."""
+        if self.mask >= 0:
+            return int(self.mask) + 1
+        C = int(self.codes.shape[1])
+        return 1 + self.columns if C == 0 else 2 + 2 * max(self.columns, C * (self.largest + 1))
+
+    @property
+    def columns(self) -> int:
+        """Columns of numbers, as far as the block shows."""
+        return max(int(self.X.shape[1]), int(self.indices.max(initial=-1)) + 1)
+
+    @property
+    def largest(self) -> int:
+        """Of the codes."""
+        return int(self.codes.max(initial=0))
+
+
+@kernel
+class Cells(Block):
+    """The same block read as it stands: zeros, missing values (NaN) and codes are cells too.
+
+    Column j is feature 2 j, code column j is 2 j + 1. A code is its own value, modulo 2^24, which a
+    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store that are not 0.
+    """
+
+    __slots__ = ()
+
+    def row(self, t: int) -> Row:
+        """The cells of row t."""
+        cells = 0
+        dense = self.X[t]
+        for j in range(dense.shape[0]):
+            self.feature[cells], self.x[cells] = 2 * j, dense[j]
+            cells += 1
+        for e in range(self.indptr[t], self.indptr[t + 1]):
+            self.feature[cells], self.x[cells] = 2 * self.indices[e], self.data[e]
+            cells += 1 if self.data[e] != 0 else 0
+        for j in range(self.codes.shape[1]):
+            code = self.codes[t, j]
+            self.feature[cells] = 2 * j + 1
+            self.x[cells] = code & 0xFFFFFF if code >= 0 else -1
+            cells += 1
+        return Row(self.feature[:cells], self.x[:cells], self.z[:cells])
+
+    @property
+    def features(self) -> int:
+        """One more than the largest number of a cell."""
+        return 2 * max(self.columns, int(self.codes.shape[1]))
+
 
 def as_rows(rows: Any) -> Any:
     """Encoded rows as the loop reads them."""
@@ -155,16 +208,8 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
 
 
 def features_of(block: Any) -> int:
-    """How many rows a table needs for this block; none for rows of another kind."""
-    if not isinstance(block, Block):
-        return 0
-    if block.mask >= 0:
-        return int(block.mask) + 1
-    C = int(block.codes.shape[1])
-    columns = max(int(block.X.shape[1]), int(block.indices.max(initial=-1)) + 1)
-    if C == 0:
-        return 1 + columns
-    return 2 + 2 * max(columns, C * (int(block.codes.max(initial=0)) + 1))
+    """How many features a bank needs room for, for this block; none for rows of another kind."""
+    return block.features if isinstance(block, Block) else 0
 
 
 def origin_of(feature: int, C: int) -> tuple[int, int | None]:

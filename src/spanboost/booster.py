@@ -194,13 +194,17 @@ class Booster:
         a = self._labels.widen(new)
         bank.rescale(a, a ** (degree(self.loss_) - 1))  # slopes are one degree below the loss
 
-    def _prepare(self) -> None:
-        """Once steps and reach are known: how copies get their losses; what the learner is told."""
+    def _prepare(self, own: float | None = None) -> None:
+        """Once steps and reach are known: how copies get their losses; what the learner is told.
+
+        own: the learner's own choice of alpha.
+        """
         linear = self.feedback == "linear"
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         self._mode: LinearMode | GreedyMode = LinearMode()
         if not linear:
-            step = self.steps_ if self.alpha is None else np.full(self.n, float(self.alpha))
+            fixed = own if self.alpha is None else self.alpha
+            step = self.steps_ if fixed is None else np.full(self.n, float(fixed))
             alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
             farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
             lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
@@ -237,7 +241,7 @@ class SpanBoost(Booster):
     feedback: "linear" passes the printed linear losses, "greedy" the actual losses (supplement).
         With a loss that is not smooth, linear feedback is corollary 1; greedy is allowed, but no
         theorem covers it.
-    alpha: step of greedy fitting; None is the booster's own step.
+    alpha: step of greedy fitting; None is what the learner asks for, or the booster's own step.
     offset: of greedy fitting; "printed" is y^{i-1}, "shrunk" what the copy is really added to.
     scale: lambda, which multiplies the copies' predictions.
     D: bound on the copies' predictions (cut to it) and on the class.
@@ -300,7 +304,7 @@ class SpanBoost(Booster):
         if not math.isfinite(self.B_):
             raise ValueError(f"B = {self.B_:g}: n, D and scale are too large")
         self.L_B_ = constant(self.loss_, "L", self.B_)
-        self._prepare()
+        self._prepare(getattr(self._learner, "greedy_step", None))
 
     def paper_radius(self) -> float:
         """B as the paper sets it, for these parameters."""
@@ -343,7 +347,8 @@ class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 
     Parameters as for `SpanBoost`, but the steps are the paper's 2 / (i + 1), which greedy fitting
-    takes as its alpha unless one is given, and its default offset is "shrunk".
+    takes as its alpha unless one is given (whatever the learner asks for: what an average lacks
+    later copies cannot add), and its default offset is "shrunk".
     """
 
     _default_offset = "shrunk"

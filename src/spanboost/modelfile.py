@@ -29,6 +29,7 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
 from spanboost.learners.symmetric import Symmetrised
+from spanboost.learners.trees import Trees
 from spanboost.reader import Kind, Reading
 
 FORMAT = 1
@@ -36,7 +37,7 @@ BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
 PARTS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(LinearSGD, Stumps, Network, LinearBall, Symmetrised, FiniteClass),
+        *(LinearSGD, Stumps, Network, Trees, LinearBall, Symmetrised, FiniteClass),
         *(losses.PNorm, losses.Quantile, losses.Huber, losses.Softmax, losses.SquaredEuclidean),
         *map(type, losses.NAMES.values()),
     )

@@ -54,7 +54,7 @@ class Reader:
         self.kind: Kind | None = None
         self.names: Names | None = None
         if getattr(learner, "named", False) is True:
-            self.names = Names(learner.bits)
+            self.names = Names(getattr(learner, "bits", None))
         self._single: Single | None = None
         self._last: Reading | None = None
 

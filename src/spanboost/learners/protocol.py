@@ -52,8 +52,9 @@ class Learner(Protocol):
     """Parameters of a weak learner.
 
     It may say `deterministic = False`, that it draws at random, `weighted = False`, that rows can
-    only have the weights 0 and 1, `scalable = True`, that its bank has `rescale`, and
-    `named = True`, that it reads sparse rows too, so that rows may be dictionaries of features.
+    only have the weights 0 and 1, `scalable = True`, that its bank has `rescale`, `named = True`,
+    that it reads sparse rows too, so that rows may be dictionaries of features, and `greedy_step`,
+    the step alpha of greedy fitting that suits it better than Algorithm 1's own.
     """
 
     def check(self, task: Task) -> None:

@@ -1,0 +1,168 @@
+"""One online regression tree, written out slowly with objects, sharing no library code.
+
+A row is a list of cells `(name, value)`: the name of a number is an int, that of a category a
+string. A number not in the row is 0. NaN, or a category of -1, is missing. As in naive_learners.py
+all numbers are of one type, and the order of operations is that of the library.
+"""
+
+import functools
+import math
+
+import naive_learners
+import numpy as np
+
+GROUP = 2  # candidates on one cell
+LEAST = 5  # rows on either side
+
+
+class Split:
+    """Which rows go left, and what was counted there."""
+
+    def __init__(self, name, missing_left):
+        self.name, self.missing_left = name, missing_left
+        self.threshold, self.weight, self.sums = None, 0, None
+
+    def goes_left(self, row):
+        value = dict(row).get(self.name, 0)
+        if isinstance(self.name, str):
+            return value == self.threshold
+        return self.missing_left if math.isnan(value) else value <= self.threshold
+
+    def set_by(self, row, number):
+        value = number(dict(row).get(self.name, 0))
+        if math.isnan(value):
+            value = number(-np.inf if self.missing_left else np.inf)
+        if isinstance(self.name, int) and value > 0:
+            value = np.nextafter(value, number(0))
+        self.threshold = value
+
+
+class Leaf:
+    def __init__(self, level, weight, mean, spread):
+        self.level, self.weight, self.mean, self.spread = level, weight, mean, spread
+        self.groups = None
+        self.rows = 0
+
+
+class Inner:
+    def __init__(self, split, left, right):
+        self.split, self.left, self.right = split, left, right
+
+
+class Tree(naive_learners.Copy):
+    """step: from slopes to targets, or None where the feedback is linear."""
+
+    def __init__(self, d, *, learner, wait, step, cut, draw, number):
+        super().__init__(d, 1.0, cut=cut, number=number)
+        self.learner, self.wait, self.draw, self.evidence = learner, wait, draw, learner.evidence
+        self.step = None if step is None else number(step)
+        self.root = Leaf(0, number(0), self.zeros(d), number(0))
+
+    def find(self, row):
+        """The leaf of a row, and how to put something else in its place."""
+        owner, side = self, "root"
+        while isinstance(getattr(owner, side), Inner):
+            owner = getattr(owner, side)
+            side = "left" if owner.split.goes_left(row) else "right"
+        return getattr(owner, side), functools.partial(setattr, owner, side)
+
+    def value(self, leaf):
+        if self.step is not None:
+            return leaf.mean
+        if not leaf.spread > 0:
+            return self.zeros(self.d)
+        far = self.cut * leaf.weight / np.sqrt(leaf.spread + leaf.spread)
+        return [far * m for m in leaf.mean]
+
+    def predict(self, row):
+        return self.value(self.find(row)[0])
+
+    def update(self, row, loss):
+        if self.wait > 0:
+            self.wait -= 1
+            return
+        leaf, replace = self.find(row)
+        w, h = self.number(loss.weight), self.within(self.value(leaf))
+        slope = loss.slope(h)
+        target = [-g / w for g in slope]
+        if self.step is not None:
+            target = [p - g / w * self.step for p, g in zip(h, slope, strict=True)]
+        self.learn(leaf, target, w)
+        if leaf.level < self.learner.depth and (leaf.groups or row):
+            self.try_out(leaf, row, target, w, replace)
+
+    def learn(self, leaf, target, w):
+        one = self.number(1)
+        leaf.weight += w
+        kept = old = one - w / leaf.weight
+        for _ in range(self.learner.recency - 1):
+            kept *= old
+        means = []
+        for r, m in zip(target, leaf.mean, strict=True):
+            new = m + (r - m) * (one - kept)
+            leaf.spread += w * ((r - m) * (r - new) if self.step is not None else r * r)
+            means.append(new)
+        leaf.mean = means
+
+    def try_out(self, leaf, row, target, w, replace):
+        if leaf.groups is None:
+            self.open(leaf, row)
+        n, first = leaf.rows, GROUP * leaf.phases
+        leaf.rows += 1
+        if n < first:
+            for g, group in enumerate(leaf.groups):
+                if g % leaf.phases == n % leaf.phases:
+                    group[n // leaf.phases].set_by(row, self.number)
+            return
+        leaf.total[0] += w
+        for k, r in enumerate(target):
+            leaf.total[1][k] += w * r
+        for group in leaf.groups:
+            for split in group:
+                if split.goes_left(row):
+                    split.weight += w
+                    split.sums = [a + w * r for a, r in zip(split.sums, target, strict=True)]
+        counted = n + 1 - first
+        if counted % self.learner.grace == 0:
+            self.look(leaf, counted, replace)
+
+    def open(self, leaf, row):
+        groups = self.learner.candidates // GROUP
+        leaf.groups = []
+        for g in range(groups):
+            at = (g + self.draw()) * len(row) / groups
+            name = row[int(at)][0]
+            group = [Split(name, at - int(at) < 0.5) for _ in range(GROUP)]
+            for split in group:
+                split.weight, split.sums = self.number(0), self.zeros(self.d)
+            leaf.groups.append(group)
+        leaf.phases = -(-groups // len(row))
+        leaf.total = [self.number(0), self.zeros(self.d)]
+
+    def look(self, leaf, counted, replace):
+        n, total = leaf.total
+        unit, best, most = n / self.number(counted), None, self.number(0)
+        for split in (split for group in leaf.groups for split in group):
+            m = split.weight
+            if m < self.number(LEAST) * unit or n - m < self.number(LEAST) * unit:
+                continue
+            gain = self.number(0)
+            for part, whole in zip(split.sums, total, strict=True):
+                apart = part / m - (whole - part) / (n - m)
+                gain += apart * apart
+            gain *= m * ((n - m) / n)
+            if gain > most:
+                best, most = split, gain
+        patience = np.sqrt(self.number(self.learner.grace) / self.number(counted))
+        variance = leaf.spread / leaf.weight
+        if best and most > self.number(self.evidence) * (unit * variance) * patience:
+            left = [part / best.weight for part in best.sums]
+            right = [
+                (whole - part) / (n - best.weight)
+                for part, whole in zip(best.sums, total, strict=True)
+            ]
+            children = [
+                Leaf(leaf.level + 1, m, mean, m * variance)
+                for m, mean in ((best.weight, left), (n - best.weight, right))
+            ]
+            replace(Inner(best, *children))
