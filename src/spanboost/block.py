@@ -129,7 +129,8 @@ class Cells(Block):
     """The same block read as it stands: zeros, missing values (NaN) and codes are cells too.
 
     Column j is feature 2 j, code column j is 2 j + 1. A code is its own value, modulo 2^24, which a
-    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store that are not 0.
+    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store that are not 0,
+    their columns taken modulo 2^b where they are hashed.
     """
 
     __slots__ = ()
@@ -142,7 +143,8 @@ class Cells(Block):
             self.feature[cells], self.x[cells] = 2 * j, dense[j]
             cells += 1
         for e in range(self.indptr[t], self.indptr[t + 1]):
-            self.feature[cells], self.x[cells] = 2 * self.indices[e], self.data[e]
+            self.feature[cells] = 2 * (self.indices[e] & self.mask)
+            self.x[cells] = self.data[e]
             cells += 1 if self.data[e] != 0 else 0
         for j in range(self.codes.shape[1]):
             code = self.codes[t, j]
@@ -154,7 +156,8 @@ class Cells(Block):
     @property
     def features(self) -> int:
         """One more than the largest number of a cell."""
-        return 2 * max(self.columns, int(self.codes.shape[1]))
+        columns = self.columns if self.mask < 0 else min(self.columns, int(self.mask) + 1)
+        return 2 * max(columns, int(self.codes.shape[1]))
 
 
 def as_rows(rows: Any) -> Any:

@@ -12,7 +12,7 @@ from spanboost import __version__
 from spanboost.errors import UserError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LEARNERS = ("linear", "stumps", "stumps-intercept", "network", "ball")
+LEARNERS = ("linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -259,7 +259,9 @@ def _add_model(parser: Any) -> None:
     model.add_argument(
         "--booster", choices=("span", "hull"), help="Algorithm 1 (default) or Algorithm 2"
     )
-    model.add_argument("-n", type=_at_least(1), metavar="N", help="copies of the learner (32)")
+    model.add_argument(
+        "-n", type=_at_least(1), metavar="N", help="copies of the learner (32; trees: 100)"
+    )
     model.add_argument(
         "--step", type=float, metavar="ETA", help="of Algorithm 1 (max of 1/n and ln n / n)"
     )

@@ -7,6 +7,7 @@ from spanboost.learners.ball import LinearBall
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
+from spanboost.learners.trees import Trees
 from spanboost.losses import Quantile, Softmax
 
 LEARNERS: dict[str, Any] = {
@@ -14,6 +15,7 @@ LEARNERS: dict[str, Any] = {
     "stumps": Stumps,
     "stumps-intercept": lambda **parameters: Stumps(intercept=True, **parameters),
     "network": Network,
+    "trees": Trees,
     "ball": LinearBall,
 }
 SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
@@ -24,7 +26,7 @@ class Recipe(NamedTuple):
 
     learner: str = "linear"
     booster: str = "span"
-    n: int = 32
+    n: int | None = None  # 100 trees, 32 of any other
     step: float | None = None
     loss: str = "squared"
     feedback: str = "greedy"
@@ -41,6 +43,11 @@ class Recipe(NamedTuple):
         return f"{self.learner} alone" if self.n == 1 else f"{self.learner}:{self.booster}"
 
     @property
+    def copies(self) -> int:
+        """How many there are of the learner."""
+        return self.n or (100 if self.learner == "trees" else 32)
+
+    @property
     def alone(self) -> "Recipe":
         """One copy, given the loss itself: the learner without boosting."""
         return self._replace(booster="hull", n=1, step=None)
@@ -53,7 +60,7 @@ class Recipe(NamedTuple):
     def model(self) -> Booster:
         """Fresh, as this says; a ValueError in one sentence where it cannot be."""
         shared = {
-            "n": self.n,
+            "n": self.copies,
             "loss": self._loss(),
             "feedback": self.feedback,
             "label_range": (-1, 1) if self.scores else self.label_range,
@@ -64,8 +71,9 @@ class Recipe(NamedTuple):
             if self.step is not None:
                 raise ValueError("--step is for --booster span: Algorithm 2 has steps of its own")
             return HullBoost(learner, **shared)
-        if self.step is not None and not (self.step * self.n >= 1 - 1e-12 and self.step <= 1):
-            raise ValueError(f"--step {self.step:g} is not allowed: from 1/n = {1 / self.n:g} to 1")
+        least = 1 / self.copies
+        if self.step is not None and not least - 1e-12 <= self.step <= 1:
+            raise ValueError(f"--step {self.step:g} is not allowed: from 1/n = {least:g} to 1")
         return SpanBoost(learner, eta=self.step, **shared)
 
     def _parameters(self) -> dict[str, Any]:
@@ -80,6 +88,8 @@ class Recipe(NamedTuple):
             return {"x_norm": self.x_norm}
         if self.x_norm is not None:
             raise ValueError("--x-norm is for --learner ball")
+        if self.learner == "trees" and self.rate is not None:
+            raise ValueError("trees have no learning rate: no -l with --learner trees")
         rate = {} if self.rate is None else {"rate": self.rate}
         return {"bits": self.bits, **rate}
 

@@ -3,6 +3,7 @@
 import json
 import os
 from argparse import Namespace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.block import origin_of
 from spanboost.booster import Booster, SpanBoost
+from spanboost.importances import feature_importances
+from spanboost.learners.trees import TreeBank
 from spanboost.modelfile import load, parameters_of
 
 
@@ -30,23 +33,43 @@ def report(model: Booster, top: int) -> dict[str, Any]:
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
-    effects = getattr(model._model and model._model.bank, "effects", None)
+    bank = model._model.bank if model._model is not None else None
+    if isinstance(bank, TreeBank):
+        shares = feature_importances(model)
+        found["features"] = len(shares)
+        found["largest_gains"] = _named(model, dict(islice(shares.items(), top)))
+    if isinstance(model, SpanBoost):
+        found["sigma"] = model.sigma_.astype(float).tolist()
+    effects = getattr(bank, "effects", None)
     if effects is None:
         return found
     features, sizes = effects()
+    return found | _effects(model, features, sizes, top)
+
+
+def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
+    """Of learners that sum over features: which of them matter most, and which stages."""
+    labels = model._labels
     weights = coefficients(model) * (1.0 if labels.scores else labels.half)
     moved = sizes * weights  # [features, N] how far each moves the answer, in the user's units
-    each = moved.sum(axis=1)
+    each, total = moved.sum(axis=1), float(moved.sum())
     order = np.argsort(-each, kind="stable")[:top]
     names = _names(model)
-    found["features"] = len(features)
-    found["largest_effects"] = {names(int(features[k])): float(each[k]) for k in order}
-    total = float(moved.sum())
     stages = moved.sum(axis=0) / total if total > 0 else np.zeros(model.n)
-    found["stage_contributions"] = stages.tolist()
-    if isinstance(model, SpanBoost):
-        found["sigma"] = model.sigma_.astype(float).tolist()
-    return found
+    return {
+        "features": len(features),
+        "largest_effects": {names(int(features[k])): float(each[k]) for k in order},
+        "stage_contributions": stages.tolist(),
+    }
+
+
+def _named(model: Booster, shares: dict[str | int, float]) -> dict[str, float]:
+    """Features of trees under the names of the table they were read from."""
+    names: dict[str | int, str] = {}
+    if model.schema is not None and model.schema.columns is not None:
+        names |= {j: column.name for j, column in enumerate(model.schema.numbers)}
+        names |= {f"code {j}": column.name for j, column in enumerate(model.schema.categories)}
+    return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
 def coefficients(model: Booster) -> Array:
@@ -72,6 +95,9 @@ def shown(found: dict[str, Any]) -> str:
         lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
     if found["schema"] is not None:
         lines += ["read from:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
+    if "largest_gains" in found:
+        lines.append(f"splits are by {found['features']:,} features; their shares of the gain:")
+        lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
     if "largest_effects" in found:
         lines.append(f"{found['features']:,} features; how far the largest move the prediction:")
         lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]

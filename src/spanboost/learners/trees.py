@@ -53,6 +53,7 @@ class Trees:
     delay: copy i begins after delay * i rows, when those before it have learned something.
     recency: 1 for the plain mean in a leaf; p weighs its rows by the (p - 1)th power of their
         number, so that old ones count less: for streams that drift.
+    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
     dtype: of all state, float32 or float64.
 
     A tree's memory is 2^(depth - 1) times about 4 (2 + d) bytes for each candidate: 100 trees of
@@ -65,6 +66,7 @@ class Trees:
     grace: int = 32
     delay: int = 5
     recency: int = 1
+    bits: int | None = None
     dtype: Any = np.float32
 
     @property
@@ -84,7 +86,7 @@ class Trees:
 
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
-        C = self.candidates
+        C, bits = self.candidates, self.bits
         for name, good, allowed in (
             ("depth", whole(self.depth) and 1 <= self.depth <= 20, "from 1 to 20"),
             ("candidates", whole(C) and C > 0 and C % GROUP == 0, "an even number"),
@@ -92,13 +94,14 @@ class Trees:
             ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
             ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
             ("recency", whole(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
+            ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
         ):
             if not good:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
 
     def encode(self, X: Any, D: float = math.inf) -> Cells:
         """A block read as cells."""
-        return Cells(*block_of(X, self.dtype, None))
+        return Cells(*block_of(X, self.dtype, self.bits))
 
     def bank(self, task: Task) -> "TreeBank":
         """N copies, each a root that has seen nothing."""
