@@ -13,7 +13,7 @@ figure, the figure it is held against, their ratio, what is demanded of it and w
 Both sides of a ratio run in turn, and the best of several repeats counts; each runs once before,
 uncounted, so that files are in memory and our compiled code is on disk. Commands are measured with
 the start of their process; the notes say how long they take with 20 rows. Files lie in a temporary
-folder, 1 GB at most at a time.
+folder, 900 MB of them at most at a time.
 """
 ENDS = """\
 examples:

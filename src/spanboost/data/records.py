@@ -86,7 +86,7 @@ class Parser:
             )
         except pa.ArrowInvalid:
             return None
-        columns = [column.combine_chunks() for column in table.columns]
+        columns = [_joined(column) for column in table.columns]
         if b"(" in data and any(map(_odd_nan, columns)):
             return None
         lines = _lines(chunk, len(table))
@@ -238,6 +238,11 @@ def _convert_options(kinds: dict[str, Any]) -> Any:
         null_values=MISSING,
         strings_can_be_null=False,
     )
+
+
+def _joined(column: Any) -> Any:
+    """A column in one piece; Arrow would copy one that is."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _odd_nan(column: Any) -> bool:
