@@ -58,8 +58,8 @@ class Trees:
         number, so that old ones count less: for streams that drift.
     dtype: of all state, float32 or float64.
 
-    A tree's memory is 2^(depth - 1) times about 4 (2 + d) bytes for each candidate: 100 trees of
-    the default size with one output take 11 MB.
+    A tree's memory is 2^(depth - 1) times 4 (2 + d) + 2 bytes for each candidate, and little more:
+    100 trees of the default size with one output take 13 MB.
     """
 
     depth: int = 8
