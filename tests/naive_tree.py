@@ -13,6 +13,7 @@ import numpy as np
 
 GROUP = 2  # candidates on one cell
 LEAST = 5  # rows on either side
+FLOOR = 1e-7  # of a variance
 
 
 class Split:
@@ -87,9 +88,10 @@ class Tree(naive_learners.Copy):
         target = [-g / w for g in slope]
         if self.step is not None:
             target = [p - g / w * self.step for p, g in zip(h, slope, strict=True)]
+        distance = [r - m for r, m in zip(target, leaf.mean, strict=True)]
         self.learn(leaf, target, w)
-        if leaf.level < self.learner.depth and (leaf.groups or row):
-            self.try_out(leaf, row, target, w, replace)
+        if leaf.level < self.learner.depth:
+            self.try_out(leaf, row, distance, w, replace)
 
     def learn(self, leaf, target, w):
         one = self.number(1)
@@ -104,40 +106,40 @@ class Tree(naive_learners.Copy):
             means.append(new)
         leaf.mean = means
 
-    def try_out(self, leaf, row, target, w, replace):
-        if leaf.groups is None:
-            self.open(leaf, row)
+    def try_out(self, leaf, row, distance, w, replace):
+        if leaf.rows == 0:
+            leaf.groups = [None] * (self.learner.candidates // GROUP)
+            leaf.phases = math.ceil(len(leaf.groups) / max(len(row), 1))
+            leaf.total = [self.number(0), self.zeros(self.d)]
         n, first = leaf.rows, GROUP * leaf.phases
+        if n < leaf.phases and not row:
+            return
         leaf.rows += 1
         if n < first:
-            for g, group in enumerate(leaf.groups):
-                if g % leaf.phases == n % leaf.phases:
-                    group[n // leaf.phases].set_by(row, self.number)
+            for g in range(n % leaf.phases, len(leaf.groups), leaf.phases):
+                if n < leaf.phases:
+                    leaf.groups[g] = self.drawn((g + self.draw()) / len(leaf.groups), row)
+                leaf.groups[g][n // leaf.phases].set_by(row, self.number)
             return
         leaf.total[0] += w
-        for k, r in enumerate(target):
+        for k, r in enumerate(distance):
             leaf.total[1][k] += w * r
         for group in leaf.groups:
             for split in group:
                 if split.goes_left(row):
                     split.weight += w
-                    split.sums = [a + w * r for a, r in zip(split.sums, target, strict=True)]
+                    split.sums = [a + w * r for a, r in zip(split.sums, distance, strict=True)]
         counted = n + 1 - first
         if counted % self.learner.grace == 0:
             self.look(leaf, counted, replace)
 
-    def open(self, leaf, row):
-        groups = self.learner.candidates // GROUP
-        leaf.groups = []
-        for g in range(groups):
-            at = (g + self.draw()) * len(row) / groups
-            name = row[int(at)][0]
-            group = [Split(name, at - int(at) < 0.5) for _ in range(GROUP)]
-            for split in group:
-                split.weight, split.sums = self.number(0), self.zeros(self.d)
-            leaf.groups.append(group)
-        leaf.phases = -(-groups // len(row))
-        leaf.total = [self.number(0), self.zeros(self.d)]
+    def drawn(self, part, row):
+        """Candidates on the cell of the row that is so far along."""
+        at = part * len(row)
+        group = [Split(row[int(at)][0], at - int(at) < 0.5) for _ in range(GROUP)]
+        for split in group:
+            split.weight, split.sums = self.number(0), self.zeros(self.d)
+        return group
 
     def look(self, leaf, counted, replace):
         n, total = leaf.total
@@ -155,14 +157,17 @@ class Tree(naive_learners.Copy):
                 best, most = split, gain
         patience = np.sqrt(self.number(self.learner.grace) / self.number(counted))
         variance = leaf.spread / leaf.weight
-        if best and most > self.number(self.evidence) * (unit * variance) * patience:
-            left = [part / best.weight for part in best.sums]
+        chance = unit * (variance + self.number(FLOOR))
+        if best and most > self.number(self.evidence) * chance * patience:
+            rest = n - best.weight
+            middle = [m - whole / n for m, whole in zip(leaf.mean, total, strict=True)]
+            left = [m + part / best.weight for m, part in zip(middle, best.sums, strict=True)]
             right = [
-                (whole - part) / (n - best.weight)
-                for part, whole in zip(best.sums, total, strict=True)
+                m + (whole - part) / rest
+                for m, part, whole in zip(middle, best.sums, total, strict=True)
             ]
             children = [
-                Leaf(leaf.level + 1, m, mean, m * variance)
-                for m, mean in ((best.weight, left), (n - best.weight, right))
+                Leaf(leaf.level + 1, w, mean, w * variance)
+                for w, mean in ((best.weight, left), (rest, right))
             ]
             replace(Inner(best, *children))

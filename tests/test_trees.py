@@ -9,11 +9,14 @@ from banks import LOSSES, Oracles, arrays_of, assert_same_state, codes_for, stre
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_tree import GROUP, Tree
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from scipy_free import Csr
 
 from spanboost import (
     HullBoost,
     LinearSGD,
+    ModelFileError,
     Rows,
     SpanBoost,
     Trees,
@@ -198,13 +201,15 @@ def test_candidates_count_what_is_on_their_left():
     bank = model._model.bank
     place, (threshold, weight, sums) = bank.candidates.place[0, 0], bank.candidates.table[0, 0]
     first = GROUP * bank.candidates.phases[0, 0]
+    before = np.cumsum(y) / np.arange(1, 91)
+    distance = y - np.r_[0, before[:-1]]
     for c in range(16):
         column, missing_left = place[c // GROUP] // 4, place[c // GROUP] % 2 == 0
         x = X[:, column]
         left = np.where(np.isnan(x), missing_left, x <= threshold[c])
         left[:first] = False
         assert weight[c] == left.sum()
-        assert sums[c] == pytest.approx(y[left].sum(), rel=1e-12)
+        assert sums[c] == pytest.approx(distance[left].sum(), rel=1e-9, abs=1e-12)
 
 
 def test_the_best_of_the_candidates_splits():
@@ -298,10 +303,9 @@ def test_sparse_rows_are_0_where_they_store_nothing():
     rng = np.random.default_rng(3)
     X = (rng.random((3000, 40)) < 0.1) * rng.choice([-1.0, 1.0, 2.0], (3000, 40))
     y = 0.4 * (X[:, 3] > 0) - 0.4 * (X[:, 8] < 0)
-    model = SpanBoost(Trees(evidence=5.0), 20, 0.2)
-    assert error(model, Csr(X), y) < 0.2
+    model, dense = SpanBoost(Trees(), 100, 0.1), SpanBoost(Trees(), 100, 0.1)
+    assert error(model, Csr(X), y) < 0.1
     bank = model._model.bank
-    dense = SpanBoost(Trees(evidence=5.0), 20, 0.2)
     dense.learn_many(X, y)
     bank = bank._replace(scratch=dense._model.bank.scratch)
     dense._model = model._model._replace(bank=bank)
@@ -383,11 +387,38 @@ def test_a_grown_tree_goes_on_from_a_file(feedback, tmp_path):
     assert_same_state(again._model, model._model)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bank.place", 10**6),
+        ("bank.place", -2),
+        ("bank.place", 0),  # the deepest leaves split
+        ("bank.candidates.place", 10**6),
+        ("bank.candidates.place", -1),
+        ("bank.candidates.seen", -1),
+        ("bank.candidates.phases", 0),
+    ],
+)
+def test_a_file_that_leads_out_of_the_arrays_is_refused(name, value, tmp_path):
+    X, y = stream(100)
+    model = SpanBoost(SMALL, 2)
+    model.learn_many(X, y)
+    path = tmp_path / "trees.sb"
+    save(model, path)
+    with safe_open(path, framework="numpy") as file:
+        header = file.metadata()
+    tensors = load_file(path)
+    tensors[name] = np.full_like(tensors[name], value)
+    save_file(tensors, path, metadata=header)
+    with pytest.raises(ModelFileError, match="lead out"):
+        load(path)
+
+
 def test_memory_is_what_the_docstring_says():
     model = SpanBoost(Trees(), 100)
     model.learn_many(np.ones((1, 10)), [0.5])
     size = sum(array.nbytes for array in arrays_of(model._model))
-    assert 10e6 < size < 13e6
+    assert 12e6 < size < 13.5e6
     assert sum(array.nbytes for array in arrays_of(model._model)) == size
 
 
@@ -423,13 +454,23 @@ def test_the_gain_of_a_split_is_what_the_squares_fall_by():
         while not (model.started and splits(model)[0]):
             model.learn_one(X[rows], y[rows])
             rows += 1
-    bank = model._model.bank
+    bank, mean = model._model.bank, np.cumsum(y) / np.arange(1, 201)
     counted = slice(GROUP * bank.candidates.phases[0, 0], rows)
     left = X[counted, bank.place[0, 0] // 4] <= bank.threshold[0, 0]
-    sides = y[counted][left], y[counted][~left]
-    gain = y[counted].var() * left.size - sum(side.var() * side.size for side in sides)
+    distance = (y - np.r_[0, mean[:-1]])[counted]
+    sides = distance[left], distance[~left]
+    gain = distance.var() * left.size - sum(side.var() * side.size for side in sides)
     assert bank.spread[0, 0] == pytest.approx(gain, rel=1e-9)
-    assert bank.mean[0, 1:, 0] == pytest.approx([side.mean() for side in sides], rel=1e-9)
+    expected = [mean[rows - 1] - distance.mean() + side.mean() for side in sides]
+    assert bank.mean[0, 1:, 0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("label", [1.0, 0.7, -1 / 3])
+def test_where_labels_are_all_the_same_nothing_splits(label):
+    X, _ = stream(3000)
+    model = SpanBoost(Trees(evidence=1.0, grace=8, delay=2), 10)
+    model.learn_many(X, np.full(3000, label))
+    assert splits(model).max() == 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "euclidean2"])

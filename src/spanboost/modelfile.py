@@ -273,6 +273,14 @@ def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) 
             if value.shape != (len(rows), *target.shape[1:]) or value.dtype != target.dtype:
                 raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
             target[rows] = value
+    if model._model is not None and not _sound(model._model.bank):
+        raise ModelFileError("its numbers lead out of its arrays")
+
+
+def _sound(node: Any) -> bool:
+    """Whether all parts of a bank that look places up say that these exist."""
+    parts = [part for part in node if hasattr(part, "_fields")]
+    return getattr(node, "sound", True) and all(map(_sound, parts))
 
 
 def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:

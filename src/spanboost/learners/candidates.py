@@ -2,7 +2,7 @@
 
 A growing leaf has groups of candidates, each group on one cell of the row. Its first rows set the
 thresholds, so that these lie where the leaf's rows do; the rows after them are counted: their
-weight, and the sum of their targets, on the left of every candidate.
+weight, and the sum of what they are given as targets, on the left of every candidate.
 
 A row's values are laid out in pairs, in the places 2 f and 2 f + 1 for feature f (block.py,
 `Cells`): the same number twice, but where it is missing -inf and inf. A split reads one of the two,
@@ -34,36 +34,19 @@ class Candidates(NamedTuple):
     state: Array  # [N, 6] of the random numbers
     scratch: Array  # [C] what of the row's weight is on the left
 
-    def ready(self, i: int, s: int, feature: Array) -> bool:
-        """Whether leaf s of tree i is open; it is opened by its first row with a cell."""
-        if self.seen[i, s] == 0 and feature.shape[0] > 0:
-            self.open(i, s, feature)
-        return self.seen[i, s] > 0 or feature.shape[0] > 0
-
-    def open(self, i: int, s: int, feature: Array) -> None:
-        """Begin anew in leaf s of tree i: each group takes one of the row's cells.
-
-        The row is cut into as many parts as there are groups. A part may be less than a cell: the
-        groups on one cell take their thresholds from different rows.
-        """
-        place, table = self.place[i, s], self.table[i, s]
-        groups, cells = place.shape[0], feature.shape[0]
-        for g in range(groups):
-            at = (g + uniform(self.state[i])) * cells / groups
-            a = int(at)
-            place[g] = 2 * feature[a] + int(2 * (at - a))
-        for p in range(WEIGHT, table.shape[0]):
-            table[p].fill(0)
-        self.total[i, s].fill(0)
-        self.phases[i, s] = 1 + (groups - 1) // cells
-
-    def tally(self, i: int, s: int, values: Array, target: Array, weight: float) -> int:
+    def tally(
+        self, i: int, s: int, feature: Array, values: Array, target: Array, weight: float
+    ) -> int:
         """One more row in leaf s of tree i; returns how many have been counted."""
         n = self.seen[i, s]
-        self.seen[i, s] = n + 1
+        if n == 0:
+            self.open(i, s, feature.shape[0])
         first = GROUP * self.phases[i, s]
+        if n < self.phases[i, s] and feature.shape[0] == 0:
+            return 0  # nothing to draw from
+        self.seen[i, s] = n + 1
         if n < first:
-            self.set_thresholds(i, s, n, values)
+            self.set_thresholds(i, s, n, feature, values)
             return 0
         self.share_out(i, s, values, weight)
         share, table, total = self.scratch, self.table[i, s], self.total[i, s]
@@ -78,10 +61,27 @@ class Candidates(NamedTuple):
                 sums[c] += share[c] * r
         return n + 1 - first
 
-    def set_thresholds(self, i: int, s: int, n: int, values: Array) -> None:
-        """Row n sets one in every group whose turn it is."""
+    def open(self, i: int, s: int, cells: int) -> None:
+        """Begin anew in leaf s of tree i."""
+        table = self.table[i, s]
+        for p in range(WEIGHT, table.shape[0]):
+            table[p].fill(0)
+        self.total[i, s].fill(0)
+        self.phases[i, s] = 1 + (self.place.shape[2] - 1) // max(cells, 1)
+
+    def set_thresholds(self, i: int, s: int, n: int, feature: Array, values: Array) -> None:
+        """Row n sets one in every group whose turn it is; with the first a group takes its cell.
+
+        The row is cut into as many parts as there are groups, and each draws from its own: a cell,
+        and, by the half of the cell it hits, the side of missing values.
+        """
         place, threshold, phases = self.place[i, s], self.table[i, s, THRESHOLD], self.phases[i, s]
-        for g in range(n % phases, place.shape[0], phases):
+        groups = place.shape[0]
+        for g in range(n % phases, groups, phases):
+            if n < phases:
+                at = (g + uniform(self.state[i])) * feature.shape[0] / groups
+                a = int(at)
+                place[g] = 2 * feature[a] + int(2 * (at - a))
             threshold[GROUP * g + n // phases] = boundary(values, place[g])
 
     def share_out(self, i: int, s: int, values: Array, weight: float) -> None:

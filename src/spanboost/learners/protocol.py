@@ -37,7 +37,8 @@ class Bank(Protocol):
     features, and for rows with so many of them. That of a `scalable` learner has `rescale(a, b)`,
     for when the label range has grown: it multiplies function values by a <= 1, slopes by b and
     losses by a b, in place. Where D and the projection of Algorithm 1 cut nothing, predictions in
-    the user's units do not change.
+    the user's units do not change. One that looks up places it keeps in arrays says in `sound`
+    whether these exist, which files are asked.
     """
 
     def predict(self, x: Any, h: Array) -> None:

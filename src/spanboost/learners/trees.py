@@ -6,9 +6,10 @@ which a split that parts rows at random gains on average: a leaf splits when
 
     gain > evidence * variance * sqrt(grace / rows counted),
 
-so that it asks for a clear case while it is young, and settles for less as it waits. The children
-start from what was counted on their sides. Weights matter relative to each other: in units of their
-mean among the rows counted.
+so that it asks for a clear case while it is young, and settles for less as it waits. What is summed
+up are distances of targets from the mean as it was: they stay small, and targets may wander while
+the copies before learn. The children start at the mean, moved by what was summed up on their sides.
+Weights matter relative to each other: in units of their mean among the rows counted.
 
 The target is what the row's loss asks of the leaf. Greedy feedback: the leaf's prediction after a
 full step along the slope, one over the smoothness; for squared loss that is the residual, and the
@@ -41,6 +42,8 @@ from spanboost.learners.candidates import (
 from spanboost.learners.inputs import more
 from spanboost.learners.protocol import Feedback, Task
 
+FLOOR = 1e-7  # a variance too small for a split, among labels in [-1, 1]
+
 
 @dataclass(frozen=True)
 class Trees:
@@ -56,8 +59,8 @@ class Trees:
     bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
     dtype: of all state, float32 or float64.
 
-    A tree's memory is 2^(depth - 1) times about 4 (2 + d) bytes for each candidate: 100 trees of
-    the default size with one output take 11 MB.
+    A tree's memory is 2^(depth - 1) times 4 (2 + d) + 2 bytes for each candidate, and little more:
+    100 trees of the default size with one output take 13 MB.
     """
 
     depth: int = 8
@@ -242,6 +245,20 @@ class TreeBank(NamedTuple):
         self.candidates.total[:, :, 1:] *= sums
 
     @property
+    def sound(self) -> bool:
+        """Whether all that is looked up lies within its bounds: machine code does not ask."""
+        places, leaves = len(self.scratch.values), self.candidates.seen.shape[1]
+        return bool(
+            (self.place >= -1).all()
+            and (self.place < places).all()
+            and (self.place[:, 2 * leaves - 1 :] == -1).all()
+            and (self.candidates.place >= 0).all()
+            and (self.candidates.place < places).all()
+            and (self.candidates.seen >= 0).all()
+            and (self.candidates.phases[self.candidates.seen > 0] > 0).all()
+        )
+
+    @property
     def gains(self) -> Array:
         """[feature] what the splits of all trees gained, by the numbers of `Cells`."""
         inner = self.place >= 0
@@ -309,14 +326,15 @@ class TreeBank(NamedTuple):
                 target[k] = self.aim.target(i, h[k, i], slope[k, i], weight)
             v, s = self.scratch.node[i], self.scratch.leaf[i]
             self.learn(i, v, weight)
-            if s >= 0 and self.candidates.ready(i, s, x.feature):
-                rows = self.candidates.tally(i, s, self.scratch.values, target, weight)
+            if s >= 0:
+                values = self.scratch.values
+                rows = self.candidates.tally(i, s, x.feature, values, target, weight)
                 if rows > 0 and rows % self.grace == 0:
                     self.look(i, v, s, rows)
         self.rounds[0] += 1
 
     def learn(self, i: int, v: int, weight: float) -> None:
-        """The target into the mean of a leaf."""
+        """The target into the mean of a leaf; what is left of it is the distance from there."""
         mean, target, one = self.mean[i, v], self.scratch.target, self.mean.dtype.type(1)
         self.weight[i, v] += weight
         old = one - weight / self.weight[i, v]
@@ -327,13 +345,14 @@ class TreeBank(NamedTuple):
             before = mean[k]
             mean[k] += (target[k] - before) * (one - kept)
             self.spread[i, v] += weight * self.aim.square(target[k], before, mean[k])
+            target[k] -= before
 
     def look(self, i: int, v: int, s: int, rows: int) -> None:
         """Split a leaf if there is evidence for its best candidate."""
         real = self.mean.dtype.type
         unit = self.candidates.total[i, s, 0] / real(rows)
         c, gain = self.candidates.best(i, s, unit)
-        chance = unit * (self.spread[i, v] / self.weight[i, v])
+        chance = unit * (self.spread[i, v] / self.weight[i, v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
             self.split(i, v, s, c)
             self.spread[i, v] = gain
@@ -347,9 +366,9 @@ class TreeBank(NamedTuple):
             self.weight[i, child] = weight
             self.spread[i, child] = weight * variance
         for k in range(self.mean.shape[2]):
-            left = table[SUMS + k, c]
-            self.mean[i, 2 * v + 1, k] = left / m
-            self.mean[i, 2 * v + 2, k] = (total[1 + k] - left) / (n - m)
+            left, middle = table[SUMS + k, c], self.mean[i, v, k] - total[1 + k] / n
+            self.mean[i, 2 * v + 1, k] = middle + left / m
+            self.mean[i, 2 * v + 2, k] = middle + (total[1 + k] - left) / (n - m)
         self.place[i, v] = self.candidates.place[i, s, c // GROUP]
         self.threshold[i, v] = table[THRESHOLD, c]
         self.candidates.seen[i, s] = 0  # the left child inherits the leaf's number
