@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spanboost.auto import AutoBoost
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
     from spanboost.errors import DataError, LabelWarning
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AutoBoost": "auto",
     "SpanBoost": "booster",
     "HullBoost": "booster",
     "DataError": "errors",
@@ -41,6 +43,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AutoBoost",
     "DataError",
     "FiniteClass",
     "FromTargets",

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ _known: set[Any] = set()  # classes met as arguments, and kernels it has been to
 _methods: dict[str, int] = {}  # method names Numba can already resolve, and how many arguments
 _counted: set[Any] = set()  # those that need references to be counted
 _plain = False
+_compiling = threading.RLock()  # Numba's own lock does not cover what is told to it before
 
 
 @overload
@@ -78,10 +80,11 @@ class Caller:
         """As function(*args)."""
         found = self._found.get(function)
         if found is None or _plain:
-            found = _compiled(function, args, False)
-            found(*args)
-            if not _plain:
-                self._found[function] = _machine_code(found, args)
+            with _compiling:
+                found = _compiled(function, args, False)
+                found(*args)
+                if not _plain:
+                    self._found[function] = _machine_code(found, args)
         else:
             found(*args)
 

@@ -1,7 +1,7 @@
 """SpanBoost and HullBoost: Algorithm 1 and Algorithm 2 over any weak learner."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,15 @@ from spanboost.loop import Model, learn, predict
 from spanboost.losses import constant, degree, radius
 from spanboost.parameters import check, check_fit
 from spanboost.reader import Reader, Reading
+
+
+class Checked(NamedTuple):
+    """A block that a model can learn."""
+
+    reading: Reading
+    labels: Array  # [rows, d] in the model's units
+    weights: Array  # [rows]
+    widenings: list[Widening]
 
 
 class Booster:
@@ -102,7 +111,19 @@ class Booster:
         names the first bad one, none. (If a learner of your own raises, the rows before, and part
         of that row, have been learned.) A row of weight 0 is predicted, not learned.
         """
-        model, rows, labels, weights, widenings = self._ready(X, y, weights)
+        return self.learn_checked(self.checked(X, y, weights))
+
+    def checked(self, X: Any, y: Any, weights: Any = None) -> Checked:
+        """A block in the model's terms, checked: a `DataError` names the first bad row."""
+        reading = self._reader.read(X)
+        allowed = getattr(self._learner, "weighted", True)
+        weights = weights_of(weights, reading.number, allowed, self._dtype)
+        labels, widenings = self._labels.plan(y, weights)
+        return Checked(reading, np.ascontiguousarray(labels, self._dtype), weights, widenings)
+
+    def learn_checked(self, block: Checked) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        model, rows, labels, weights, widenings = self._ready(block)
         out, answers, first, answered = np.empty_like(labels), [], 0, 0
         for new in widenings:
             # a row that widens the range is answered before; learned, and answered again, after
@@ -125,7 +146,7 @@ class Booster:
                 f"label_range={self.label_range!r} changes the model's units as it learns, and "
                 "learn_scaled, hence an audit, needs fixed ones: give label_range=(low, high)"
             )
-        model, rows, labels, weights, _ = self._ready(X, y, weights)
+        model, rows, labels, weights, _ = self._ready(self.checked(X, y, weights))
         out = np.empty_like(labels)
         self._call(learn, model, rows, labels, weights, out, 0, len(out))
         return out, labels, weights
@@ -173,14 +194,11 @@ class Booster:
         self._model, self._reader.kind = model, reading.kind
         return model
 
-    def _ready(self, X: Any, y: Any, weights: Any) -> tuple[Model, Any, Array, Array, Any]:
-        """All of a block checked; then the model, with room for it, and the block in its terms."""
-        reading = self._reader.read(X)
-        allowed = getattr(self._learner, "weighted", True)
-        weights = weights_of(weights, reading.number, allowed, self._dtype)
-        labels, widenings = self._labels.plan(y, weights)
+    def _ready(self, block: Checked) -> tuple[Model, Any, Array, Array, list[Widening]]:
+        """The model, with room for a block, and the block."""
+        reading, labels, weights, widenings = block
         model = self._accept(reading, int(np.count_nonzero(weights)))
-        return model, reading.rows, np.ascontiguousarray(labels, self._dtype), weights, widenings
+        return model, reading.rows, labels, weights, widenings
 
     def _accept(self, reading: Reading, learned: int) -> Model:
         """The model, about to be given these rows, of which it learns so many."""
