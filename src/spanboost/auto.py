@@ -38,10 +38,10 @@ BUDGETS: dict[str, tuple[Any, ...]] = {
         *_SIMPLE,
     ),
     "thorough": (
+        ("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
         ("trees slow deep", Trees, {"delay": 3, "depth": 10}, 200, 0.05),
-        ("trees deep", Trees, {"depth": 12}, 100, 0.1),
+        ("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
         ("trees slow cautious", Trees, {"delay": 3, "evidence": 20.0}, 200, 0.05),
-        ("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
         ("trees recent", Trees, {"recency": 2}, 100, 0.1),
         ("trees small", Trees, {"depth": 6, "evidence": 40.0}, 100, 0.1),
         *_SIMPLE,
@@ -85,12 +85,16 @@ class AutoBoost:
         self.seed, self.bits = seed, bits
         if budget not in BUDGETS:
             raise ValueError(f"budget={budget!r} is not known: {', '.join(map(repr, BUDGETS))}")
-        self.experts = dict(self._experts())
-        first = next(iter(self.experts.values()))
-        self.loss_, self.n, self._labels = first.loss_, len(self.experts), first._labels
-        self.combination = new_combination(self.loss_, self.n)
+        self.assemble(dict(self._experts()))
         self.schema: Any = None  # how files were read for it (data/schema.py), if they were
         self._call = Caller()
+
+    def assemble(self, experts: dict[str, Booster]) -> None:
+        """Take these experts, which have learned the same rows, and know nothing of them."""
+        first = next(iter(experts.values()))
+        self.experts, self.n = experts, len(experts)
+        self.loss_, self._labels = first.loss_, first._labels
+        self.combination = new_combination(self.loss_, self.n)
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
@@ -173,6 +177,9 @@ class AutoBoost:
 
     def _mixed(self, answers: list[Any], *labels: Array) -> Any:
         return _only(self._combined([np.array([answer]) for answer in answers], *labels))
+
+
+AnyModel = Booster | AutoBoost
 
 
 def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:

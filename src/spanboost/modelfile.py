@@ -18,6 +18,7 @@ import numpy as np
 
 from spanboost import __version__, losses
 from spanboost.arrays import Array
+from spanboost.auto import AnyModel, AutoBoost
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.checks import float_type
 from spanboost.data.schema import schema_of
@@ -46,22 +47,21 @@ PARAMETERS = (
     *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
     *("label_range", "seed"),
 )
+OF_AUTO = ("loss", "budget", "label_range", "seed", "bits")
 
 
 class ModelFileError(UserError):
     """A file that holds no model this version can read."""
 
 
-def save(model: Booster, path: str | os.PathLike[str], *, run: Any = None) -> None:
+def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> None:
     """Write a model to a file; in a checkpoint `run` says how far its run is, in terms of JSON."""
     from safetensors.numpy import save as to_bytes
 
     header = {
         "format": FORMAT,
         "library": __version__,
-        **parameters_of(model),
-        "labels": _label_state(model),
-        "rows": _row_state(model),
+        **_described(model),
         "schema": None if model.schema is None else model.schema.state(),
         "run": run,
     }
@@ -85,21 +85,31 @@ def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> int:
     return sum_so_far
 
 
-def parameters_of(model: Booster) -> dict[str, Any]:
+def parameters_of(model: AnyModel) -> dict[str, Any]:
     """What the model was made of, in terms of JSON."""
-    given = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
+    names = OF_AUTO if isinstance(model, AutoBoost) else PARAMETERS
+    given = {name: getattr(model, name) for name in names if hasattr(model, name)}
     return {
         "booster": type(model).__name__,
         "parameters": {name: _plain(value) for name, value in given.items()},
     }
 
 
-def load(path: str | os.PathLike[str]) -> Booster:
+def _described(model: AnyModel) -> dict[str, Any]:
+    """All of a model but its arrays; of AutoBoost, its experts, whatever its list is by then."""
+    if isinstance(model, AutoBoost):
+        experts = [{"name": name} | _described(expert) for name, expert in model.experts.items()]
+        return parameters_of(model) | {"experts": experts}
+    state = {"labels": _label_state(model), "rows": _row_state(model)}
+    return parameters_of(model) | state
+
+
+def load(path: str | os.PathLike[str]) -> AnyModel:
     """The model of a file, ready to go on learning."""
     return load_with(path)[0]
 
 
-def load_with(path: str | os.PathLike[str]) -> tuple[Booster, Any]:
+def load_with(path: str | os.PathLike[str]) -> tuple[AnyModel, Any]:
     """The model of a file, and how far its run is if the file is a checkpoint."""
     try:
         return _load(Path(path))
@@ -107,7 +117,7 @@ def load_with(path: str | os.PathLike[str]) -> tuple[Booster, Any]:
         raise ModelFileError(f"{path}: {error}") from None
 
 
-def _load(path: Path) -> tuple[Booster, Any]:
+def _load(path: Path) -> tuple[AnyModel, Any]:
     from safetensors import SafetensorError, safe_open
 
     with path.open("rb") as start:  # what is no file, or not ours to read, is named here
@@ -129,8 +139,7 @@ def _load(path: Path) -> tuple[Booster, Any]:
             )
         if header.pop("checksum") != _checksum(header, tensors):
             raise ModelFileError("damaged: its checksum is another one")
-        model = _fresh(header)
-        _restore(model, header, tensors)
+        model = _learned(header, tensors)
         if header["schema"] is not None:
             model.schema = schema_of(header["schema"])
         run = header["run"]
@@ -222,6 +231,15 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
             yield f"{path}.{name}", value, node if name in tables else None
 
 
+def _of_auto(model: AutoBoost) -> Iterator[tuple[str, Array]]:
+    """How the experts are weighed; their own arrays, by their numbers."""
+    for name, value, _ in _leaves(model.combination, "combination"):
+        yield name, value
+    for k, expert in enumerate(model.experts.values()):
+        for name, value in _tensors(expert):
+            yield f"{k}.{name}", value
+
+
 def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
     state = model._model
     if state is None:
@@ -232,7 +250,10 @@ def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
     yield from _leaves(state.bank, "bank")
 
 
-def _tensors(model: Booster) -> Iterator[tuple[str, Array]]:
+def _tensors(model: AnyModel) -> Iterator[tuple[str, Array]]:
+    if isinstance(model, AutoBoost):
+        yield from _of_auto(model)
+        return
     for name, value, owner in _all_leaves(model):
         if owner is None:
             yield name, np.ascontiguousarray(value)
@@ -243,12 +264,44 @@ def _tensors(model: Booster) -> Iterator[tuple[str, Array]]:
             yield f"{name}.features", seen
 
 
-def _fresh(header: dict[str, Any]) -> Booster:
-    """The booster as it was when it was made."""
+def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
+    """The model, with all it has learned."""
+    parameters = {name: _made(value) for name, value in header["parameters"].items()}
+    if header["booster"] == AutoBoost.__name__:
+        return _auto(AutoBoost(**parameters), header["experts"], tensors)
     if header["booster"] not in BOOSTERS:
         raise ModelFileError(f"{header['booster']!r} is nothing this version knows")
-    parameters = {name: _made(value) for name, value in header["parameters"].items()}
-    return BOOSTERS[header["booster"]](**parameters)
+    model = BOOSTERS[header["booster"]](**parameters)
+    _restore(model, header, tensors)
+    return model
+
+
+def _auto(model: AutoBoost, headers: list[Any], tensors: dict[str, Array]) -> AutoBoost:
+    experts = {}
+    parts: list[dict[str, Array]] = [{} for _ in headers]
+    weights: dict[str, Array] = {}
+    for name, value in tensors.items():
+        number, _, rest = name.partition(".")
+        (weights if number == "combination" else parts[int(number)])[rest] = value
+    for header, part in zip(headers, parts, strict=True):
+        expert = _learned(header, part)
+        if not isinstance(expert, Booster) or expert.loss_ != model.loss_:
+            raise ModelFileError("its experts are none")
+        experts[str(header["name"])] = expert
+    if len(experts) != len(headers) or len({expert.started for expert in experts.values()}) != 1:
+        raise ModelFileError("its experts are not of one stream")
+    model.assemble(experts)
+    if not weights and not model.started:
+        return model
+    expected = {name: value for name, value, _ in _leaves(model.combination, "")}
+    for name, target in expected.items():
+        value = weights.pop(name.removeprefix("."))
+        if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
+            raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
+        target[...] = value
+    if weights:
+        raise ModelFileError("arrays are missing, or there are too many")
+    return model
 
 
 def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) -> None:
