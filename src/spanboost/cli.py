@@ -12,7 +12,7 @@ from spanboost import __version__
 from spanboost.errors import UserError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LEARNERS = ("linear", "stumps", "stumps-intercept", "network", "trees", "ball")
+LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -139,7 +139,9 @@ def _add_evaluate(commands: Any) -> None:
     _add_run(evaluate)
     more = evaluate.add_argument_group("comparing")
     more.add_argument(
-        "--baseline", action="store_true", help="also the learner alone, without boosting"
+        "--baseline",
+        action="store_true",
+        help="also the learner alone, without boosting (of auto: a linear one)",
     )
     more.add_argument(
         "--compare", metavar="LIST", help="several: linear,stumps:hull,network:span for example"
@@ -249,7 +251,17 @@ def _add_data(parser: Any, learning: bool = True) -> None:
 
 def _add_model(parser: Any) -> None:
     model = parser.add_argument_group("model")
-    model.add_argument("--learner", choices=LEARNERS, help="the weak learner (linear)")
+    model.add_argument(
+        "--learner",
+        choices=LEARNERS,
+        help="auto (default): many boosters at once, nothing to tune; else what one booster "
+        "boosts: trees, where one of --booster -n --step --feedback --rate is given",
+    )
+    model.add_argument(
+        "--budget",
+        choices=("fast", "default", "thorough"),
+        help="of auto: more experts, less error, more time",
+    )
     model.add_argument(
         "--x-norm",
         type=float,

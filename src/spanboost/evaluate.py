@@ -10,7 +10,7 @@ import numpy as np
 
 from spanboost._jit import jit
 from spanboost.arrays import Array
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.data.batch import Batch
 from spanboost.losses import Softmax, on_vectors, values_of
 
@@ -71,7 +71,7 @@ class Tape:
 
 
 def progressive(
-    models: Mapping[str, Booster], batches: Iterable[Batch], tape: Tape, *, learn: bool = True
+    models: Mapping[str, AnyModel], batches: Iterable[Batch], tape: Tape, *, learn: bool = True
 ) -> Iterator[Step]:
     """Every model over the same batches, in one pass; losses are in the labels' own units.
 
@@ -118,7 +118,7 @@ def due(step: Step) -> Iterator[int]:
         power *= 2
 
 
-def losses_of(model: Booster, y: Any, answers: Array) -> Array:
+def losses_of(model: AnyModel, y: Any, answers: Array) -> Array:
     """The loss of each row, [rows], in the units of its label."""
     loss = on_vectors(model.loss_)
     if isinstance(model.loss_, Softmax):

@@ -1,14 +1,15 @@
 """Which features the trees of a model go by."""
 
-from spanboost.booster import Booster
-from spanboost.learners.trees import TreeBank
+from spanboost.auto import AnyModel, AutoBoost
+from spanboost.learners.trees import TreeBank, Trees
 
 
-def feature_importances(model: Booster) -> dict[str | int, float]:
+def feature_importances(model: AnyModel) -> dict[str | int, float]:
     """The shares of features in what all splits of all trees have gained, the largest first.
 
     Features are named as in dictionaries, or by the number of their column; "code j" is column j
-    of the category codes. Those that no tree goes by are left out.
+    of the category codes. Those that no tree goes by are left out. Of AutoBoost, these are the
+    trees it relies on most.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees, feature_importances
@@ -18,6 +19,8 @@ def feature_importances(model: Booster) -> dict[str | int, float]:
     >>> next(iter(feature_importances(model)))
     1
     """
+    if isinstance(model, AutoBoost):
+        return feature_importances(model.experts[best_trees(model)])
     bank = model._model.bank if model._model is not None else None
     if not isinstance(bank, TreeBank):
         raise ValueError(f"{model!r} has no trees yet" if bank is None else f"{model!r}: no trees")
@@ -30,3 +33,10 @@ def feature_importances(model: Booster) -> dict[str | int, float]:
         if gain > 0
     }
     return dict(sorted(shares.items(), key=lambda share: -share[1]))
+
+
+def best_trees(model: AutoBoost) -> str:
+    """The expert of the largest weight among those that boost trees."""
+    weights = model.weights_
+    trees = [name for name, one in model.experts.items() if isinstance(one.learner, Trees)]
+    return max(trees, key=lambda name: weights[name])

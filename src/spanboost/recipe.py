@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.auto import AnyModel, AutoBoost
+from spanboost.booster import HullBoost, SpanBoost
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
@@ -18,13 +19,14 @@ LEARNERS: dict[str, Any] = {
     "trees": Trees,
     "ball": LinearBall,
 }
+AUTO = "auto"  # all of them at once, nothing to choose
 SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
 
 
 class Recipe(NamedTuple):
     """What a model is made of."""
 
-    learner: str = "linear"
+    learner: str = AUTO
     booster: str = "span"
     n: int | None = None  # 100 trees, 32 of any other
     step: float | None = None
@@ -36,10 +38,13 @@ class Recipe(NamedTuple):
     seed: int = 0
     classes: int | None = None
     x_norm: float | None = None
+    budget: str = "default"  # of auto
 
     @property
     def name(self) -> str:
         """Short, for tables and plots."""
+        if self.learner == AUTO:
+            return AUTO
         return f"{self.learner} alone" if self.n == 1 else f"{self.learner}:{self.booster}"
 
     @property
@@ -49,23 +54,27 @@ class Recipe(NamedTuple):
 
     @property
     def alone(self) -> "Recipe":
-        """One copy, given the loss itself: the learner without boosting."""
-        return self._replace(booster="hull", n=1, step=None)
+        """One copy, given the loss itself: the learner without boosting; a linear one for auto."""
+        learner = "linear" if self.learner == AUTO else self.learner
+        return self._replace(learner=learner, booster="hull", n=1, step=None)
 
     @property
     def scores(self) -> bool:
         """Whether predictions are scores, not numbers in the units of the labels."""
         return self.loss in SCORES
 
-    def model(self) -> Booster:
+    def model(self) -> AnyModel:
         """Fresh, as this says; a ValueError in one sentence where it cannot be."""
-        shared = {
-            "n": self.copies,
+        shared: dict[str, Any] = {
             "loss": self._loss(),
-            "feedback": self.feedback,
             "label_range": (-1, 1) if self.scores else self.label_range,
             "seed": self.seed,
         }
+        if self.learner == AUTO:
+            if self.x_norm is not None:
+                raise ValueError("--x-norm is for --learner ball")
+            return AutoBoost(budget=self.budget, bits=self.bits, **shared)
+        shared |= {"n": self.copies, "feedback": self.feedback}
         learner = LEARNERS[self.learner](**self._parameters())
         if self.booster == "hull":
             if self.step is not None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.commands.options import UsageError
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
@@ -21,7 +21,7 @@ from spanboost.modelfile import load_with, save
 class Found(NamedTuple):
     """Where a run goes on."""
 
-    model: Booster
+    model: AnyModel
     rows: int
     labels: dict[str, Any]  # sums over the labels so far
     every: int
@@ -61,7 +61,7 @@ class Checkpoints:
             raise UsageError(f"{self.losses} is cut short: leave out --resume")
         return Tape(columns, self.losses, rows)
 
-    def save(self, model: Booster, tape: Tape, labels: dict[str, Any], every: int) -> None:
+    def save(self, model: AnyModel, tape: Tape, labels: dict[str, Any], every: int) -> None:
         """The run is so far; the losses first, so that they never lack what the model has seen."""
         tape.flush()
         run = {

@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from spanboost.auto import AnyModel
 from spanboost.block import Rows
-from spanboost.booster import Booster
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.learners.ball import LinearBall
 
 
-def fitting(models: Iterable[Booster], problems: Problems) -> Callable[[Batch], Batch]:
+def fitting(models: Iterable[AnyModel], problems: Problems) -> Callable[[Batch], Batch]:
     """Leaves out the rows of a batch that are too long for one of the models."""
-    learners = [model.learner for model in models if isinstance(model.learner, LinearBall)]
+    learners = [getattr(model, "learner", None) for model in models]
 
     def fit(batch: Batch) -> Batch:
         for learner in learners:
-            batch = short_rows(batch, learner, problems)
+            if isinstance(learner, LinearBall):
+                batch = short_rows(batch, learner, problems)
         return batch
 
     return fit

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import origin_of
 from spanboost.booster import Booster, SpanBoost
-from spanboost.importances import feature_importances
+from spanboost.importances import best_trees, feature_importances
 from spanboost.learners.trees import TreeBank
 from spanboost.modelfile import load, parameters_of
 
@@ -24,7 +25,7 @@ def inspect(args: Namespace) -> int:
     return 0
 
 
-def report(model: Booster, top: int) -> dict[str, Any]:
+def report(model: AnyModel, top: int) -> dict[str, Any]:
     """Everything, in terms of JSON."""
     labels = model._labels
     found = parameters_of(model) | {
@@ -33,6 +34,8 @@ def report(model: Booster, top: int) -> dict[str, Any]:
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
+    if isinstance(model, AutoBoost):
+        return found | _experts(model, top)
     bank = model._model.bank if model._model is not None else None
     if isinstance(bank, TreeBank):
         shares = feature_importances(model)
@@ -45,6 +48,18 @@ def report(model: Booster, top: int) -> dict[str, Any]:
         return found
     features, sizes = effects()
     return found | _effects(model, features, sizes, top)
+
+
+def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
+    """Who is asked, and how much each counts; what the best trees go by."""
+    made = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
+    found: dict[str, Any] = {"experts": made, "weights": model.weights_}
+    if not model.started:
+        return found
+    best = best_trees(model)
+    shares = feature_importances(model)
+    gains = _named(model, dict(islice(shares.items(), top)))
+    return found | {"best_trees": best, "features": len(shares), "largest_gains": gains}
 
 
 def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
@@ -63,7 +78,7 @@ def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[st
     }
 
 
-def _named(model: Booster, shares: dict[str | int, float]) -> dict[str, float]:
+def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
     """Features of trees under the names of the table they were read from."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
@@ -83,10 +98,8 @@ def coefficients(model: Booster) -> Array:
 def shown(found: dict[str, Any]) -> str:
     """For people."""
     parameters = found["parameters"]
-    learner = parameters["learner"]
     lines = [
-        f"{found['booster']}, {parameters['n']} copies of "
-        f"{learner['class']}({', '.join(f'{k}={v}' for k, v in learner['fields'].items())})",
+        *(_shown_experts(found) if "experts" in found else [_copies(found["booster"], parameters)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if k not in ("learner", "n") and v),
         f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
     ]
@@ -96,7 +109,10 @@ def shown(found: dict[str, Any]) -> str:
     if found["schema"] is not None:
         lines += ["read from:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
     if "largest_gains" in found:
-        lines.append(f"splits are by {found['features']:,} features; their shares of the gain:")
+        whose = f" of {found['best_trees']}" if "best_trees" in found else ""
+        lines.append(
+            f"splits{whose} are by {found['features']:,} features; their shares of the gain:"
+        )
         lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
     if "largest_effects" in found:
         lines.append(f"{found['features']:,} features; how far the largest move the prediction:")
@@ -108,6 +124,22 @@ def shown(found: dict[str, Any]) -> str:
             tail = "" if sigma is None else f"  {sigma:<9.4g}"
             lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
     return "\n".join(lines)
+
+
+def _copies(booster: str, parameters: dict[str, Any]) -> str:
+    learner = parameters["learner"]
+    fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
+    return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
+
+
+def _shown_experts(found: dict[str, Any]) -> list[str]:
+    """Who is asked, and how much each counts."""
+    lines = [f"AutoBoost, {len(found['experts'])} experts; their weights:"]
+    for name, weight in found["weights"].items():
+        expert = found["experts"].get(name)
+        what = "" if expert is None else f"{expert['n']} of {expert['learner']['class']}"
+        lines.append(f"  {weight:>7.2%} {name:<20} {what}".rstrip())
+    return lines
 
 
 def _schema(schema: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.commands import options
 from spanboost.commands.checkpoints import Checkpoints
 from spanboost.commands.labels import LabelSums
@@ -94,7 +94,7 @@ def say(args: Namespace, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any]]:
+def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, Any]]:
     """The model to train, and what tells this training from others."""
     if args.initial is not None:
         model = _continued(args)
@@ -106,7 +106,7 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any
     return recipe.name, model, options.identity(recipe, model.schema, args)
 
 
-def _continued(args: Namespace) -> Booster:
+def _continued(args: Namespace) -> AnyModel:
     """The model that -i names."""
     options.refuse_with_model(args, "-i")
     model = load(args.initial)
@@ -115,7 +115,7 @@ def _continued(args: Namespace) -> Booster:
     return model
 
 
-def _witness(args: Namespace, model: Booster) -> Witness:
+def _witness(args: Namespace, model: AnyModel) -> Witness:
     """Of the pass that the model is about to make."""
     if args.compare is not None:
         raise UsageError("--certificate is about one model: no --compare with it")
@@ -124,7 +124,7 @@ def _witness(args: Namespace, model: Booster) -> Witness:
     return Witness(model, learn=not args.test)
 
 
-def _already(args: Namespace, output: Path, model: Booster) -> int:
+def _already(args: Namespace, output: Path, model: AnyModel) -> int:
     """There is no checkpoint, but a model: the run is finished, if it is this one."""
     if parameters_of(load(output)) != parameters_of(model):
         raise UsageError(f"{output} is a finished model of other parameters: leave out --resume")

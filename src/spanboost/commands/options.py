@@ -5,17 +5,15 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
 from spanboost.errors import UserError
-from spanboost.recipe import LEARNERS, Recipe
+from spanboost.recipe import AUTO, LEARNERS, Recipe
 
-OF_MODELS = (
-    *("learner", "booster", "n", "step", "feedback", "rate", "loss", "label_range"),
-    "x_norm",
-)
+OF_BOOSTERS = ("booster", "n", "step", "feedback", "rate")  # to give one is to ask for a booster
+OF_MODELS = ("learner", *OF_BOOSTERS, "loss", "label_range", "x_norm", "budget")
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
 OF_EVALUATE = ("baseline", "compare")
 
@@ -53,7 +51,15 @@ def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
 def recipe_of(args: Namespace, form: str) -> Recipe:
     """The model that was asked for; VW text is hashed, as Vowpal Wabbit hashes it."""
     given = {name: getattr(args, name) for name in (*OF_MODELS, "bits", "seed", "classes")}
+    asked = [name for name in OF_BOOSTERS if given[name] is not None]
+    if asked and given["learner"] is None:
+        given["learner"] = "trees"
     recipe = Recipe(**{name: value for name, value in given.items() if value is not None})
+    if recipe.learner == AUTO and asked:
+        raise UsageError(f"--learner auto chooses for itself: no {_spelt(asked[0])} with it")
+    others = (getattr(args, "compare", None) or "").split(",")
+    if args.budget is not None and AUTO not in (recipe.learner, *others):
+        raise UsageError("--budget is for --learner auto")
     if recipe.loss == "softmax" and recipe.classes is None:
         raise UsageError("--loss softmax needs --classes K, how many classes there are")
     if recipe.loss != "softmax" and recipe.classes is not None:
@@ -65,7 +71,7 @@ def recipe_of(args: Namespace, form: str) -> Recipe:
     return recipe._replace(bits=18) if form == "vw" and recipe.bits is None else recipe
 
 
-def made(recipe: Recipe, form: str) -> Booster:
+def made(recipe: Recipe, form: str) -> AnyModel:
     """A fresh model, for data of this form."""
     if recipe.learner == "ball" and form != "table":
         raise UsageError("--learner ball reads tables of numbers: CSV, TSV, Parquet or Arrow")
@@ -85,7 +91,7 @@ def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
     if not args.baseline:
         return {one.name: one for one in recipes}
     # of one copy, too, there is a baseline: itself
-    named = {f"{one.learner}:{one.booster}": one for one in recipes}
+    named = {one.name if one.n != 1 else f"{one.learner}:{one.booster}": one for one in recipes}
     return named | {one.alone.name: one.alone for one in recipes}
 
 
@@ -122,16 +128,21 @@ def refuse_with_model(args: Namespace, option: str) -> None:
     for name in (*OF_MODELS, *OF_DATA, *OF_EVALUATE, "seed"):
         given = getattr(args, name, None)
         if given is not None and given is not False:
-            spelt = f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"the model of {option} brings its own: no {spelt} with it")
+            raise UsageError(f"the model of {option} brings its own: no {_spelt(name)} with it")
+
+
+def _spelt(name: str) -> str:
+    return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
 def _of(recipe: Recipe, entry: str) -> Recipe:
+    if entry == AUTO:
+        return recipe._replace(learner=AUTO, booster="span", n=None, step=None, rate=None)
     learner, _, booster = entry.partition(":")
     booster = booster or recipe.booster
     if learner not in LEARNERS or booster not in ("span", "hull"):
         raise UsageError(
-            f"--compare: {entry!r} is not known; it is LEARNER or LEARNER:BOOSTER, of "
+            f"--compare: {entry!r} is not known; it is auto, LEARNER or LEARNER:BOOSTER, of "
             f"{', '.join(LEARNERS)} and span, hull"
         )
     return recipe._replace(

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 import numpy as np
 
 from spanboost import plotting
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.commands import report
 from spanboost.commands.certificate import as_json, words
 from spanboost.commands.fitting import fitting
@@ -34,7 +34,7 @@ class Pass:
         self,
         args: Namespace,
         stream: Stream,
-        models: Mapping[str, Booster],
+        models: Mapping[str, AnyModel],
         tape: Tape,
         labels: LabelSums | None = None,
     ) -> None:

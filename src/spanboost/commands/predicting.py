@@ -8,7 +8,7 @@ from contextlib import closing
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.commands.fitting import fitting
 from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
@@ -39,7 +39,7 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _answers(model: Booster, stream: Stream) -> Iterator[Array]:
+def _answers(model: AnyModel, stream: Stream) -> Iterator[Array]:
     """Block by block; a block of none if there are no rows, so that columns have their names."""
     rows = 0
     fit = fitting([model], stream.problems)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.data.target import BinaryTarget, Target
 from spanboost.files import whole
 from spanboost.losses import Logistic, Softmax, predicts_scores
@@ -22,7 +22,7 @@ class Writer(Protocol):
         """One more pyarrow table."""
 
 
-def table_of(model: Booster, answers: Array) -> Any:
+def table_of(model: AnyModel, answers: Array) -> Any:
     """Predictions as columns: a number; or the likelier label, and how probable labels are."""
     import pyarrow as pa
 

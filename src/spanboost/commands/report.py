@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__, plotting
-from spanboost.booster import Booster
+from spanboost.auto import AnyModel
 from spanboost.commands.result import alone, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.evaluate import Tape
@@ -66,7 +66,7 @@ def save(path: str | Path, text: str) -> None:
 def page(
     words: Sequence[str],
     files: Sequence[str],
-    models: Mapping[str, Booster],
+    models: Mapping[str, AnyModel],
     tape: Tape,
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
@@ -173,7 +173,7 @@ def _powers(last: int) -> Iterator[int]:
     yield last
 
 
-def _parameters(models: Mapping[str, Booster]) -> str:
+def _parameters(models: Mapping[str, AnyModel]) -> str:
     """Those that are set in any model."""
     each = {name: parameters_of(model) for name, model in models.items()}
     given = {name: {"booster": one["booster"], **one["parameters"]} for name, one in each.items()}

@@ -53,8 +53,9 @@ def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]
 
 
 def alone(name: str) -> str:
-    """The name of a model's learner without boosting."""
-    return f"{name.partition(':')[0]}{BASELINE}"
+    """The name of a model's learner without boosting; of auto, which has many, the linear one."""
+    learner = name.partition(":")[0]
+    return f"{'linear' if learner == 'auto' else learner}{BASELINE}"
 
 
 def improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
@@ -89,7 +90,7 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
         )
     if result.get("relative_improvement") is not None:
         lines.append(
-            f"improvement over the learner alone, second half = "
+            f"improvement over {alone(result['model'])}, second half = "
             f"{result['relative_improvement']:+.2%}"
         )
     if result["skipped"]:

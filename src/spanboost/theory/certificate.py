@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from spanboost.arrays import Array
+from spanboost.auto import AnyModel, AutoBoost
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.labels import GROWING
 from spanboost.learners.ball import LinearBall
@@ -78,11 +79,12 @@ class Witness:
     learn: whether the booster will learn the rows, or only be tested on them.
     """
 
-    def __init__(self, booster: Booster, *, learn: bool = True) -> None:
+    def __init__(self, booster: AnyModel, *, learn: bool = True) -> None:
         if not isinstance(booster.loss_, Squared):
             raise ValueError("a certificate is for squared loss")
         self.booster = booster
-        self.seen = Hindsight(getattr(booster.learner, "bits", None))
+        table = booster if isinstance(booster, AutoBoost) else booster.learner
+        self.seen = Hindsight(getattr(table, "bits", None))
         self._unproved = _unproved(booster, learn)
 
     def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
@@ -102,6 +104,8 @@ class Witness:
 
     def _comparators(self, proved: bool) -> list[tuple[str, Best, Promise | None]]:
         booster, seen = self.booster, self.seen
+        if isinstance(booster, AutoBoost):
+            return [(LINEAR, seen.linear(), None)]
         # the label range as it is at the end: what is 0 and 1 to the model
         centre, half = float(booster._labels.centre[0]), booster._labels.half
         reach = half * booster.scale * booster.D
@@ -132,8 +136,10 @@ def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half:
     return Promise(name, in_units, seen.of_constant(centre) - best.loss)
 
 
-def _unproved(booster: Booster, learn: bool) -> str | None:
+def _unproved(booster: AnyModel, learn: bool) -> str | None:
     """Why no theorem speaks of the pass; None if one does, weights permitting."""
+    if isinstance(booster, AutoBoost):
+        return "AutoBoost is bounded relative to its experts, not to a class of functions"
     reason = _refusal(check_covered, booster)
     if reason is None and not isinstance(booster.learner, LinearBall):
         reason = f"the best function of {type(booster.learner).__name__} is not found in a stream"
