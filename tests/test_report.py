@@ -170,7 +170,7 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
 
     def run(name, *more):
         output = ["-o", str(tmp_path / f"{name}.sb"), "--plot", str(tmp_path / f"{name}.svg")]
-        options = ["-n", "2", "--on-error", "skip", "--quiet", *more]
+        options = ["--learner", "linear", "-n", "2", "--on-error", "skip", "--quiet", *more]
         return main(["train", str(data), *output, *options])
 
     assert run("straight") == 0
@@ -223,6 +223,6 @@ def test_what_cannot_be_written_is_found_before_anything_is_learned(
 
 def test_a_pass_that_fails_leaves_no_picture(data, tmp_path, capsys):
     places = ["--plot", str(tmp_path / "c.png"), "--report", str(tmp_path / "r.html")]
-    assert main(["evaluate", str(data), "-n", "2", "--quiet", *places]) == 2
+    assert main(["evaluate", str(data), "--learner", "linear", "-n", "2", "--quiet", *places]) == 2
     assert ":8: " in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [data.name]

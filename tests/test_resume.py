@@ -37,7 +37,7 @@ def undisturbed(data, tmp_path_factory):
 
 
 def command(data, output, *more):
-    options = ["--quiet", "--json", "-n", "8", *more]
+    options = ["--quiet", "--json", "--learner", "linear", "-n", "8", *more]
     return [sys.executable, "-m", "spanboost", "train", str(data), "-o", str(output), *options]
 
 

@@ -17,7 +17,8 @@ from streams import FEATURES, as_csv, as_jsonl, as_vw, flats, houses, put
 from spanboost import LinearSGD, SpanBoost, load
 
 HOUSES, FLATS = list(houses(200)), list(flats(200))
-EVERY = ("-n", "4", "--quiet")
+LINEAR = ("--learner", "linear", "-n", "4")
+EVERY = (*LINEAR, "--quiet")
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -67,7 +68,7 @@ def evaluated(shell, path, *options):
 def test_which_column_is_the_label(header, options, label, features, shell, tmp_path):
     path = put(tmp_path, "x.csv", f"{header}\n1,2,3\n4,5,6\n".encode())
     output = tmp_path / "m.sb"
-    err = shell("train", path, "-o", output, "-n", "4", *options).err
+    err = shell("train", path, "-o", output, *LINEAR, *options).err
     assert f"the label is {label!r}" in err
     found = json.loads(shell("inspect", output, "--json").out)
     assert found["schema"]["label"] == label
@@ -77,8 +78,8 @@ def test_which_column_is_the_label(header, options, label, features, shell, tmp_
 
 def test_keys_of_labels(shell, tmp_path):
     path = put(tmp_path, "x.jsonl", as_jsonl(HOUSES))
-    assert "the label is 'label'" in shell("evaluate", path, "-n", "4").err
-    assert "the label is 'age'" in shell("evaluate", path, "-n", "4", "--label", "age").err
+    assert "the label is 'label'" in shell("evaluate", path, *LINEAR).err
+    assert "the label is 'age'" in shell("evaluate", path, *LINEAR, "--label", "age").err
 
 
 def test_columns_that_are_ignored_are_as_if_they_were_not_there(data, shell, tmp_path):
@@ -150,7 +151,7 @@ def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
 
 def test_rows_that_are_too_long_for_a_learner_are_bad_ones(shell, tmp_path):
     path, output = put(tmp_path, "x.csv", b"a,label\n1,2\n30,3\n2,4\n"), tmp_path / "m.sb"
-    options = ("--learner", "ball", "--x-norm", "5", "--label-range", "0,10", *EVERY)
+    options = (*EVERY, "--learner", "ball", "--x-norm", "5", "--label-range", "0,10")
     assert f"{path}:3: " in shell("train", path, "-o", output, *options, status=2).err
     shell("train", path, "-o", output, *options, "--on-error", "skip")
     assert f"{path}:3: " in shell("predict", path, "-m", output, status=2).err
@@ -190,7 +191,12 @@ def test_a_baseline_is_the_learner_alone(data, shell):
 
 
 def test_models_that_are_compared_are_those_one_would_get_alone(data, shell):
-    result = evaluated(shell, data, "--compare", "linear:hull,linear")[0]
+    result = json.loads(
+        shell(
+            *("evaluate", data, "--json", "--quiet", "-n", "4"),
+            *("--compare", "linear:hull,linear"),
+        ).out
+    )
     assert list(result["compared"]) == ["linear:hull", "linear:span"]
     for booster in ("hull", "span"):
         alone = evaluated(shell, data, "--booster", booster)[0]
@@ -204,7 +210,7 @@ def test_models_that_are_compared_are_those_one_would_get_alone(data, shell):
 def test_the_table_of_vowpal_wabbit(command, shell, tmp_path):
     path = put(tmp_path, "houses.vw", as_vw(HOUSES))
     output = ("-f", tmp_path / "m.sb") if command == "train" else ()
-    err = shell(command, "-d", path, "-n", "4", *output).err.replace(f"{tmp_path}/", "")
+    err = shell(command, "-d", path, *LINEAR, *output).err.replace(f"{tmp_path}/", "")
     shown = (GOLDEN / "progress.txt").read_text()
     assert lines_fit(said(shown), said(err)), err
     table = [line.split() for line in err.splitlines() if line and line[0].isdigit()]
@@ -220,8 +226,8 @@ def test_several_models_have_a_table_too(data, shell, tmp_path):
 def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, shell, tmp_path):
     output = tmp_path / "m.sb"
     assert shell("train", data, "-o", output, *EVERY) == ("", "")
-    assert shell("evaluate", data, "-n", "4").out == ""
-    assert json.loads(shell("train", data, "-o", output, "-n", "4", "--json").out)
+    assert shell("evaluate", data, *LINEAR).out == ""
+    assert json.loads(shell("train", data, "-o", output, *LINEAR, "--json").out)
     out = shell("evaluate", data, "-p", "-", *EVERY).out
     assert len(numbers(out)) == len(HOUSES)
 
@@ -229,7 +235,7 @@ def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, sh
 def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 100))
-    command = [sys.executable, "-m", "spanboost", "evaluate", data, "-n", "4", "--json"]
+    command = [sys.executable, "-m", "spanboost", "evaluate", data, *LINEAR, "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True)
     os.close(theirs)
     assert json.loads(done.stdout)["examples"] == len(HOUSES)
@@ -449,7 +455,7 @@ def test_inspect_shows_what_was_learned(shell, tmp_path):
     y = 500_000 + 10_000 * a - 300 * (100 * b)
     rows = [dict(zip("abcy", row, strict=True)) for row in zip(a, 100 * b, c, y, strict=True)]
     path, output = put(tmp_path, "x.csv", as_csv(rows)), tmp_path / "m.sb"
-    shell("train", path, "-o", output, "-n", "1", "--booster", "hull", "--quiet")
+    shell("train", path, "-o", output, *EVERY, "-n", "1", "--booster", "hull")
     found = json.loads(shell("inspect", output, "--json", "--top", "9").out)
     effects = found["largest_effects"]
     assert [name for name in effects if len(name) == 1] == ["b", "a", "c"]

@@ -46,7 +46,7 @@ TABLES = {
     "blank.csv": as_csv(FLATS).replace(b"\n", b"\n\n"),
 }
 LINES = {"x.vw": as_vw(HOUSES), "x.svm": as_svmlight(HOUSES), "x.jsonl": as_jsonl(HOUSES)}
-EVERY = ("-n", "4", "--quiet")
+EVERY = ("--learner", "linear", "-n", "4", "--quiet")
 
 
 def trained(shell, folder, *data, name="model.sb"):
@@ -148,7 +148,9 @@ def test_the_size_of_blocks_does_not_matter(size, shell, tmp_path, monkeypatch):
     paths = [put(tmp_path, name, data) for name, data in inputs.items()]
 
     def everything():
-        said = [shell("evaluate", path, "--json", "-n", "4") for path in paths]
+        said = [
+            shell("evaluate", path, "--json", "--learner", "linear", "-n", "4") for path in paths
+        ]
         tables = ["\n".join(one.err.splitlines()[:-1]) for one in said]  # the last has the time
         return [trained(shell, tmp_path, path) for path in paths], tables
 
@@ -224,7 +226,19 @@ def test_a_bad_row_ends_a_run_or_is_left_out(form, row, what, shell, tmp_path):
     assert output.read_bytes() == b"an old model"
     assert sorted(os.listdir(tmp_path)) == ["m.sb", path.name]
 
-    said = shell("train", path, "-o", output, "-n", "4", "--on-error", "skip", "--json")
+    said = shell(
+        "train",
+        path,
+        "-o",
+        output,
+        "--learner",
+        "linear",
+        "-n",
+        "4",
+        "--on-error",
+        "skip",
+        "--json",
+    )
     assert f"left out: {path}:{line}: " in said.err
     assert "bad rows left out = 1" in said.err
     result = json.loads(said.out)
@@ -247,7 +261,7 @@ def test_bad_rows_of_tables_are_found_by_their_number(name, shell, tmp_path):
     said = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
     assert said.err == f"spanboost: {path}:5: the label is missing\n"
     assert not (tmp_path / "m.sb").exists()
-    said = shell("evaluate", path, "--on-error", "skip", "--json", "-n", "4")
+    said = shell("evaluate", path, "--on-error", "skip", "--json", "--learner", "linear", "-n", "4")
     assert json.loads(said.out)["skipped"] == 3
     left_out = [line.split(":")[2] for line in said.err.splitlines() if "left out: " in line]
     assert left_out == ["5", "8", "10"]
@@ -264,7 +278,18 @@ def test_kinds_of_columns_are_decided_once(form, size, shell, tmp_path, monkeypa
     said = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
     assert said.err.startswith(f"spanboost: {path}:1002: 'old' is no number in column 'age'")
     assert not (tmp_path / "m.sb").exists()
-    said = shell("train", path, "-o", tmp_path / "m.sb", "-n", "4", "--on-error", "skip")
+    said = shell(
+        "train",
+        path,
+        "-o",
+        tmp_path / "m.sb",
+        "--learner",
+        "linear",
+        "-n",
+        "4",
+        "--on-error",
+        "skip",
+    )
     assert "features are 2 numbers and 1 categories" in said.err
     assert f"left out: {path}:1002: 'old' is no number" in said.err
 

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from streams import as_csv, as_jsonl, as_vw, houses, put
 
 HOUSES = list(houses(200))
-EVERY = ("-n", "4", "--quiet")
+EVERY = ("--learner", "linear", "-n", "4", "--quiet")
 
 
 @pytest.fixture
@@ -37,11 +37,15 @@ def model(data, shell, tmp_path):
         (["--loss", "logistic", "--label-range", "0,1"], "--label-range is for numbers"),
         (["--label-range", "1,0"], "'1,0' is no range"),
         (["--label-range", "-5,5"], ":2: the label "),
-        (["--rate", "0"], "rate=0.0 is not allowed"),
+        (["--learner", "linear", "--rate", "0"], "rate=0.0 is not allowed"),
         (["--rate", "fast"], "invalid float"),
         (["-n", "0"], "0 is below 1"),
         (["-b", "99"], "99 is above 30"),
         (["--learner", "tree"], "invalid choice: 'tree'"),
+        (["--learner", "auto"], "--learner auto chooses for itself: no -n with it"),
+        (["--budget", "fast"], "--budget is for --learner auto"),
+        (["--budget", "huge"], "invalid choice: 'huge'"),
+        (["--rate", "0.1"], "trees have no learning rate"),
         (["--label", "prize"], "there is no column 'prize'"),
         (["--label", "sise"], "did you mean 'size'?"),
         (["--label", "size", "--ignore", "size"], "is ignored"),

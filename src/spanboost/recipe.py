@@ -98,7 +98,9 @@ class Recipe(NamedTuple):
         if self.x_norm is not None:
             raise ValueError("--x-norm is for --learner ball")
         if self.learner == "trees" and self.rate is not None:
-            raise ValueError("trees have no learning rate: no -l with --learner trees")
+            raise ValueError(
+                "trees have no learning rate: -l goes with another --learner, such as linear"
+            )
         rate = {} if self.rate is None else {"rate": self.rate}
         return {"bits": self.bits, **rate}
 
