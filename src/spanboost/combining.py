@@ -71,7 +71,8 @@ class Numbers(NamedTuple):
         regression = mean + width * self.ridge.forecast(room.x, 1.0)
         room.forecasts[K] = min(max(regression, low), high) if low <= high else mean
         room.mean[0] = mean
-        out[0] = mean * total + self.share.weights[K] * room.forecasts[K]
+        answer = mean * total + self.share.weights[K] * room.forecasts[K]
+        out[0] = min(max(answer, low), high) if low <= high else answer
 
     def settle(self, forecasts: Array, label: Array, weight: float) -> None:
         """The label of the row that was mixed last."""
