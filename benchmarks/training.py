@@ -79,7 +79,8 @@ def memory(setting: Setting) -> Iterator[Row]:
 def train(file: Path, *options: str) -> list[str]:
     """Our command."""
     model = str(file.with_suffix(".sb"))
-    return [sys.executable, "-m", "spanboost", "train", str(file), "-o", model, "--quiet", *options]
+    options = ("--learner", "linear", "--quiet", *options)
+    return [sys.executable, "-m", "spanboost", "train", str(file), "-o", model, *options]
 
 
 def vw(file: Path, *options: str) -> list[str]:
