@@ -98,6 +98,17 @@ MUTANTS = {
             ("if heaviest > 1", "if heaviest > 2"),
         ],
     },
+    "test_experts.py": {
+        "experts.py": [
+            ("return math.log(K) / rate", "return math.log(K) / (2 * rate)"),
+            ("(switches + 1) * math.log(K * T)", "(switches + 1) * math.log(K)"),
+            ("return (switches + 1) *", "return (switches + 0.5) *"),
+            ("share = 1 / (self.rounds[0] + 1)", "share = 0.5 / (self.rounds[0] + 1)"),
+            ("K * label**2 * math.log1p", "K * label**2 / 2 * math.log1p"),
+            ("answer / (1 + weight * size)", "answer"),
+            ("part = weight / (1 + weight * size)", "part = weight"),
+        ],
+    },
     "test_learners.py": {
         "experts.py": [
             ("2 * math.sqrt(T / 2", "math.sqrt(T / 2"),

@@ -124,6 +124,8 @@ class AutoBoost:
         block = experts[0].checked(X, y, weights)
         rest = [block._replace(reading=expert._reader.read(X)) for expert in experts[1:]]
         given = list(zip(experts, [block, *rest], strict=True))
+        for expert, part in given:  # if there is no room for it, none has learned any of it
+            expert._start(part.reading, part.reading.features)
         answers = _together(_learn, given, len(block.weights))
         labels = block.labels if self._labels.scores else as_numbers(y)
         labels = np.array(labels, np.float64).reshape(block.labels.shape)
