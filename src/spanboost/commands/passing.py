@@ -64,7 +64,8 @@ class Pass:
                     self._count(step.batch)
                     self.screen.show(step)
                     if place is not None:
-                        place.write(table_of(self.first, step.answers[self.names[0]]))
+                        answers = step.answers[self.names[0]]
+                        place.write(table_of(self.first, answers, learning=True))
                     yield step
             except DataError as error:
                 raise located.explained(error) from None
