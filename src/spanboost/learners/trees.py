@@ -56,8 +56,8 @@ class Trees:
     delay: copy i begins after delay * i rows, when those before it have learned something.
     recency: 1 for the plain mean in a leaf; p weighs its rows by the (p - 1)th power of their
         number, so that old ones count less: for streams that drift.
-    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
     dtype: of all state, float32 or float64.
+    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
 
     A tree's memory is 2^(depth - 1) times 4 (2 + d) + 2 bytes for each candidate, and little more:
     100 trees of the default size with one output take 13 MB.
@@ -69,8 +69,8 @@ class Trees:
     grace: int = 32
     delay: int = 5
     recency: int = 1
-    bits: int | None = None
     dtype: Any = np.float32
+    bits: int | None = None
 
     @property
     def greedy_step(self) -> float:
