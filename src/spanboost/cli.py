@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
+        return 1
     except UserError as error:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2

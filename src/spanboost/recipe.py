@@ -40,7 +40,7 @@ class Recipe(NamedTuple):
     @property
     def name(self) -> str:
         """Short, for tables and plots."""
-        return f"{self.learner} alone" if self.n == 1 else f"{self.learner}:{self.booster}"
+        return f"{self.learner} alone" if self == self.alone else f"{self.learner}:{self.booster}"
 
     @property
     def copies(self) -> int:

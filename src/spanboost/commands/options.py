@@ -106,15 +106,14 @@ def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
     )
 
 
-def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
-    """What must be the same for a run to be resumed."""
-    state = schema.state()
-    asked = {name: state[name] for name in ("form", "weight", "ignore", "categorical", "bits")}
-    reading = {
-        name: getattr(args, name) for name in ("label", "delimiter", "no_header", "on_error")
+def identity(args: Namespace, stream: Stream, recipe: Recipe | None) -> dict[str, Any]:
+    """What must be the same for a run to be resumed, beside its data."""
+    how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "no_header")
+    reading = {name: getattr(args, name) for name in (*how, "on_error")}
+    return {
+        "recipe": None if recipe is None else list(recipe),
+        "reading": reading | {"formats": stream.formats},
     }
-    target = state["target"] | {"values": []}
-    return {"recipe": list(recipe), "asked": asked, "target": target, "reading": reading}
 
 
 def refuse_with_model(args: Namespace, option: str) -> None:

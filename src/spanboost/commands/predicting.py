@@ -12,7 +12,6 @@ from spanboost.booster import Booster
 from spanboost.commands.fitting import fitting
 from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
-from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.files import check_place
@@ -54,8 +53,7 @@ def _answers(model: Booster, stream: Stream) -> Iterator[tuple[Array, Array]]:
             try:
                 yield model.predict_many(batch.X), batch.lines
             except DataError as error:
-                line = batch.lines[error.row]
-                raise StreamError(f"{batch.file}:{line}: {error.args[1]}") from None
+                raise batch.located(error) from None
     if rows == 0:
         d = int(on_vectors(model.loss_).d)
         yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,8 +58,8 @@ def writer(path: str) -> Iterator[Writer]:
         return
     with whole(path) as file:
         made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
-        yield made
-        made.close()
+        with closing(made):  # also where it ends early: while the file is there to be written to
+            yield made
 
 
 class _Csv:

@@ -10,7 +10,7 @@ import numpy as np
 
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
-from spanboost.evaluate import Step, due
+from spanboost.evaluate import Step, Tape, due
 
 _HEAD = """\
 average  since         example        example        current        current  current
@@ -25,6 +25,11 @@ class Screen:
         self._before = np.zeros(1 + len(names))  # totals at the last line
         self._bar: Any = None
         self._started = False
+
+    def go_on(self, tape: Tape) -> None:
+        """The last line was that of the rows before these; none if there are none."""
+        if tape.rows:
+            self._before = tape.at(1 << (tape.rows.bit_length() - 1))
 
     def say(self, text: str) -> None:
         """A line, above the bar if there is one."""

@@ -97,7 +97,7 @@ class Trees:
             ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
             ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
             ("recency", whole(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
-            ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
+            ("bits", bits is None or (whole(bits) and 1 <= bits <= 28), "None, or from 1 to 28"),
         ):
             if not good:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
@@ -316,7 +316,6 @@ class TreeBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
-        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
         for i in range(h.shape[1]):
