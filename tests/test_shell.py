@@ -191,7 +191,8 @@ def test_a_baseline_is_the_learner_alone(data, shell):
 
 
 def test_models_that_are_compared_are_those_one_would_get_alone(data, shell):
-    result = evaluated(shell, data, "--compare", "linear:hull,linear")[0]
+    words = ("evaluate", data, "--json", *EVERY, "--compare", "linear:hull,linear")
+    result = json.loads(shell(*words).out)
     assert list(result["compared"]) == ["linear:hull", "linear:span"]
     for booster in ("hull", "span"):
         alone = evaluated(shell, data, "--booster", booster)[0]

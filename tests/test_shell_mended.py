@@ -226,3 +226,58 @@ def test_a_pipe_that_cannot_be_asked_does_not_wait():
     with source.open():
         assert not source.waits()
     assert Problems().count == 0
+
+
+def test_files_come_in_the_order_in_which_they_are_named(data, tmp_path, shell):
+    other = tmp_path / "other.csv"
+    other.write_text("size,city,label\n" + "".join(f"{t},d,{t}\n" for t in range(9)))
+    made = []
+    for k, words in enumerate([(data, other), ("-d", data, other), (data, "-d", other)]):
+        shell("train", *words, "-o", tmp_path / f"{k}.sb", *FEW)
+        made.append((tmp_path / f"{k}.sb").read_bytes())
+    assert made[0] == made[1] == made[2]
+
+
+def test_nobody_listening_is_no_reason_to_stop(data, tmp_path):
+    command = f"{sys.executable} -m spanboost train {data} -o {tmp_path}/m.sb --learner linear -n 3"
+    script = f"({command}; echo status $? > {tmp_path}/status) 2>&1 | true"
+    subprocess.run(["bash", "-c", script], check=True)
+    while not (tmp_path / "status").exists():
+        time.sleep(0.05)
+    assert (tmp_path / "status").read_text() == "status 0\n"
+    assert (tmp_path / "m.sb").exists()
+
+
+def test_a_file_that_was_just_moved_into_place_is_done(tmp_path, monkeypatch):
+    from spanboost import files
+
+    replace = os.replace
+
+    def interrupted(*args):
+        replace(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), files.whole(tmp_path / "x") as file:
+        file.write(b"all of it")
+    assert (tmp_path / "x").read_bytes() == b"all of it"
+
+
+def test_a_positive_label_that_never_comes_is_remarked_upon(data, tmp_path, shell):
+    words = ("evaluate", data, "--label", "city", "--loss", "logistic", "--learner", "linear")
+    assert "no label was 'd'" in shell(*words, "-n", "3", "--positive", "d").err
+    assert "no label was" not in shell(*words, "-n", "3", "--positive", "a").err
+
+
+@pytest.mark.parametrize("more", [["linear,linear"], ["linear,stumps", "-p", "x.csv"]])
+def test_comparisons_that_cannot_be_told_apart(more, data, shell, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert shell("evaluate", data, "--compare", *more, "--quiet", status=2).err.count("\n") == 1
+
+
+def test_probabilities_have_room(tmp_path, shell):
+    path = tmp_path / "rare.csv"
+    path.write_text("x,label\n" + "".join(f"{t % 7},{int(t % 100 == 0)}\n" for t in range(5000)))
+    words = ("evaluate", path, "--loss", "logistic", "--learner", "linear", "-n", "8", "--quiet")
+    result = json.loads(shell(*words, "--json").out)
+    assert result["loss_second_half"] < 1.2 * result["best_constant_loss"]

@@ -218,7 +218,13 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         ".gz and .zst are unpacked",
     )
     data.add_argument(
-        "-d", "--data", dest="more_data", action="append", metavar="DATA", help="same"
+        "-d",
+        "--data",
+        dest="more_data",
+        action="extend",
+        nargs="+",
+        metavar="DATA",
+        help="the same",
     )
     data.add_argument("--format", choices=FORMATS, help="default: what the names end in")
     data.add_argument(

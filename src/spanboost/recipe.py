@@ -18,6 +18,7 @@ LEARNERS: dict[str, Any] = {
     "trees": Trees,
     "ball": LinearBall,
 }
+ROOM = 6.0  # of scores: probabilities from 0.0025 to 0.9975
 SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
 
 
@@ -65,6 +66,7 @@ class Recipe(NamedTuple):
             "feedback": self.feedback,
             "label_range": (-1, 1) if self.scores else self.label_range,
             "seed": self.seed,
+            "D": ROOM if self.loss in ("logistic", "softmax") else 1.0,
         }
         learner = LEARNERS[self.learner](**self._parameters())
         if self.booster == "hull":

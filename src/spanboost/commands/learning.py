@@ -4,7 +4,7 @@ import json
 import sys
 import zlib
 from argparse import Namespace
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,8 @@ def train(args: Namespace) -> int:
 def say(args: Namespace, text: str) -> None:
     """A line for people."""
     if not args.quiet:
-        print(text, file=sys.stderr, flush=True)
+        with suppress(OSError):  # nobody listens
+            print(text, file=sys.stderr, flush=True)
 
 
 def _asked(args: Namespace, stream: Stream) -> tuple[str, Booster, dict[str, Any]]:

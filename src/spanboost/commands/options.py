@@ -82,6 +82,8 @@ def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
         if args.learner is not None or args.booster is not None:
             raise UsageError("--compare names learners and boosters: no --learner or --booster")
         recipes = [_of(recipe, entry) for entry in args.compare.split(",")]
+        if len(set(recipes)) < len(recipes):
+            raise UsageError(f"--compare {args.compare} names the same model twice")
     if not args.baseline:
         return {one.name: one for one in recipes}
     # of one copy, too, there is a baseline: itself

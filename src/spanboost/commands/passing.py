@@ -86,6 +86,9 @@ class Pass:
         for message in problems.first:
             self.screen.say(f"left out: {message}")
         self.screen.say(summary(result, self.labels.label_sum))
+        positive = getattr(self.first.schema.target, "positive", None)
+        if positive is not None and self.labels.label_sum == -self.tape.last[0]:
+            self.screen.say(f"no label was {positive!r}, the value of --positive: all are -1")
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"] = as_json(certificate)
@@ -108,6 +111,8 @@ def check_places(args: Namespace, stream: Stream, output: str | None = None) -> 
         raise UsageError("-o names a file: a model does not go to standard output")
     if output is not None:
         check_place(output)
+    if args.predictions is not None and getattr(args, "compare", None) is not None:
+        raise UsageError("--predictions are of one model: no --compare with them")
     if args.predictions is not None and getattr(args, "resume", False):
         raise UsageError("--predictions are of a whole run: not with --resume")
     if args.json and args.predictions == "-":

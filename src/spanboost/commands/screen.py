@@ -35,10 +35,13 @@ class Screen:
         """A line, above the bar if there is one."""
         if self.quiet:
             return
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        try:
+            if self._bar is not None:
+                self._bar.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
+        except OSError:  # nobody listens any more: no reason to give up what is being learned
+            self.quiet = True
 
     def show(self, step: Step) -> None:
         """Lines for the rows that are due; the bar as far as the stream has been read."""

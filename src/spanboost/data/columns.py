@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute  # here, not by whichever thread casts first
 
 from spanboost.arrays import Array
 from spanboost.block import Rows
