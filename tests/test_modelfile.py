@@ -1,11 +1,11 @@
 """Model files: what is saved goes on as if it had never stopped; nothing else is ever loaded."""
 
-import json
 import os
 import pickle
 
 import numpy as np
 import pytest
+from forged import changed
 from safetensors.numpy import load_file, save_file
 from scipy_free import Csr
 
@@ -22,7 +22,6 @@ from spanboost import (
     Symmetrised,
     Trees,
     load,
-    modelfile,
     save,
 )
 from spanboost._jit import plain
@@ -186,19 +185,6 @@ def test_a_flipped_bit_is_refused(model_file):
         model_file.write_bytes(damaged)
         with pytest.raises(ModelFileError, match=r"model\.sb: "):
             load(model_file)
-
-
-def changed(path, edit, tensors=lambda arrays: arrays):
-    """The file with another header, or other arrays."""
-    from safetensors import safe_open
-
-    with safe_open(path, framework="numpy") as file:
-        header = json.loads(file.metadata()["spanboost"])
-    edit(header)
-    arrays = tensors(load_file(path))
-    header.pop("checksum")
-    header["checksum"] = modelfile._checksum(header, arrays)
-    save_file(arrays, path, metadata={"spanboost": json.dumps(header)})
 
 
 @pytest.mark.parametrize(

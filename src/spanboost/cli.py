@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
+        return 1
     except UserError as error:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2
@@ -217,7 +220,13 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         ".gz and .zst are unpacked",
     )
     data.add_argument(
-        "-d", "--data", dest="more_data", action="append", metavar="DATA", help="same"
+        "-d",
+        "--data",
+        dest="more_data",
+        action="extend",
+        nargs="+",
+        metavar="DATA",
+        help="the same",
     )
     data.add_argument("--format", choices=FORMATS, help="default: what the names end in")
     data.add_argument(

@@ -14,10 +14,10 @@ class DataError(ValueError):
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(row, what)
-        self.row = row
+        self.row, self.what = row, what
 
     def __str__(self) -> str:
-        return f"row {self.row}: {self.args[1]}"
+        return f"row {self.row}: {self.what}"
 
 
 class UserError(ValueError):

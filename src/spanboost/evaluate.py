@@ -31,7 +31,7 @@ class Tape:
     """
 
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
-        self.columns, self.rows = columns, rows
+        self.columns, self.rows, self._kept = columns, rows, path is not None
         if path is None:
             self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115
         else:
@@ -57,8 +57,10 @@ class Tape:
         return totals
 
     def flush(self) -> None:
-        """Everything said so far is in the file."""
+        """Everything said so far is in the file, and safe if it has a name."""
         self._file.flush()
+        if self._kept:
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """It is not needed any more."""

@@ -47,7 +47,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, final)
     except BaseException:
-        os.unlink(beside)
+        Path(beside).unlink(missing_ok=True)  # it may just have been moved
         raise
     _sync_folder(final.parent)
 

@@ -66,6 +66,7 @@ def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> N
         "run": run,
     }
     tensors = dict(_tensors(model)) if model.started else {}
+    header = json.loads(_text(header))  # a copy: a reader may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
     data = to_bytes(tensors, metadata={"spanboost": text})
     with whole(path) as file:

@@ -20,6 +20,7 @@ LEARNERS: dict[str, Any] = {
     "ball": LinearBall,
 }
 AUTO = "auto"  # all of them at once, nothing to choose
+ROOM = 6.0  # of scores: probabilities from 0.0025 to 0.9975
 SCORES = ("logistic", "hinge", "softmax")  # losses whose predictions are scores
 
 
@@ -45,7 +46,7 @@ class Recipe(NamedTuple):
         """Short, for tables and plots."""
         if self.learner == AUTO:
             return AUTO
-        return f"{self.learner} alone" if self.n == 1 else f"{self.learner}:{self.booster}"
+        return f"{self.learner} alone" if self == self.alone else f"{self.learner}:{self.booster}"
 
     @property
     def copies(self) -> int:
@@ -74,7 +75,8 @@ class Recipe(NamedTuple):
             if self.x_norm is not None:
                 raise ValueError("--x-norm is for --learner ball")
             return AutoBoost(budget=self.budget, bits=self.bits, **shared)
-        shared |= {"n": self.copies, "feedback": self.feedback}
+        room = ROOM if self.loss in ("logistic", "softmax") else 1.0
+        shared |= {"n": self.copies, "feedback": self.feedback, "D": room}
         learner = LEARNERS[self.learner](**self._parameters())
         if self.booster == "hull":
             if self.step is not None:

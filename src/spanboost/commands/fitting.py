@@ -33,6 +33,4 @@ def short_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
         problems.bad(batch.file, int(batch.lines[row]), what)
     if not complaints:
         return batch
-    good = np.delete(np.arange(batch.rows), list(complaints))
-    labels, weights = (None if part is None else part[good] for part in (batch.y, batch.weights))
-    return Batch(batch.X[good], labels, weights, batch.file, batch.lines[good])
+    return batch.only(np.delete(np.arange(batch.rows), list(complaints)))

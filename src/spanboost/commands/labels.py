@@ -30,8 +30,8 @@ class LabelSums:
         if isinstance(self.loss, Softmax):
             parts = np.eye(self.loss.d)[y.astype(np.int64)]
         else:
-            if not self.sums[0]:
-                self.centre = float(y[0])
+            if not self.sums[0] and weights.any():
+                self.centre = float(y[(weights > 0).argmax()])
             parts = (y - self.centre)[:, None]
         gains = np.empty((len(y), len(self.sums)))
         gains[:, 0] = weights

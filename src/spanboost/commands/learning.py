@@ -4,7 +4,7 @@ import json
 import sys
 import zlib
 from argparse import Namespace
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from spanboost.commands.options import UsageError
 from spanboost.commands.passing import Pass, check_places
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
-from spanboost.files import check_place
 from spanboost.losses import Squared
 from spanboost.modelfile import load, parameters_of, save
 from spanboost.theory.certificate import Witness
@@ -54,7 +53,6 @@ def evaluate(args: Namespace) -> int:
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
     output = Path(args.output)
-    check_place(output)
     stream = options.stream_of(args)
     check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
@@ -91,7 +89,8 @@ def train(args: Namespace) -> int:
 def say(args: Namespace, text: str) -> None:
     """A line for people."""
     if not args.quiet:
-        print(text, file=sys.stderr, flush=True)
+        with suppress(OSError):  # nobody listens
+            print(text, file=sys.stderr, flush=True)
 
 
 def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, Any]]:
@@ -99,11 +98,11 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, An
     if args.initial is not None:
         model = _continued(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
-        return "model", model, {"initial": start, "on_error": args.on_error}
+        return "model", model, options.identity(args, stream, None) | {"initial": start}
     recipe = options.recipe_of(args, stream.form)
     model = options.made(recipe, stream.form)
     model.schema = options.schema_for(args, stream.form, recipe)
-    return recipe.name, model, options.identity(recipe, model.schema, args)
+    return recipe.name, model, options.identity(args, stream, recipe)
 
 
 def _continued(args: Namespace) -> AnyModel:
@@ -125,13 +124,26 @@ def _witness(args: Namespace, model: AnyModel) -> Witness:
 
 
 def _already(args: Namespace, output: Path, model: AnyModel) -> int:
-    """There is no checkpoint, but a model: the run is finished, if it is this one."""
-    if parameters_of(load(output)) != parameters_of(model):
-        raise UsageError(f"{output} is a finished model of other parameters: leave out --resume")
+    """There is no checkpoint, but a model: the run is finished, as far as a model can tell.
+
+    Of which data it was made it does not say.
+    """
+    done = load(output)
+    same = parameters_of(done) == parameters_of(model) and _read_alike(done.schema, model.schema)
+    if args.initial is not None or not same:
+        raise UsageError(f"{output} is a finished model of another run: leave out --resume")
     say(args, f"{output} is finished: nothing to do")
     if args.json:
         print(json.dumps({"finished": True}))
     return 0
+
+
+def _read_alike(done: Any, asked: Any) -> bool:
+    """Whether a schema that has read files is what became of one that has not."""
+    if done is None or asked.label not in (None, done.label):
+        return False
+    names = ("form", "weight", "ignore", "categorical", "bits")
+    return all(getattr(done, name) == getattr(asked, name) for name in names)
 
 
 def _how_to_go_on(every: int | None) -> str:

@@ -88,10 +88,14 @@ def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
         if args.learner is not None or args.booster is not None:
             raise UsageError("--compare names learners and boosters: no --learner or --booster")
         recipes = [_of(recipe, entry) for entry in args.compare.split(",")]
+        if len(set(recipes)) < len(recipes):
+            raise UsageError(f"--compare {args.compare} names the same model twice")
     if not args.baseline:
         return {one.name: one for one in recipes}
     # of one copy, too, there is a baseline: itself
-    named = {one.name if one.n != 1 else f"{one.learner}:{one.booster}": one for one in recipes}
+    named = {
+        AUTO if one.learner == AUTO else f"{one.learner}:{one.booster}": one for one in recipes
+    }
     return named | {one.alone.name: one.alone for one in recipes}
 
 
@@ -112,15 +116,14 @@ def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
     )
 
 
-def identity(recipe: Recipe, schema: Schema, args: Namespace) -> dict[str, Any]:
-    """What must be the same for a run to be resumed."""
-    state = schema.state()
-    asked = {name: state[name] for name in ("form", "weight", "ignore", "categorical", "bits")}
-    reading = {
-        name: getattr(args, name) for name in ("label", "delimiter", "no_header", "on_error")
+def identity(args: Namespace, stream: Stream, recipe: Recipe | None) -> dict[str, Any]:
+    """What must be the same for a run to be resumed, beside its data."""
+    how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "no_header")
+    reading = {name: getattr(args, name) for name in (*how, "on_error")}
+    return {
+        "recipe": None if recipe is None else list(recipe),
+        "reading": reading | {"formats": stream.formats},
     }
-    target = state["target"] | {"values": []}
-    return {"recipe": list(recipe), "asked": asked, "target": target, "reading": reading}
 
 
 def refuse_with_model(args: Namespace, option: str) -> None:

@@ -43,6 +43,7 @@ class Pass:
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
         self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
+        self.screen.go_on(tape)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None) -> Iterator[Step]:
@@ -52,22 +53,24 @@ class Pass:
             stack.callback(self.screen.close)
             fit = fitting(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
-                self.first.schema, labelled=True, skip=self.tape.rows, fit=fit
+                self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, fit=fit
             )
             stack.enter_context(closing(batches))
             place = None
             if self.args.predictions is not None:
                 place = stack.enter_context(writer(self.args.predictions))
-            located = _Located(cut(batches, every, self.tape.rows))
+            last: list[Batch] = []  # the one that is being learned
+            parts = _noted(cut(batches, every, self.tape.rows), last)
             try:
-                for step in progressive(self.models, located, self.tape, learn=learn):
+                for step in progressive(self.models, parts, self.tape, learn=learn):
                     self._count(step.batch)
                     self.screen.show(step)
                     if place is not None:
-                        place.write(table_of(self.first, step.answers[self.names[0]]))
+                        answers = step.answers[self.names[0]]
+                        place.write(table_of(self.first, answers, learning=True))
                     yield step
             except DataError as error:
-                raise located.explained(error) from None
+                raise last[0].located(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
@@ -83,6 +86,9 @@ class Pass:
         for message in problems.first:
             self.screen.say(f"left out: {message}")
         self.screen.say(summary(result, self.labels.label_sum))
+        positive = getattr(self.first.schema.target, "positive", None)
+        if positive is not None and self.labels.label_sum == -self.tape.last[0]:
+            self.screen.say(f"no label was {positive!r}, the value of --positive: all are -1")
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"] = as_json(certificate)
@@ -101,6 +107,14 @@ def check_places(args: Namespace, stream: Stream, output: str | None = None) -> 
     """Whether all that is asked for can be written, before anything is learned."""
     written = (output, args.predictions, args.plot, args.report)
     check_apart([source.name for source in stream.sources], written)
+    if output == "-":
+        raise UsageError("-o names a file: a model does not go to standard output")
+    if output is not None:
+        check_place(output)
+    if args.predictions is not None and getattr(args, "compare", None) is not None:
+        raise UsageError("--predictions are of one model: no --compare with them")
+    if args.predictions is not None and getattr(args, "resume", False):
+        raise UsageError("--predictions are of a whole run: not with --resume")
     if args.json and args.predictions == "-":
         raise UsageError("--json has standard output for itself: --predictions need a file")
     if args.predictions not in (None, "-"):
@@ -111,21 +125,11 @@ def check_places(args: Namespace, stream: Stream, output: str | None = None) -> 
         report.check(args.report)
 
 
-class _Located:
-    """Batches, with a memory of the last one: an error of a model names its row by number only."""
-
-    def __init__(self, batches: Iterator[Batch]) -> None:
-        self._batches = batches
-        self.last: Batch | None = None
-
-    def __iter__(self) -> Iterator[Batch]:
-        for batch in self._batches:
-            self.last = batch
-            yield batch
-
-    def explained(self, error: DataError) -> StreamError:
-        assert self.last is not None
-        return StreamError(f"{self.last.file}:{self.last.lines[error.row]}: {error.args[1]}")
+def _noted(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
+    """The same, each of them noted: an error of a model names its row by number only."""
+    for batch in batches:
+        last[:] = [batch]
+        yield batch
 
 
 def cut(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:

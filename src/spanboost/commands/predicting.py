@@ -12,7 +12,6 @@ from spanboost.auto import AnyModel
 from spanboost.commands.fitting import fitting
 from spanboost.commands.options import UsageError, check_apart, stream_of
 from spanboost.commands.predictions import table_of, writer
-from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.files import check_place
@@ -30,8 +29,10 @@ def predict(args: Namespace) -> int:
     if args.output != "-":
         check_place(args.output)
     with writer(args.output) as place:
-        for answers in _answers(model, stream):
-            place.write(table_of(model, answers))
+        for answers, lines in _answers(model, stream):
+            table = table_of(model, answers)
+            # where rows may be left out, each prediction says which line it is for
+            place.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
     for message in stream.problems.first:
         print(f"left out: {message}", file=sys.stderr)
     if stream.problems.count:
@@ -39,18 +40,20 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _answers(model: AnyModel, stream: Stream) -> Iterator[Array]:
-    """Block by block; a block of none if there are no rows, so that columns have their names."""
+def _answers(model: AnyModel, stream: Stream) -> Iterator[tuple[Array, Array]]:
+    """Block by block, with the lines of their rows.
+
+    There is a block of none where there are no rows at all, so that columns have their names.
+    """
     rows = 0
     fit = fitting([model], stream.problems)
     with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
             rows += batch.rows
             try:
-                yield model.predict_many(batch.X)
+                yield model.predict_many(batch.X), batch.lines
             except DataError as error:
-                line = batch.lines[error.row]
-                raise StreamError(f"{batch.file}:{line}: {error.args[1]}") from None
+                raise batch.located(error) from None
     if rows == 0:
         d = int(on_vectors(model.loss_).d)
-        yield np.empty((0, d) if d > 1 else 0)
+        yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,8 +22,11 @@ class Writer(Protocol):
         """One more pyarrow table."""
 
 
-def table_of(model: AnyModel, answers: Array) -> Any:
-    """Predictions as columns: a number; or the likelier label, and how probable labels are."""
+def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
+    """Predictions as columns: a number; or the likelier label, and how probable labels are.
+
+    While it is learning, classes may not have their names yet: only that of the likeliest is given.
+    """
     import pyarrow as pa
 
     target: Target = model.schema.target
@@ -31,7 +34,9 @@ def table_of(model: AnyModel, answers: Array) -> Any:
         names = _filled(target.values, model.loss_.d)
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        best = {"prediction": [names[k] for k in answers.argmax(axis=1)]}
+        best = {"prediction": pa.array([names[k] for k in answers.argmax(axis=1)], pa.string())}
+        if learning:
+            return pa.table(best | {"probability": shares.max(axis=1)})
         each = {f"probability_{name}": shares[:, k] for k, name in enumerate(names)}
         return pa.table(best | each)
     if not predicts_scores(model.loss_):
@@ -53,8 +58,8 @@ def writer(path: str) -> Iterator[Writer]:
         return
     with whole(path) as file:
         made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
-        yield made
-        made.close()
+        with closing(made):  # also where it ends early: while the file is there to be written to
+            yield made
 
 
 class _Csv:

@@ -22,7 +22,7 @@ def result_of(
         "examples": tape.rows,
         "weight": tape.last[0],
         "seconds": round(seconds, 6),
-        "examples_per_second": round(rows / seconds, 1),
+        "examples_per_second": round(rows / seconds, 3),
         "best_constant": _finite(constant),
         "best_constant_loss": _finite(constant_loss),
         "skipped": skipped,

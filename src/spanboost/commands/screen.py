@@ -10,7 +10,7 @@ import numpy as np
 
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
-from spanboost.evaluate import Step, due
+from spanboost.evaluate import Step, Tape, due
 
 _HEAD = """\
 average  since         example        example        current        current  current
@@ -26,14 +26,22 @@ class Screen:
         self._bar: Any = None
         self._started = False
 
+    def go_on(self, tape: Tape) -> None:
+        """The last line was that of the rows before these; none if there are none."""
+        if tape.rows:
+            self._before = tape.at(1 << (tape.rows.bit_length() - 1))
+
     def say(self, text: str) -> None:
         """A line, above the bar if there is one."""
         if self.quiet:
             return
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        try:
+            if self._bar is not None:
+                self._bar.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
+        except OSError:  # nobody listens any more: no reason to give up what is being learned
+            self.quiet = True
 
     def show(self, step: Step) -> None:
         """Lines for the rows that are due; the bar as far as the stream has been read."""

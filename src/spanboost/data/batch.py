@@ -6,6 +6,8 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.block import Rows
+from spanboost.data.problems import StreamError
+from spanboost.errors import DataError
 from spanboost.rows import Sparse
 
 
@@ -33,6 +35,15 @@ class Batch(NamedTuple):
             self.lines[first:last],
         )
 
+    def only(self, rows: Array) -> "Batch":
+        """Some of the rows: their numbers, or which of all."""
+        y, weights = (None if part is None else part[rows] for part in (self.y, self.weights))
+        return Batch(_some(self.X, rows), y, weights, self.file, self.lines[rows])
+
+    def located(self, error: DataError) -> StreamError:
+        """What a model has to say about one of the rows, with its place in the file."""
+        return StreamError(f"{self.file}:{self.lines[error.row]}: {error.what}")
+
     def active(self, t: int) -> int:
         """How many features of row t are neither 0 nor missing, the constant among them."""
         return 1 + _active(_part(self.X, t, t + 1))
@@ -47,6 +58,19 @@ def _part(X: Any, first: int, last: int) -> Any:
         numbers = None if X.numbers is None else _part(X.numbers, first, last)
         return Rows(numbers, X.codes[first:last])
     return X[first:last]
+
+
+def _some(X: Any, rows: Array) -> Any:
+    if isinstance(X, Rows):
+        return Rows(None if X.numbers is None else X.numbers[rows], X.codes[rows])
+    if not isinstance(X, Sparse):
+        return X[rows]
+    numbers = np.arange(len(X.indptr) - 1)[rows]
+    counts = np.diff(X.indptr)[numbers]
+    ends = np.cumsum(counts)
+    entries = np.arange(counts.sum()) + np.repeat(X.indptr[numbers] - (ends - counts), counts)
+    indptr = np.concatenate([[0], ends])
+    return Sparse(indptr, X.indices[entries], X.data[entries], (len(numbers),))
 
 
 def _active(X: Any) -> int:

@@ -4,13 +4,12 @@ A part of a file comes as Arrow columns. Its numbers are written into blocks of 
 the processor's cache; of its texts only the distinct ones are ever looked at.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute  # here, not by whichever thread casts first
 
 from spanboost.arrays import Array
 from spanboost.block import Rows
@@ -18,9 +17,6 @@ from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
-
-S = TypeVar("S")
-T = TypeVar("T")
 
 BLOCK = 1 << 20  # bytes of numbers and codes
 ROWS = 8192  # of a block at most
@@ -42,8 +38,9 @@ class Part(NamedTuple):
 class Maker:
     """Makes batches of the parts of one file."""
 
-    def __init__(self, schema: Schema, problems: Problems, file: str, labelled: bool) -> None:
-        self.schema, self.problems, self.file, self.learn = schema, problems, file, labelled
+    def __init__(self, schema: Schema, problems: Problems, file: str, learn: bool) -> None:
+        self.schema, self.problems, self.file = schema, problems, file
+        self.learn = learn  # categories that are new
         width = 4 * len(schema.numbers) + 8 * len(schema.categories)
         self.rows = max(64, min(ROWS, BLOCK // width))
 
@@ -240,18 +237,6 @@ def as_numpy(array: Any) -> Array:
     values = array.to_numpy(zero_copy_only=False)
     # to float32 through float64, as numbers in text are
     return values.astype(np.float64) if values.dtype in (np.int64, np.uint64) else values
-
-
-def ahead(function: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
-    """As map, in threads that work while what they made before is used."""
-    waiting = deque[Future[T]]()
-    with ThreadPoolExecutor(workers) as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _label(target: Target, array: Any) -> _NumberLabel | _TextLabel:

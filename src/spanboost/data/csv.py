@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from spanboost.data.ahead import mapped
 from spanboost.data.batch import Batch
-from spanboost.data.columns import Maker, Part, ahead
+from spanboost.data.columns import Maker, Part
 from spanboost.data.lines import Chunk, chunks
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.records import MISSING, Parser, records, split
@@ -41,11 +42,13 @@ class CsvReader:
         problems: Problems,
         *,
         labelled: bool,
+        learn: bool = True,
         delimiter: str = ",",
         header: bool = True,
         size: int = 1 << 20,
     ) -> None:
         self.schema, self.problems, self.labelled = schema, problems, labelled
+        self.learn = learn and labelled  # categories that are new
         self.delimiter, self.header, self.size = delimiter, header, size
 
     def batches(self, source: Source) -> Iterator[Batch]:
@@ -61,8 +64,9 @@ class CsvReader:
         def parse(piece: _Piece) -> tuple[_Piece, Part]:
             return piece, parser.parse(piece.chunk)
 
-        maker = Maker(self.schema, self.problems, source.name, self.labelled)
-        for piece, part in ahead(parse, pieces, min(WORKERS, pa.cpu_count())):
+        maker = Maker(self.schema, self.problems, source.name, self.learn)
+        workers = min(WORKERS, pa.cpu_count())
+        for piece, part in mapped(parse, pieces, workers, source.waits):
             yield from maker.batches(part._replace(bad=[*piece.bad, *part.bad]))
             if piece.end is not None:
                 raise piece.end

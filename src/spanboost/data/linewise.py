@@ -146,7 +146,7 @@ class LineReader:
             file=file,
             lines=lines,
         )
-        return batch if keep is None or keep.all() else _kept(batch, keep)
+        return batch if keep is None or keep.all() else batch.only(keep)
 
     def _parsed(self, text: Any, line: int) -> tuple[int, dict[int, str]]:
         """Parse lines into the room: how many rows, and what is wrong with which line.
@@ -215,21 +215,6 @@ def _sparse(room: Room, rows: int) -> Sparse:
         indices=room.indices[:features].copy(),
         data=room.values[:features].copy(),
         shape=(rows,),
-    )
-
-
-def _kept(batch: Batch, keep: Array) -> Batch:
-    """A batch with some of its rows only."""
-    X = batch.X
-    counts = np.diff(X.indptr)
-    features = np.repeat(keep, counts)
-    indptr = np.concatenate([[0], np.cumsum(counts[keep])])
-    return Batch(
-        X=Sparse(indptr, X.indices[features], X.data[features], (int(keep.sum()),)),
-        y=None if batch.y is None else batch.y[keep],
-        weights=None if batch.weights is None else batch.weights[keep],
-        file=batch.file,
-        lines=batch.lines[keep],
     )
 
 

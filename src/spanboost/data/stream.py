@@ -1,17 +1,15 @@
 """A stream: the rows of one file or many, in any format, read ahead by a thread of its own."""
 
-import queue
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
+from spanboost.data.ahead import ahead
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source, sources, suffix
-
-T = TypeVar("T")
 
 SUFFIXES = {
     "vw": "vw",
@@ -72,10 +70,11 @@ class Stream:
         schema: Schema,
         *,
         labelled: bool,
+        learn: bool = True,
         skip: int = 0,
         fit: Callable[[Batch], Batch] = lambda batch: batch,
     ) -> Generator[Batch, None, None]:
-        """All rows but the first `skip`; read as the schema says, which learns as it goes.
+        """All rows but the first `skip`; read as the schema says, which may learn new categories.
 
         `fit` leaves out the rows that a model cannot read, once it has complained.
         """
@@ -84,16 +83,17 @@ class Stream:
                 f"{self.sources[0].name}: the model reads {_MEANT[schema.form]}, "
                 f"not {_MEANT[self.form]}"
             )
-        return ahead(_after(self._all(schema, labelled, fit), skip))
+        reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn)
+        return ahead(_after(self._all(reader, fit), skip), 16)
 
     def _all(
-        self, schema: Schema, labelled: bool, fit: Callable[[Batch], Batch]
+        self, reader: Callable[[str], Any], fit: Callable[[Batch], Batch]
     ) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
-            with closing(self._reader(format, schema, labelled).batches(source)) as batches:
+            with closing(reader(format).batches(source)) as batches:
                 yield from (batch for batch in map(fit, batches) if batch.rows)
 
-    def _reader(self, format: str, schema: Schema, labelled: bool) -> Any:
+    def _reader(self, format: str, *, schema: Schema, labelled: bool, learn: bool) -> Any:
         # each format's own libraries are imported when it is met
         if format == "vw":
             from spanboost.data.vw import VwReader
@@ -112,11 +112,16 @@ class Stream:
 
             delimiter = self.delimiter or ("\t" if format == "tsv" else ",")
             return CsvReader(
-                schema, self.problems, labelled=labelled, delimiter=delimiter, header=self.header
+                schema,
+                self.problems,
+                labelled=labelled,
+                learn=learn,
+                delimiter=delimiter,
+                header=self.header,
             )
         from spanboost.data.table import TableReader
 
-        return TableReader(schema, self.problems, labelled=labelled)
+        return TableReader(schema, self.problems, labelled=labelled, learn=learn)
 
 
 def format_of(source: Source) -> str:
@@ -127,44 +132,6 @@ def format_of(source: Source) -> str:
             f"{source.name}: its name does not say what it holds; give --format {'|'.join(FORMS)}"
         )
     return found
-
-
-def ahead(items: Iterator[T], depth: int = 16) -> Generator[T, None, None]:
-    """The same items, made by a thread that is up to `depth` of them ahead."""
-    waiting: queue.Queue[Any] = queue.Queue(depth)
-    stop, end = threading.Event(), object()
-
-    def put(item: Any) -> bool:
-        while not stop.is_set():
-            try:
-                waiting.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not put((item, None)):
-                    return
-            put((end, None))
-        except BaseException as error:  # whatever it is, it belongs to the reader's reader
-            put((end, error))
-
-    thread = threading.Thread(target=work, name="spanboost-reader", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = waiting.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _after(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:

@@ -2,16 +2,16 @@
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import repeat
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
+from spanboost.data.ahead import ahead
 from spanboost.data.batch import Batch
-from spanboost.data.columns import Maker, Part, ahead, is_text
+from spanboost.data.columns import Maker, Part, is_text
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Places, Schema
 from spanboost.data.source import Source
@@ -25,6 +25,7 @@ class _Table(NamedTuple):
 
     name: str
     schema: Any
+    rows: int | None  # how many there are, if that is known beforehand
     batches: Callable[[list[int], int], Iterator[Any]]  # of these columns, in so many rows
 
 
@@ -32,9 +33,16 @@ class TableReader:
     """Reads tables of Parquet and Arrow."""
 
     def __init__(
-        self, schema: Schema, problems: Problems, *, labelled: bool, size: int = ROWS
+        self,
+        schema: Schema,
+        problems: Problems,
+        *,
+        labelled: bool,
+        learn: bool = True,
+        size: int = ROWS,
     ) -> None:
         self.schema, self.problems, self.labelled, self.size = schema, problems, labelled, size
+        self.learn = learn and labelled  # categories that are new
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """The rows of a file."""
@@ -49,12 +57,12 @@ class TableReader:
             places = self.schema.places(table.name, names, self.labelled)
             self._check(table, places)
             parts = self._parts(table, places)
-            maker = Maker(self.schema, self.problems, table.name, self.labelled)
-            for part in ahead(lambda parts: next(parts, None), repeat(parts), 1):
-                if part is None:
-                    break
-                source.position = file.tell()
-                yield from maker.batches(part)
+            maker = Maker(self.schema, self.problems, table.name, self.learn)
+            with closing(ahead(parts, 1)) as made:
+                for part in made:
+                    if table.rows and source.size:
+                        source.position = source.size * int(part.lines[-1]) // table.rows
+                    yield from maker.batches(part)
 
     def _check(self, table: _Table, places: Places) -> None:
         """Refuse columns that do not hold what they must."""
@@ -117,7 +125,7 @@ def _parquet(name: str, file: BinaryIO) -> _Table:
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
         return table.iter_batches(rows, columns=[schema.names[place] for place in wanted])
 
-    return _Table(name, schema, batches)
+    return _Table(name, schema, table.metadata.num_rows, batches)
 
 
 def _arrow(name: str, file: BinaryIO, opened: Callable[..., Any]) -> _Table:
@@ -132,7 +140,7 @@ def _arrow(name: str, file: BinaryIO, opened: Callable[..., Any]) -> _Table:
             batch.validate(full=True)  # Arrow takes every byte of these files on trust
             yield from (batch.slice(start, rows) for start in range(0, len(batch), rows))
 
-    return _Table(name, opened(file).schema, batches)
+    return _Table(name, opened(file).schema, None, batches)
 
 
 def _is_category(name: str, field: Any) -> bool:

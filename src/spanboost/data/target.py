@@ -31,11 +31,6 @@ class Target:
             codes[k] = self.code(f"{distinct[k]:.17g}")
         return codes[inverse]
 
-    def texts(self, labels: Sequence[str | None]) -> Array:
-        """Labels as strings, in order: encoded; NaN where one is missing or not allowed."""
-        codes = {label: self.code(label or "") for label in dict.fromkeys(labels)}
-        return np.array([codes[label] for label in labels], dtype=np.float64)
-
     def code(self, label: str) -> float:
         """The number of one label; a new one is taken in where there is room for it."""
         value = canonical(label)
@@ -50,7 +45,7 @@ class Target:
 
     def state(self) -> dict[str, Any]:
         """All of it, in terms of JSON."""
-        return {"kind": self.kind} | vars(self)
+        return {"kind": self.kind} | vars(self) | {"values": [*self.values]}
 
     def _code(self, value: str) -> float:
         raise NotImplementedError

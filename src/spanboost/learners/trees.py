@@ -56,8 +56,8 @@ class Trees:
     delay: copy i begins after delay * i rows, when those before it have learned something.
     recency: 1 for the plain mean in a leaf; p weighs its rows by the (p - 1)th power of their
         number, so that old ones count less: for streams that drift.
-    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
     dtype: of all state, float32 or float64.
+    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
 
     A tree's memory is 2^(depth - 1) times 4 (2 + d) + 2 bytes for each candidate, and little more:
     100 trees of the default size with one output take 13 MB.
@@ -69,8 +69,8 @@ class Trees:
     grace: int = 32
     delay: int = 5
     recency: int = 1
-    bits: int | None = None
     dtype: Any = np.float32
+    bits: int | None = None
 
     @property
     def greedy_step(self) -> float:
@@ -97,7 +97,7 @@ class Trees:
             ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
             ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
             ("recency", whole(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
-            ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
+            ("bits", bits is None or (whole(bits) and 1 <= bits <= 28), "None, or from 1 to 28"),
         ):
             if not good:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
@@ -316,7 +316,6 @@ class TreeBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
-        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
         for i in range(h.shape[1]):

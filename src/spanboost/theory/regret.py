@@ -2,7 +2,7 @@
 
 The comparator is the best in hindsight, computed exactly: the best convex combination of a finite
 class by a solver with a certified gap, any given function of the span by evaluation, the best
-linear function under squared loss by the normal equations. Everything is in the booster's own
+linear function under squared loss by singular values. Everything is in the booster's own
 units, labels in [-1, 1]. The bounds are for one pass over the stream, from a fresh booster, with a
 learner that states its R(T) (in expectation, for one that draws at random) and importance weights
 of at most 1; what no theorem covers is refused.
@@ -236,7 +236,7 @@ def best_linear(
 ) -> Array:
     """The W with the least squared loss sum_t w_t ||y_t - W x_t||^2 and ||W||_F <= radius, [d, k].
 
-    By the normal equations; on the sphere, where they have a multiplier, found by bisection.
+    By singular values; on the sphere with a multiplier, found by bisection.
     Directions shorter than the longest times `rank` are taken for rounding.
     """
     X = np.asarray(X, dtype=np.float64)
