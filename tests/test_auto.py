@@ -7,6 +7,7 @@ import pytest
 from forged import changed
 from safetensors import safe_open
 from safetensors.numpy import load_file
+from scipy_free import Csr
 
 from spanboost import (
     AutoBoost,
@@ -164,7 +165,7 @@ def test_a_bad_row_changes_nothing(what, tmp_path):
     assert saved(model, tmp_path / "after.sb") == before
 
 
-@pytest.mark.parametrize("kind", ["codes", "names", "missing"])
+@pytest.mark.parametrize("kind", ["codes", "names", "missing", "sparse"])
 def test_rows_of_every_kind(kind, tmp_path):
     X, y = stream(120)
 
@@ -173,6 +174,8 @@ def test_rows_of_every_kind(kind, tmp_path):
             return Rows(X[a:b, 1:], (X[a:b, :1] > 0).astype(int))
         if kind == "names":
             return [{"a": float(x[0]), "b": "high" if x[1] > 0 else "low"} for x in X[a:b]]
+        if kind == "sparse":
+            return Csr(np.where(np.abs(X[a:b]) < 0.2, 0, X[a:b]))
         return np.where(np.abs(X[a:b]) < 0.2, np.nan, X[a:b])
 
     model = fast()
@@ -181,6 +184,11 @@ def test_rows_of_every_kind(kind, tmp_path):
     for each in (model, again):
         assert np.isfinite(each.learn_many(rows(60, 120), y[60:])).all()
     assert saved(model, tmp_path / "a.sb") == saved(again, tmp_path / "b.sb")
+    many = model.predict_many(rows(0, 120))  # in threads
+    np.testing.assert_array_equal(many[:10], model.predict_many(rows(0, 10)))
+    for wrong in (None, 3.0, np.array(3.0), {}):
+        with pytest.raises(ValueError, match="a block is a sequence of rows"):
+            model.predict_many(wrong)
 
 
 def test_probabilities_are_as_good_as_the_best_expert_and_calibrated():

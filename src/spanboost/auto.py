@@ -112,7 +112,7 @@ class AutoBoost:
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
         experts = list(self.experts.values())
-        answers = _together(lambda expert: expert.predict_many(X), experts, len(X))
+        answers = _together(lambda expert: expert.predict_many(X), experts, _number(X))
         return self._combined(answers)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -196,6 +196,12 @@ def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:
 def _only(answers: Array) -> Any:
     """The answer to a single row: a float, or a vector."""
     return answers[0] if answers.ndim > 1 else answers.item()
+
+
+def _number(X: Any) -> int:
+    """Of rows in a block; what is none is refused elsewhere."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X) if shape is None and hasattr(X, "__len__") else 0
 
 
 def _learn(given: tuple[Booster, Checked]) -> Array:
