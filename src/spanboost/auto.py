@@ -29,7 +29,7 @@ _SIMPLE: tuple[Any, ...] = (
     ("network", Network, {"rate": 0.5, "hidden": 20}, 1, None),
 )
 BUDGETS: dict[str, tuple[Any, ...]] = {
-    "fast": (("trees", Trees, {"delay": 10}, 50, 0.2), *_SIMPLE),
+    "fast": (("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
         ("trees slow", Trees, {"delay": 3}, 200, 0.05),
         ("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
