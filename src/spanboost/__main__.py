@@ -1,7 +1,5 @@
 """`python -m spanboost` is the command line."""
 
-import sys
+from spanboost.cli import program
 
-from spanboost.cli import main
-
-sys.exit(main())
+program()

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost import __version__
@@ -23,8 +24,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
     model; 130 for Ctrl-C; 1 for the rest.
     """
-    if argv is None:  # a process of its own: to look for cycles would be a tenth of its start
-        gc.set_threshold(200_000, 20, 20)
     words = list(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(_joined(words))
     args.words = words
@@ -48,6 +47,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
+
+
+def program() -> NoReturn:
+    """The command line as a process of its own, which begins and ends without ado."""
+    gc.set_threshold(200_000, 20, 20)  # to look for cycles would be a tenth of its start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads that nobody uses, too
+    status = main()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        status = 1
+        print(f"spanboost: standard output: {error.strerror}", file=sys.stderr)
+    with suppress(OSError):
+        sys.stderr.flush()
+    os._exit(status)  # to take Numba apart takes longer than to learn a small file
 
 
 class _Parser(argparse.ArgumentParser):
