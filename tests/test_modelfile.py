@@ -216,8 +216,8 @@ def test_headers_that_do_not_fit_are_refused(model_file, edit, message):
         (lambda t: t | {"more": np.zeros(1)}, "too many"),
         (lambda t: t | {"bank.U": t["bank.U"].astype(F64)}, "bank.U is float64"),
         (lambda t: t | {"bank.score": t["bank.score"][1:]}, "bank.score is"),
-        (lambda t: t | {"bank.S.features": t["bank.S.features"][::-1].copy()}, "no list of"),
-        (lambda t: t | {"bank.S.features": t["bank.S.features"] + 10**6}, "no list of features"),
+        (lambda t: t | {"bank.S.touched": t["bank.S.touched"][::-1].copy()}, "no list of"),
+        (lambda t: t | {"bank.S.touched": t["bank.S.touched"] + 10**6}, "no list of features"),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(model_file, edit, message):

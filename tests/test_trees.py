@@ -10,6 +10,7 @@ from forged import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_tree import GROUP, Tree
+from safetensors.numpy import load_file
 from scipy_free import Csr
 
 from spanboost import (
@@ -399,14 +400,61 @@ def test_a_grown_tree_goes_on_from_a_file(feedback, tmp_path):
     ],
 )
 def test_a_file_that_leads_out_of_the_arrays_is_refused(name, value, tmp_path):
-    X, y = stream(100)
+    X, y = stream(300)
     model = SpanBoost(SMALL, 2)
     model.learn_many(X, y)
+    assert model._model.bank.weight[:, 7:].any()
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: np.full_like(arrays[name], value)})
     with pytest.raises(ModelFileError, match="lead out"):
         load(path)
+
+
+@pytest.mark.parametrize("name", ["bank.weight.touched", "bank.candidates.phases.touched"])
+@pytest.mark.parametrize(
+    "edit", [lambda t: t[::-1].copy(), lambda t: t + 100, lambda t: t - 1, lambda t: t * 1.0]
+)
+def test_nodes_and_leaves_that_cannot_be_are_refused(name, edit, tmp_path):
+    X, y = stream(100)
+    model = SpanBoost(SMALL, 2)
+    model.learn_many(X, y)
+    path = tmp_path / "trees.sb"
+    save(model, path)
+    changed(path, tensors=lambda arrays: arrays | {name: edit(arrays[name])})
+    with pytest.raises(ModelFileError, match=f"{name} is no list of features, nodes or leaves"):
+        load(path)
+
+
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+def test_files_hold_the_nodes_and_leaves_that_were_reached(feedback, tmp_path):
+    X, y = stream(1500)
+    path = tmp_path / "trees.sb"
+    model, sizes = SpanBoost(Trees(), 20, feedback=feedback, label_range="auto"), []
+    for rows in (slice(1), slice(1, 50), slice(50, 1500)):
+        model.learn_many(X[rows], y[rows])
+        save(model, path)
+        sizes.append(path.stat().st_size)
+        assert_same_state(load(path)._model, model._model)
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert sizes[0] < 1e4
+    bank, arrays = model._model.bank, load_file(path)
+    nodes, leaves = arrays["bank.weight.touched"], arrays["bank.candidates.phases.touched"]
+    began = np.count_nonzero(bank.rounds[0] > bank.start)
+    assert len(nodes) == began + 2 * splits(model).sum()
+    assert len(leaves) <= began + splits(model).sum()
+    assert len(arrays["bank.mean"]) == len(nodes)
+    assert len(arrays["bank.candidates.table"]) == len(leaves)
+    fresh = SpanBoost(Trees(), 20, feedback=feedback)
+    fresh.learn_many(X[:1], y[:1])
+    for name, old, new in (
+        *((name, fresh._model.bank, bank) for name in bank.tables),
+        *((n, fresh._model.bank.candidates, bank.candidates) for n in bank.candidates.tables),
+    ):
+        untouched = getattr(new, new.tables[0])[1:] == 0
+        np.testing.assert_array_equal(
+            getattr(new, name)[1:][untouched], getattr(old, name)[1:][untouched]
+        )
 
 
 def test_memory_is_what_the_docstring_says():
@@ -447,10 +495,11 @@ def test_the_gain_of_a_split_is_what_the_squares_fall_by():
     model, rows = alone(Trees(depth=1, dtype=F64)), 0
     with plain():
         while not (model.started and splits(model)[0]):
+            phases = model._model.bank.candidates.phases[0, 0] if rows else 0
             model.learn_one(X[rows], y[rows])
             rows += 1
     bank, mean = model._model.bank, np.cumsum(y) / np.arange(1, 201)
-    counted = slice(GROUP * bank.candidates.phases[0, 0], rows)
+    counted = slice(GROUP * phases, rows)
     left = X[counted, bank.place[0, 0] // 4] <= bank.threshold[0, 0]
     distance = (y - np.r_[0, mean[:-1]])[counted]
     sides = distance[left], distance[~left]

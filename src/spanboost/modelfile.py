@@ -1,9 +1,10 @@
 """Models as files: safetensors with one JSON header. Data, never code.
 
 A file holds what was learned and nothing else: the same rows in the same order give the same bytes,
-whatever the blocks they came in. Of tables only the features that were seen are kept. It is written
-beside its place and moved there, so that a file is always a whole one. Before a model is made of it
-its header and the kind and shape of every array are checked; the numbers themselves are taken.
+whatever the blocks they came in. Of tables only what was touched is kept: features that were seen,
+nodes and leaves that a row has reached. It is written beside its place and moved there, so that a
+file is always a whole one. Before a model is made of it its header and the kind and shape of every
+array are checked; the numbers themselves are taken.
 """
 
 import json
@@ -220,7 +221,11 @@ def _row_state(model: Booster) -> dict[str, Any] | None:
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
-    """(name, array, owner) of all state in a tree of NamedTuples; owner: of a table, or None."""
+    """(name, array, owner) of all state in a tree of NamedTuples; owner: of a table, or None.
+
+    `tables` of an owner names its fields with the same leading axes, first the one that is 0 where
+    nothing was learned: there all of them are as they were made.
+    """
     tables = getattr(node, "tables", ())
     for name in node._fields:
         value = getattr(node, name)
@@ -259,10 +264,15 @@ def _tensors(model: AnyModel) -> Iterator[tuple[str, Array]]:
         if owner is None:
             yield name, np.ascontiguousarray(value)
             continue
-        seen = np.flatnonzero(owner.S > 0)
-        yield name, value[seen]
-        if value is owner.S:
-            yield f"{name}.features", seen
+        mark = _mark(owner)
+        yield name, value[np.nonzero(mark)]
+        if value is mark:
+            yield f"{name}.touched", np.flatnonzero(mark)
+
+
+def _mark(owner: Any) -> Array:
+    """The table that says where the others were touched."""
+    return getattr(owner, owner.tables[0])
 
 
 def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
@@ -321,12 +331,12 @@ def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) 
     expected = dict(_expected(model, tensors))
     if set(tensors) != set(expected):
         raise ModelFileError("arrays are missing, or there are too many")
-    for name, (target, rows) in expected.items():
+    for name, (target, where, shape) in expected.items():
         value = tensors[name]
         if target is not None:
-            if value.shape != (len(rows), *target.shape[1:]) or value.dtype != target.dtype:
+            if value.shape != shape or value.dtype != target.dtype:
                 raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
-            target[rows] = value
+            target[where] = value
     if model._model is not None and not _sound(model._model.bank):
         raise ModelFileError("its numbers lead out of its arrays")
 
@@ -352,15 +362,17 @@ def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
 
 
 def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:
-    """name: (where it goes, which rows of it); (None, ...) for the rows themselves."""
+    """name: (array it goes to, where there, its shape); (None, ...) for what says where."""
     for name, value, owner in _all_leaves(model):
         if owner is None:
-            yield name, (value, np.arange(len(value)))
+            yield name, (value, ..., value.shape)
             continue
-        key = f"{name.rpartition('.')[0]}.S.features"
-        seen = tensors.get(key, np.zeros(0, np.int64))
-        good = seen.ndim == 1 and seen.dtype == np.int64 and (np.diff(seen) > 0).all()
-        if not good or (len(seen) and not (seen[0] >= 0 and seen[-1] < len(value))):
-            raise ModelFileError(f"{key} is no list of features")
-        yield name, (value, seen)
-        yield key, (None, seen)
+        mark = _mark(owner)
+        key = f"{name.rpartition('.')[0]}.{owner.tables[0]}.touched"
+        touched = tensors.get(key, np.zeros(0, np.int64))
+        good = touched.ndim == 1 and touched.dtype == np.int64 and (np.diff(touched) > 0).all()
+        if not good or (len(touched) and not (touched[0] >= 0 and touched[-1] < mark.size)):
+            raise ModelFileError(f"{key} is no list of features, nodes or leaves")
+        where = np.unravel_index(touched, mark.shape)
+        yield name, (value, where, (len(touched), *value.shape[mark.ndim :]))
+        yield key, (None, where, touched.shape)

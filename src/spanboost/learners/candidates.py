@@ -30,9 +30,14 @@ class Candidates(NamedTuple):
     table: Array  # [N, leaf, 2 + d, C] thresholds; weight, and sums of targets, on the left
     total: Array  # [N, leaf, 1 + d] weight, and sums of targets, of all rows counted
     seen: Array  # [N, leaf] rows that came
-    phases: Array  # [N, leaf] rows it takes to set one threshold in every group
+    phases: Array  # [N, leaf] rows it takes to set one threshold in every group; 0 while not open
     state: Array  # [N, 6] of the random numbers
     scratch: Array  # [C] what of the row's weight is on the left
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Fields of leaves; all are 0 of those that are not open, and phases only of them."""
+        return ("phases", "place", "table", "total", "seen")
 
     def tally(
         self, i: int, s: int, feature: Array, values: Array, target: Array, weight: float
@@ -40,7 +45,7 @@ class Candidates(NamedTuple):
         """One more row in leaf s of tree i; returns how many have been counted."""
         n = self.seen[i, s]
         if n == 0:
-            self.open(i, s, feature.shape[0])
+            self.phases[i, s] = 1 + (self.place.shape[2] - 1) // max(feature.shape[0], 1)
         first = GROUP * self.phases[i, s]
         if n < self.phases[i, s] and feature.shape[0] == 0:
             return 0  # nothing to draw from
@@ -61,13 +66,12 @@ class Candidates(NamedTuple):
                 sums[c] += share[c] * r
         return n + 1 - first
 
-    def open(self, i: int, s: int, cells: int) -> None:
-        """Begin anew in leaf s of tree i."""
-        table = self.table[i, s]
-        for p in range(WEIGHT, table.shape[0]):
-            table[p].fill(0)
+    def clear(self, i: int, s: int) -> None:
+        """Leaf s of tree i as it was made."""
+        self.place[i, s].fill(0)
+        self.table[i, s].fill(0)
         self.total[i, s].fill(0)
-        self.phases[i, s] = 1 + (self.place.shape[2] - 1) // max(cells, 1)
+        self.seen[i, s], self.phases[i, s] = 0, 0
 
     def set_thresholds(self, i: int, s: int, n: int, feature: Array, values: Array) -> None:
         """Row n sets one in every group whose turn it is; with the first a group takes its cell.

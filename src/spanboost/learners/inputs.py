@@ -27,8 +27,8 @@ class Inputs(NamedTuple):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Fields with a row for each feature."""
-        return ("W", "G", "S")
+        """Fields with a row for each feature; S is 0 while it has not been seen."""
+        return ("S", "W", "G")
 
     def grown(self, features: int, width: int) -> "Inputs":
         """The same, with room for more features and wider rows."""

@@ -86,8 +86,8 @@ class StumpBank(NamedTuple):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Fields with a row for each feature."""
-        return ("U", "G", "score", "seen", "S")
+        """Fields with a row for each feature; S is 0 while it has not been seen."""
+        return ("S", "U", "G", "score", "seen")
 
     def grown(self, features: int, width: int) -> "StumpBank":
         """The same functions, with room for more features and wider rows."""

@@ -225,6 +225,11 @@ class TreeBank(NamedTuple):
     recency: int
     scratch: TreeScratch
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Fields of nodes; those that are not there yet have no weight."""
+        return ("weight", "place", "threshold", "mean", "spread")
+
     def grown(self, features: int, width: int) -> "TreeBank":
         """The same trees, with room for more features and wider rows."""
         if features > 2**29:
@@ -371,4 +376,4 @@ class TreeBank(NamedTuple):
             self.mean[i, 2 * v + 2, k] = middle + (total[1 + k] - left) / (n - m)
         self.place[i, v] = self.candidates.place[i, s, c // GROUP]
         self.threshold[i, v] = table[THRESHOLD, c]
-        self.candidates.seen[i, s] = 0  # the left child inherits the leaf's number
+        self.candidates.clear(i, s)  # the left child inherits the leaf's number
