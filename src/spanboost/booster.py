@@ -126,9 +126,10 @@ class Booster:
         model, rows, labels, weights, widenings = self._ready(block)
         out, answers, first, answered = np.empty_like(labels), [], 0, 0
         for new in widenings:
-            # a row that widens the range is answered before; learned, and answered again, after
+            # a row that widens the range is answered before, as if it had no weight; learned, and
+            # answered again, after
             self._call(learn, model, rows, labels, weights, out, first, new.row)
-            self._call(predict, model, rows, out, new.row, new.row + 1)
+            self._call(learn, model, rows, labels, 0 * weights, out, new.row, new.row + 1)
             answers.append(self._labels.to_user(out[answered : new.row + 1]))
             self._widen(model.bank, new)
             first, answered = new.row, new.row + 1
