@@ -1,10 +1,9 @@
 """`python -m benchmarks.files`: how fast, and in how much memory, files are read and learned."""
 
-import os
 from collections.abc import Callable, Iterator
 
 from benchmarks import common, reading, training
-from benchmarks.measure import Row, Setting, show
+from benchmarks.measure import Row, Setting, measure_all
 
 ABOUT = """\
 Trains from files and reads files, and prints one line for each demand: what was measured, our
@@ -39,18 +38,8 @@ def main() -> None:
         "--repeats", type=common.at_least_one, default=3, help="the best of so many counts"
     )
     args = parser.parse_args()
-    load = os.getloadavg()[0]
     setting = Setting(args.data, (), args.repeats, args.quick)
-    rows: list[Row] = []
-    for name in args.only:
-        for row in SECTIONS[name](setting):
-            common.say(f"{name}: {row.measure}")
-            rows.append(row)
-    show(rows)
-    if load > 0.5:
-        print(f"\nThe machine was busy (load {load:.1f}): what has threads came out too slow.")
-    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
-    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
+    measure_all(args, SECTIONS, setting, busy="what has threads came out too slow")
 
 
 if __name__ == "__main__":

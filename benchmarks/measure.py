@@ -1,6 +1,8 @@
 """A line of a table of demands, and what every measurement for one needs."""
 
-from collections.abc import Sequence
+import os
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +60,26 @@ class Setting(NamedTuple):
 def learn(base: Any, n: int, stream: Stream) -> np.ndarray:
     """One pass of progressive validation; returns the predictions."""
     return SpanBoost(base, n=n).learn_many(stream.X, stream.y)
+
+
+def measure_all(
+    args: Namespace,
+    sections: Mapping[str, Callable[[Setting], Iterator[Row]]],
+    setting: Setting,
+    busy: str,
+) -> None:
+    """The sections that were asked for: measured, shown and saved; `busy`: what a load does."""
+    load = os.getloadavg()[0]
+    rows: list[Row] = []
+    for name in args.only:
+        for row in sections[name](setting):
+            common.say(f"{name}: {row.measure}")
+            rows.append(row)
+    show(rows)
+    if load > 0.5:
+        print(f"\nThe machine was busy (load {load:.1f}): {busy}.")
+    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
+    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
 
 
 def show(rows: Sequence[Row]) -> None:

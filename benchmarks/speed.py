@@ -1,10 +1,9 @@
 """`python -m benchmarks.speed`: how fast it learns, against others and against the machine."""
 
-import os
 from collections.abc import Callable, Iterator
 
 from benchmarks import common, limits, rivals
-from benchmarks.measure import Row, Setting, show
+from benchmarks.measure import Row, Setting, measure_all
 
 ABOUT = """\
 Times spanboost on one thread, with rows already in memory, and prints one line for each demand:
@@ -43,18 +42,8 @@ def main() -> None:
         "--repeats", type=common.at_least_one, default=5, help="the best of so many counts"
     )
     args = parser.parse_args()
-    load = os.getloadavg()[0]
     setting = Setting(args.data, args.learner, args.repeats, args.quick)
-    rows: list[Row] = []
-    for name in args.only:
-        for row in SECTIONS[name](setting):
-            common.say(f"{name}: {row.measure}")
-            rows.append(row)
-    show(rows)
-    if load > 0.5:
-        print(f"\nThe machine was busy (load {load:.1f}): ratios against VW are too high.")
-    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
-    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
+    measure_all(args, SECTIONS, setting, busy="ratios against VW are too high")
 
 
 if __name__ == "__main__":

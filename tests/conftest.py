@@ -9,6 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import fsspec
 import pytest
 from hypothesis import settings
+from streams import EVERY, HOUSES, as_csv, put
 
 # Compiling takes longer than any deadline; a run that gates a change must not depend on luck.
 settings.register_profile("default", deadline=None)
@@ -79,3 +80,14 @@ def web(tmp_path):
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return put(tmp_path, "houses.csv", as_csv(HOUSES))
+
+
+@pytest.fixture
+def model(data, shell, tmp_path):
+    shell("train", data, "-o", tmp_path / "houses.sb", *EVERY)
+    return tmp_path / "houses.sb"

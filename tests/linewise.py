@@ -84,6 +84,12 @@ def expected(oracle, text, labelled=True):
     return rows, bad
 
 
+def assert_same(found, wanted):
+    rows, bad = found
+    np.testing.assert_equal(rows, wanted[0])
+    assert [*bad] == wanted[1]
+
+
 def as_number(text):
     if not NUMBER.fullmatch(text):
         raise ValueError(text)

@@ -99,3 +99,8 @@ def put(folder, name, data):
     pack = {"gz": gzip.compress, "zst": zstd}.get(name.rpartition(".")[2], bytes)
     path.write_bytes(pack(data))
     return path
+
+
+HOUSES, FLATS = list(houses(200)), list(flats(200))
+LINEAR = ("--learner", "linear", "-n", "4")
+EVERY = (*LINEAR, "--quiet")

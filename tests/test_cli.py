@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from spanboost import __version__
+from spanboost import __version__, cli, recipe
 from spanboost.cli import main
+from spanboost.data import stream
 from spanboost.data.generated import drifting
 
 
@@ -75,3 +76,10 @@ def test_the_stream_drifts_and_keeps_its_ranges():
     assert first[0] * second[0] < 0
     assert first[1] == pytest.approx(second[1], abs=0.05)
     np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
+
+
+def test_the_words_of_the_command_line_are_those_that_are_understood():
+    """They stand in cli.py as well, so that --help loads nothing."""
+    assert set(cli.FORMATS) == set(stream.FORMS)
+    assert set(cli.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
+    assert set(recipe.SCORES) < set(cli.LOSSES)

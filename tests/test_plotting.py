@@ -98,7 +98,7 @@ def test_the_same_losses_give_the_same_bytes(suffix, tmp_path, monkeypatch):
 def test_odd_losses_are_drawn(losses, constant, tmp_path):
     names = [f"model {k}" for k in range(losses.shape[1])]
     plotting.save(tmp_path / "c.svg", names, tape_of(losses), constant)
-    ElementTree.parse(tmp_path / "c.svg")
+    assert ElementTree.parse(tmp_path / "c.svg").getroot().tag.endswith("svg")
 
 
 def figure_of(losses, constant=None):

@@ -12,25 +12,11 @@ import numpy as np
 import pytest
 from golden import lines_fit, said
 from pyarrow import parquet
-from streams import FEATURES, as_csv, as_jsonl, as_vw, flats, houses, put
+from streams import EVERY, FEATURES, FLATS, HOUSES, LINEAR, as_csv, as_jsonl, as_vw, put
 
 from spanboost import LinearSGD, SpanBoost, load
 
-HOUSES, FLATS = list(houses(200)), list(flats(200))
-LINEAR = ("--learner", "linear", "-n", "4")
-EVERY = (*LINEAR, "--quiet")
 GOLDEN = Path(__file__).parent / "golden"
-
-
-@pytest.fixture
-def data(tmp_path):
-    return put(tmp_path, "houses.csv", as_csv(HOUSES))
-
-
-@pytest.fixture
-def model(data, shell, tmp_path):
-    shell("train", data, "-o", tmp_path / "houses.sb", *EVERY)
-    return tmp_path / "houses.sb"
 
 
 def numbers(text):

@@ -6,21 +6,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from streams import as_csv, as_jsonl, as_vw, houses, put
-
-HOUSES = list(houses(200))
-EVERY = ("--learner", "linear", "-n", "4", "--quiet")
-
-
-@pytest.fixture
-def data(tmp_path):
-    return put(tmp_path, "houses.csv", as_csv(HOUSES))
-
-
-@pytest.fixture
-def model(data, shell, tmp_path):
-    shell("train", data, "-o", tmp_path / "houses.sb", *EVERY)
-    return tmp_path / "houses.sb"
+from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from linewise import (
     Recorded,
     as_number,
+    assert_same,
     expected,
     finite,
     read,
@@ -50,12 +51,6 @@ def oracle(line, labelled):
     return label, 1.0, features
 
 
-def same(found, wanted):
-    rows, bad = found
-    np.testing.assert_equal(rows, wanted[0])
-    assert [*bad] == wanted[1]
-
-
 pieces = st.sampled_from(
     (
         " ~ ~\n~\n~\r\n~\t~:~:~#~1~2:~3:4~ 5:0.5~-1~qid:~qid:7~nan~inf~,~4194303:~4194304:~"
@@ -74,13 +69,15 @@ texts = st.lists(pieces, max_size=30).map(b"".join) | st.binary(max_size=60)
 @example(b"# only\n\n1#\n", True)
 @example(b"1:2\n1 1:2\nqid:1 2:3\n1 qid:2 2:3", False)
 def test_reads_as_the_oracle_does(text, labelled):
-    same(read(SvmlightReader, text, labelled), expected(oracle, text, labelled))
+    assert_same(read(SvmlightReader, text, labelled), expected(oracle, text, labelled))
 
 
 @settings(max_examples=60)
 @given(texts, st.booleans())
 def test_the_same_as_plain_python_where_every_index_is_checked(text, labelled):
-    same(read_as_plain_python(SvmlightReader, text, labelled), expected(oracle, text, labelled))
+    assert_same(
+        read_as_plain_python(SvmlightReader, text, labelled), expected(oracle, text, labelled)
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +137,7 @@ def test_the_first_bad_row_ends_it(tmp_path_factory, text):
     assert str(raised.value) == f"{file}:{line}: {what}"
 
 
-def agree_with_scikit_learn(path):
+def assert_agrees_with_scikit_learn(path):
     datasets = pytest.importorskip("sklearn.datasets", reason="the other reader")
     X, y = datasets.load_svmlight_file(str(path), dtype=np.float32, zero_based=True)
     reader = SvmlightReader(schema("svmlight"), Problems(), labelled=True)
@@ -163,7 +160,7 @@ def test_agrees_with_scikit_learn(tmp_path):
             query = [f"qid:{t // 10}"] if t % 2 else []
             file.write("\t ".join([repr(float(x[0])), *query, *words]))
             file.write([" # note\r\n", "\n", "#1:2\n\n", "\n# 1 1:1\n"][t % 4])
-    agree_with_scikit_learn(tmp_path / "data")
+    assert_agrees_with_scikit_learn(tmp_path / "data")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets")
@@ -177,4 +174,4 @@ def test_agrees_with_scikit_learn_on_real_data(name, tmp_path):
         for label, *x in zip(y, *columns, strict=True):
             words = [f"{j}:{v}" for j, v in enumerate(x, 1) if v]
             file.write(" ".join([str(label), *words]) + "\n")
-    agree_with_scikit_learn(tmp_path / "data")
+    assert_agrees_with_scikit_learn(tmp_path / "data")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from linewise import (
     Recorded,
     as_number,
+    assert_same,
     expected,
     finite,
     read,
@@ -93,12 +94,6 @@ def features_of(space):
             unnamed += not name
 
 
-def same(found, wanted):
-    rows, bad = found
-    np.testing.assert_equal(rows, wanted[0])
-    assert [*bad] == wanted[1]
-
-
 pieces = st.sampled_from(
     (
         " ~ ~ ~\n~\n~\r\n~\t~:~|~|~ |~|f~|f:2~|12:.5~1~0~-1.5~1e3~nan~inf~'tag~name~name:3~"
@@ -118,13 +113,13 @@ texts = st.lists(pieces, max_size=30).map(b"".join) | st.binary(max_size=60)
 @example(b"1 |f:0 a b:2 |g c:0 d:nan", True)
 @example(b"x y 0 |f a\nx y 1 |f a\n|a\n \t\n1 2 3 4 5| a", False)
 def test_reads_as_the_oracle_does(text, labelled):
-    same(read(VwReader, text, labelled), expected(oracle, text, labelled))
+    assert_same(read(VwReader, text, labelled), expected(oracle, text, labelled))
 
 
 @settings(max_examples=60)
 @given(texts, st.booleans())
 def test_the_same_as_plain_python_where_every_index_is_checked(text, labelled):
-    same(read_as_plain_python(VwReader, text, labelled), expected(oracle, text, labelled))
+    assert_same(read_as_plain_python(VwReader, text, labelled), expected(oracle, text, labelled))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +248,7 @@ class Wabbit:
         self.workspace.finish_example(found)
         return label, weight, features
 
-    def agrees(self, text, labelled=True):
+    def assert_agrees(self, text, labelled=True):
         """Whether VW reads every good line as we do; VW's numbers are not always rounded right."""
         lines = text.decode().split("\n")
         rows, bad = read(VwReader, text, labelled)
@@ -305,13 +300,13 @@ def test_agrees_with_vw(wabbit):
         "1e2 1e-1 |f x\r",
         "1 |a_long_namespace_indeed and_a_long_name_of_a_feature:0.25",
     ]
-    assert wabbit.agrees("\n".join(lines).encode()) == (len(lines), {})
+    assert wabbit.assert_agrees("\n".join(lines).encode()) == (len(lines), {})
 
 
 @given(st.lists(pieces, max_size=30).map(b"".join))
 def test_agrees_with_vw_on_anything_good(wabbit, text):
-    wabbit.agrees(text)
-    wabbit.agrees(text, labelled=False)
+    wabbit.assert_agrees(text)
+    wabbit.assert_agrees(text, labelled=False)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets")
@@ -330,4 +325,4 @@ def test_agrees_with_vw_on_real_data(wabbit, name):
         ]
         words.insert(len(words) // 2, "|2:0.5")
         lines.append(f"{label} {1 + t % 3} 'row{t}|first {' '.join(words)}")
-    assert wabbit.agrees("\n".join(lines).encode()) == (2000, {})
+    assert wabbit.assert_agrees("\n".join(lines).encode()) == (2000, {})

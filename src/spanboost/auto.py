@@ -10,12 +10,13 @@ import numpy as np
 
 from spanboost._jit import Caller
 from spanboost.arrays import Array
-from spanboost.booster import Booster, Checked, HullBoost, SpanBoost
+from spanboost.booster import Booster, Checked, HullBoost, SpanBoost, only
 from spanboost.combining import Numbers, Odds, combine_rows, mix_rows, new_combination
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
 from spanboost.losses import Logistic, Softmax, predicts_scores, resolve
+from spanboost.reader import rows_in
 from spanboost.rows import as_numbers
 
 COMBINATION = "regression over all"  # the candidate that is no expert
@@ -52,8 +53,9 @@ BUDGETS: dict[str, tuple[Any, ...]] = {
 class AutoBoost:
     """A fixed list of boosters learns every row; what they forecast is combined. No tuning.
 
-    Nothing is chosen in advance: how the experts are weighed is learned from the same stream, with
-    a regret against the best of them that does not grow with it (docs/auto.md).
+    Nothing is chosen in advance: how the experts are weighed is learned from the same stream; under
+    squared loss with a regret against the best of them that grows like the logarithm of its length
+    (docs/auto.md).
 
     loss: a name or a loss object, as for `SpanBoost`.
     budget: "fast", "default" or "thorough": more experts, less error, more time.
@@ -105,14 +107,14 @@ class AutoBoost:
         first = next(iter(self.experts.values()))
         plain = weight == 1 and first._labels.single(y) is not None
         if not plain or first._reader.single(x) is None:
-            return _only(self.learn_many([x], [y], [weight]))
+            return only(self.learn_many([x], [y], [weight]))
         answers = [expert.learn_one(x, y) for expert in self.experts.values()]
         return self._mixed(answers, np.full((1, 1), float(y)), np.ones(1))
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
         experts = list(self.experts.values())
-        answers = _together(lambda expert: expert.predict_many(X), experts, _number(X))
+        answers = _together(lambda expert: expert.predict_many(X), experts, rows_in(X))
         return self._combined(answers)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -178,7 +180,7 @@ class AutoBoost:
         return out[:, 0] if forecasts.shape[1] == 1 else out
 
     def _mixed(self, answers: list[Any], *labels: Array) -> Any:
-        return _only(self._combined([np.array([answer]) for answer in answers], *labels))
+        return only(self._combined([np.array([answer]) for answer in answers], *labels))
 
 
 AnyModel = Booster | AutoBoost
@@ -191,17 +193,6 @@ def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:
     if isinstance(loss, Softmax):
         return {"D": 10.0, "B": 20.0, "alpha": 0.1} if boosted else {"D": 10.0}
     return {}
-
-
-def _only(answers: Array) -> Any:
-    """The answer to a single row: a float, or a vector."""
-    return answers[0] if answers.ndim > 1 else answers.item()
-
-
-def _number(X: Any) -> int:
-    """Of rows in a block; what is none is refused elsewhere."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(X) if shape is None and hasattr(X, "__len__") else 0
 
 
 def _learn(given: tuple[Booster, Checked]) -> Array:

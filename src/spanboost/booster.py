@@ -82,7 +82,7 @@ class Booster:
         """The prediction for one row: a number, or a vector of R^d."""
         reading = self._reader.single(x)
         if reading is None:
-            return _only(self.predict_many([x]))
+            return only(self.predict_many([x]))
         self._call(predict, self._start(reading, 0), reading.rows, self._out, 0, 1)
         return self._labels.answer(self._out)
 
@@ -91,7 +91,7 @@ class Booster:
         label = self._labels.single(y) if weight == 1 else None
         reading = None if label is None else self._reader.single(x)
         if reading is None:
-            return _only(self.learn_many([x], [y], [weight]))
+            return only(self.learn_many([x], [y], [weight]))
         self._label[0, 0] = label
         model = self._accept(reading, 1)
         self._call(learn, model, reading.rows, self._label, self._one, self._out, 0, 1)
@@ -413,6 +413,6 @@ class HullBoost(Booster):
         )
 
 
-def _only(answers: Array) -> Any:
+def only(answers: Array) -> Any:
     """The answer to a single row: a float, or a vector."""
     return answers[0] if answers.ndim > 1 else answers.item()

@@ -1,9 +1,9 @@
 """How AutoBoost makes one forecast of many, row by row, for every kind of loss.
 
 - Squared loss of numbers: the experts, and online ridge regression over them, are the candidates,
-  weighted by fixed share. Squared loss is exp-concave, so that nothing is lost against the best
-  candidate but a constant (`concave_regret`), and little against one that changes. The regression
-  is over how far forecasts are from their mean: as long as it knows nothing, it forecasts the mean.
+  weighted by fixed share. Squared loss is exp-concave, so that little is lost against the best
+  candidate, even one that changes (`shared_regret`). The regression is over how far forecasts are
+  from their mean: as long as it knows nothing, it forecasts the mean.
 - Logistic and softmax: probabilities are mixed, by fixed share at rate 1; for two classes with a
   candidate more, a regression of the log-odds by Newton's steps.
 - Any other convex loss: the mean of the forecasts, weighted by Hedge.

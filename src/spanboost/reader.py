@@ -60,12 +60,7 @@ class Reader:
 
     def read(self, X: Any) -> Reading:
         """A block, checked; a DataError names the first bad row. Changes nothing."""
-        shape = getattr(X, "shape", None)
-        if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
-            raise ValueError(f"a block is a sequence of rows, not {X!r}")
-        number = len(X) if shape is None else int(shape[0])
-        if number == 0:
-            raise ValueError("the block has no rows")
+        number = rows_in(X)
         new: dict[str, int] = {}
         named = self.names is not None and are_named(X)
         if self.names is not None and named:
@@ -108,3 +103,14 @@ class Reader:
         if fits and are_plain(values):
             self._single, self._last = Single(key_of(x), numbers), reading
         return reading
+
+
+def rows_in(X: Any) -> int:
+    """How many rows a block has; a ValueError if it is none, or has none."""
+    shape = getattr(X, "shape", None)
+    if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
+        raise ValueError(f"a block is a sequence of rows, not {X!r}")
+    number = len(X) if shape is None else int(shape[0])
+    if number == 0:
+        raise ValueError("the block has no rows")
+    return number

@@ -1,9 +1,9 @@
 """A certificate as numbers for --json, and as lines for people."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
+from spanboost.commands.result import finite
 from spanboost.theory.certificate import Certificate, Comparison
 from spanboost.theory.hindsight import LIMIT
 
@@ -72,12 +72,8 @@ def _figures(one: Comparison, weight: float) -> dict[str, Any]:
     sums = (one.loss, one.comparator_loss, one.regret, bound, one.slack)
     each = (_per_row(value, weight) for value in sums)
     theorem = (None, None) if promise is None else (promise.theorem, promise.terms._asdict())
-    numbers = map(_finite, (*sums, *each, one.gap))
+    numbers = map(finite, (*sums, *each, one.gap))
     return dict(zip(_KEYS, (one.comparator, *numbers, *theorem), strict=True))
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _per_row(value: float | None, weight: float) -> float | None:

@@ -108,10 +108,7 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, An
 def _continued(args: Namespace) -> AnyModel:
     """The model that -i names."""
     options.refuse_with_model(args, "-i")
-    model = load(args.initial)
-    if model.schema is None:
-        raise UsageError(f"{args.initial}: the model was not made from files, so nothing says how")
-    return model
+    return options.loaded(args.initial)
 
 
 def _witness(args: Namespace, model: AnyModel) -> Witness:

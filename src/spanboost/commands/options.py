@@ -10,6 +10,7 @@ from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
 from spanboost.errors import UserError
+from spanboost.modelfile import load
 from spanboost.recipe import AUTO, LEARNERS, Recipe
 
 OF_BOOSTERS = ("booster", "n", "step", "feedback", "rate")  # to give one is to ask for a booster
@@ -79,6 +80,14 @@ def made(recipe: Recipe, form: str) -> AnyModel:
         return recipe.model()
     except ValueError as error:  # a parameter out of range, said in one sentence
         raise UsageError(str(error)) from None
+
+
+def loaded(path: str) -> AnyModel:
+    """The model of a file, which knows how data are to be read for it."""
+    model = load(path)
+    if model.schema is None:
+        raise UsageError(f"{path}: the model was not made from files, so nothing says how")
+    return model
 
 
 def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:

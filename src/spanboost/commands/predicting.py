@@ -10,20 +10,17 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel
 from spanboost.commands.fitting import fitting
-from spanboost.commands.options import UsageError, check_apart, stream_of
+from spanboost.commands.options import check_apart, loaded, stream_of
 from spanboost.commands.predictions import table_of, writer
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.files import check_place
 from spanboost.losses import on_vectors
-from spanboost.modelfile import load
 
 
 def predict(args: Namespace) -> int:
     """Predictions for every row, in order."""
-    model = load(args.model)
-    if model.schema is None:
-        raise UsageError(f"{args.model}: the model was not made from files, so nothing says how")
+    model = loaded(args.model)
     stream = stream_of(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":

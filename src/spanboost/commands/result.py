@@ -23,8 +23,8 @@ def result_of(
         "weight": tape.last[0],
         "seconds": round(seconds, 6),
         "examples_per_second": round(rows / seconds, 3),
-        "best_constant": _finite(constant),
-        "best_constant_loss": _finite(constant_loss),
+        "best_constant": finite(constant),
+        "best_constant_loss": finite(constant_loss),
         "skipped": skipped,
     }
     each = losses_of_each(names, tape)
@@ -47,7 +47,7 @@ def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]
         "loss_second_half": tape.average(half, tape.rows),
     }
     return {
-        name: {"examples": tape.rows, **{key: _finite(value[k]) for key, value in averages.items()}}
+        name: {"examples": tape.rows, **{key: finite(value[k]) for key, value in averages.items()}}
         for k, name in enumerate(names)
     }
 
@@ -101,7 +101,8 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
     return "\n".join(lines)
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """A number as JSON can have it: None for what is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 

@@ -26,12 +26,12 @@ from spanboost._jit import kernel
 from spanboost.arrays import Array
 from spanboost.block import Block, block_of
 from spanboost.checks import number, whole
-from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)
-class Descent:
+class Descent(ReadsFeatures):
     """Stochastic gradient descent on features; they need no scaling, missing ones are absent.
 
     rate: learning rate; a number, or one for each copy.
@@ -44,16 +44,6 @@ class Descent:
     decay: float | None = None
     bits: int | None = None
     dtype: Any = np.float32
-
-    @property
-    def named(self) -> bool:
-        """Rows may be dictionaries of features."""
-        return True
-
-    @property
-    def scalable(self) -> bool:
-        """The label range may grow."""
-        return True
 
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""

@@ -68,6 +68,20 @@ class Learner(Protocol):
         """N copies, fresh."""
 
 
+class ReadsFeatures:
+    """What learners of features have in common."""
+
+    @property
+    def named(self) -> bool:
+        """Rows may be dictionaries of features."""
+        return True
+
+    @property
+    def scalable(self) -> bool:
+        """The label range may grow."""
+        return True
+
+
 @runtime_checkable
 class Provable(Protocol):
     """A learner with a regret bound."""

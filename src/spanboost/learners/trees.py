@@ -40,13 +40,13 @@ from spanboost.learners.candidates import (
     new_candidates,
 )
 from spanboost.learners.inputs import more
-from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 
 FLOOR = 1e-7  # a variance too small for a split, among labels in [-1, 1]
 
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(ReadsFeatures):
     """Online regression trees on numbers, categories and missing values.
 
     depth: most splits between the root and a leaf.
@@ -76,16 +76,6 @@ class Trees:
     def greedy_step(self) -> float:
         """Alpha: trees fit the plain residual, and the booster's step shrinks it."""
         return 1.0
-
-    @property
-    def named(self) -> bool:
-        """Rows may be dictionaries of features."""
-        return True
-
-    @property
-    def scalable(self) -> bool:
-        """The label range may grow."""
-        return True
 
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
