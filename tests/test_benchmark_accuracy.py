@@ -179,6 +179,8 @@ def test_speed_ratios_come_from_timed_runs_only():
 def test_the_page_shows_losses_failures_and_what_is_missing():
     there = everywhere(1.0, 2.0)
     there[Key("accuracy", "bank", "shuffled", "lightgbm-batch")] = row(0.9)
+    for name in named("streaming"):
+        there[Key("accuracy", "activity", "file", name)]["variance"] = 0.0
     there[Key("accuracy", "bank", "file", "river-srp")] = {"error": "out of memory"}
     late = row(2.0, rows=7_500, complete=False)
     there[Key("accuracy", "census", "file", "river-srp")] = late
@@ -186,10 +188,11 @@ def test_the_page_shows_losses_failures_and_what_is_missing():
         there[Key("accuracy", "census", "file", name)]["prefixes"] = {"7500": 0.5}
     del there[Key("accuracy", "casp", "file", "river-arf")]
     page = tables.page(there)
-    assert "our error over theirs: bank 1.111 (shuffled)" in page
+    assert "(our error over theirs): bank 1.111 (shuffled, LightGBM)" in page
     assert "| bank | 20,000 | 2 | 0.5 | 0.5 | 0.5 | 0.5 | **0.45** | 1 |" in page
     assert "failed: river-srp on bank, file order: out of memory" in page
     assert "1 (first 7,500: AutoBoost 0.25)" in page
+    assert "no contest (all labels scored are one): activity (file)" in page
     assert "Runs that are missing: 1 of 456." in page
     for data in TASKS:
         assert page.count(f"| {data} |") >= 4

@@ -36,7 +36,8 @@ examples:
 SPEED_DATA = ("cal_housing", "casp", "friedman")
 SPEED_METHODS = ("river-arf", "capymoa-sgbr", "trees", "auto-fast", "auto-default")
 GRACE = 300  # seconds to start and to load, beyond the limit
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "accuracy.md"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--folder",
         type=Path,
-        default=os.environ.get("SPANBOOST_DATA"),
+        default=os.environ.get("SPANBOOST_DATA"),  # type is applied to it as well
         metavar="DIR",
         help="where the data sets are, NAME.parquet each (default: $SPANBOOST_DATA)",
     )
@@ -112,11 +113,17 @@ def run(key: Key, folder: Path | None) -> dict[str, Any]:
     limit = METHODS[key.method].limit
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "found.json"
-        given = [key.data, key.order, key.method, str(folder or ""), str(most), str(out)]
+        where = str(folder.resolve()) if folder else ""
+        given = [key.data, key.order, key.method, where, str(most), str(out)]
         command = [sys.executable, "-m", "benchmarks.accuracy.worker", *given]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=limit + GRACE, check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=limit + GRACE,
+                check=False,
+                cwd=ROOT,
             )
         except subprocess.TimeoutExpired:
             return {"error": f"stopped after {limit + GRACE:g} s"}

@@ -68,7 +68,7 @@ def _verdicts(results: Results) -> list[str]:
         rows.append(
             [demand.against, " and ".join(demand.orders), f"{who} {demand.must}", *counts, met]
         )
-        losses.append(_lost(demand, found))
+        losses += _lost(demand, found)
     return ["## What must hold\n", markdown(head, rows), *losses, *_ceiling(results)]
 
 
@@ -78,14 +78,19 @@ def _count(results: Results, demand: Demand, ours: str) -> str:
     return text + (f" ({len(found.missing)} missing)" if found.missing else "")
 
 
-def _lost(demand: Demand, found: verdicts.Found) -> str:
+def _lost(demand: Demand, found: verdicts.Found) -> list[str]:
     lost = sorted(found.lost(demand.margin), key=lambda contest: -contest.ratio)
-    if not lost and not found.missing:
-        return ""
-    where = ", ".join(f"{c.data} {c.ratio:.3f} ({c.order})" for c in lost) or "nowhere so far"
-    text = f"- {METHODS[demand.ours].title} not {demand.must.split(' on ')[0]} against"
-    text += f" {demand.against}, {' and '.join(demand.orders)}, our error over theirs: {where}."
-    return text + (f" Missing: {', '.join(found.missing)}." if found.missing else "")
+    what = f"{METHODS[demand.ours].title} against {demand.against}, {' and '.join(demand.orders)}"
+    cells = [f"{c.data} {c.ratio:.3f} ({c.order}, {_title(c.peer)})" for c in lost]
+    how = "not better" if demand.margin == 1 else f"not within {demand.margin - 1:.0%}"
+    lines = [f"- {what}, {how} (our error over theirs): {', '.join(cells)}."] if lost else []
+    if found.void:
+        lines.append(f"- {what}, no contest (all labels scored are one): {', '.join(found.void)}.")
+    return lines
+
+
+def _title(peer: str) -> str:
+    return METHODS[peer].title if peer in METHODS else peer
 
 
 def _ceiling(results: Results) -> list[str]:

@@ -48,7 +48,8 @@ class Contest(NamedTuple):
 
     data: str
     order: str
-    ratio: float  # our loss over theirs, on the same rows: the largest over the others
+    peer: str  # the strongest
+    ratio: float  # our loss over its, on the same rows: the largest over the others
 
 
 class Found(NamedTuple):
@@ -56,6 +57,7 @@ class Found(NamedTuple):
 
     contests: list[Contest]
     missing: list[str]  # contests of which a run is not there, or of ours failed
+    void: list[str]  # nothing to win: all others failed, or all labels scored are the same
 
     def won(self, margin: float) -> list[Contest]:
         """Where ours is better, or near enough."""
@@ -77,20 +79,25 @@ class Found(NamedTuple):
 
 def find(results: Results, demand: Demand, ours: str) -> Found:
     """Hold one of ours against a demand."""
-    contests, missing = [], []
+    found = Found([], [], [])
     for order in demand.orders:
         for data, task in TASKS.items():
-            if not demand.group and (task.paper is None or not task.coded_alike):
-                continue
-            if not demand.group:
-                ratios = [paper_ratio(results, data, ours)]
+            if demand.group:
+                peers = named(demand.group)
+                ratios = {name: ratio(results, data, order, ours, name) for name in peers}
+            elif task.paper is not None and task.coded_alike:
+                ratios = {"paper": paper_ratio(results, data, ours)}
             else:
-                ratios = [ratio(results, data, order, ours, peer) for peer in named(demand.group)]
-            if None in ratios:
-                missing.append(f"{data} ({order})")
-            elif real := [r for r in ratios if r is not None and not math.isnan(r)]:
-                contests.append(Contest(data, order, max(real)))
-    return Found(contests, missing)
+                continue
+            real = [(r, name) for name, r in ratios.items() if r is not None and not math.isnan(r)]
+            if None in ratios.values():
+                found.missing.append(f"{data} ({order})")
+            elif real:
+                largest, peer = max(real)
+                found.contests.append(Contest(data, order, peer, largest))
+            else:
+                found.void.append(f"{data} ({order})")
+    return found
 
 
 def ratio(results: Results, data: str, order: str, ours: str, peer: str) -> float | None:
