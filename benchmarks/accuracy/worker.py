@@ -30,6 +30,7 @@ def measure(data: str, order: str, name: str, folder: Path | None, most: int | N
         "span": span,
         "complete": len(run.predictions) == len(stream.y),
         "seconds": round(run.seconds, 3),
+        **({"cpu_seconds": round(run.cpu, 3)} if run.cpu else {}),
         "rows_per_s": round(run.rows / run.seconds, 1),
         "peak_mib": round(peak_mib(), 1),
         "data_mib": round(before, 1),
