@@ -33,8 +33,7 @@ SHORT_TEXT = f"""\
 These libraries learn row by row in Python or Java. They get the first {SHORT:,} rows of each
 order and ten minutes of processor time; one that gets no further in that time is scored on the
 second half of the rows it reached, with ours on the same rows in brackets. They get categories
-one-hot: River's trees have linear leaves, which refuse strings, and MOA's trees for regression
-pass over nominal attributes.
+one-hot, SGBR as nominal attributes.
 """
 PAPER_TEXT = """\
 Mean squared error on the second half in file order, in the units of the paper's labels; the
