@@ -1,8 +1,8 @@
 """River and CapyMOA, row by row: predicted, then learned, with their defaults.
 
-Categories are given one-hot, but to SGBR as nominal attributes: River's regression trees have linear
-models in their leaves, which refuse strings, and the trees of SOKNL and ARF-Reg pass over nominal
-attributes (one that decides the label alone leaves their error at the variance).
+Categories are given one-hot, but to SGBR as nominal attributes: River's regression trees have
+linear models in their leaves, which refuse strings, and the trees of SOKNL and ARF-Reg pass over
+nominal attributes (one that decides the label alone leaves their error at the variance).
 """
 
 from typing import Any
