@@ -55,7 +55,7 @@ LEARNERS = {
     # a row that comes three times is evidence once
     "trees": (
         Trees(**SMALL, evidence=0.5, grace=5, delay=2),
-        Trees(**SMALL, evidence=1.5, grace=15, delay=6),
+        Trees(**SMALL, evidence=0.5 * 3**1.5, grace=5, delay=6),
     ),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)

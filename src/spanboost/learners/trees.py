@@ -120,9 +120,9 @@ class Trees(ReadsFeatures):
             rounds=np.zeros(1, np.int64),
             start=self.delay * task.rounds * task.copy.astype(np.int64),
             aim=_aim(task, self.dtype),
-            # a row that comes again is no further evidence
-            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds),
-            grace=int(self.grace) * task.rounds,
+            # of rows that come again, gains and counts are so many times what they should be
+            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
+            grace=int(self.grace),
             recency=int(self.recency),
             scratch=TreeScratch(
                 values=zeros(2),  # room for one: leaves look at it, to no effect
