@@ -16,7 +16,7 @@ from spanboost.learners.descent import Descent
 from spanboost.learners.protocol import Task
 from spanboost.loop import Model
 from spanboost.rows import as_numbers
-from spanboost.sweep import Hulls, Rounds, Scores, Spans, Sweep, learn_scored, new_rounds
+from spanboost.sweep import Hulls, Scores, Spans, Sweep, learn_scored, new_rounds
 
 
 class Lanes(Booster):
@@ -136,7 +136,12 @@ class Lanes(Booster):
         parts = _joined(each, "eta", "L_D", "scale")
         return Sweep(Hulls(**parts, at_final=one.at_final, linear=one.linear), self.N)
 
-    def _trace(self) -> Rounds:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._model is not None:  # its parts share memory, which copies and pickles forget
+            self._model = self._model._replace(trace=self._trace())
+
+    def _trace(self) -> Any:
         return new_rounds(self._d, len(self.members), self.N, self._dtype)
 
 

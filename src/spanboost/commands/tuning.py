@@ -139,6 +139,8 @@ def _table(tuned: Tuned, first: int, rows: int) -> list[str]:
         lines.append(f"... and {len(each) - SHOWN:,} more configurations")
     best = tuned.best()
     lines += ["", f"chosen on the first {first:,} rows: {_words(best, names)}"]
+    if first == rows:
+        return lines
     lines.append(f"average loss of the other {rows - first:,} rows = {best.loss_rest:.10g}")
     alone = _alone(tuned)
     if alone is not None:
