@@ -17,9 +17,9 @@ from spanboost import LinearSGD, SpanBoost, tune
 
 ABOUT = """\
 Tunes boosted linear functions on covtype, 64 configurations (8 rates, 8 steps) of up to 32 copies
-in one pass, and prints one line for each demand: what was measured, our figure, the figure it is held
-against, their ratio, what is demanded of it and whether it is met. Figures are rows a second, times
-configurations.
+in one pass, and prints one line for each demand: what was measured, our figure, the figure it is
+held against, their ratio, what is demanded of it and whether it is met. Figures are rows a second,
+times configurations.
 
 The lines "from memory" are about learning alone: no process starts, no file is read; Vowpal Wabbit
 reads a binary cache. The lines "from files" count everything, as somebody meets it who tunes by a
