@@ -169,6 +169,15 @@ def test_rows_of_every_kind(given, tmp_path, monkeypatch):
     assert_all_alone(tuned, rows, y, weights, ROWS // 2, tmp_path)
 
 
+@pytest.mark.parametrize("learner", [LinearSGD(), Trees(grace=8)], ids=["linear", "trees"])
+def test_rows_that_come_again_are_not_scored_again(learner, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "ROWS", 37)
+    X, y, weights = stream()
+    fixed = {"grid": {"eta": [0.5, 1.0]}, "n": 3, "label_range": "auto", "replay": 2, "memory": 50}
+    tuned = tune(X, y, weights, learner=learner, **fixed)
+    assert_all_alone(tuned, X, y, weights, ROWS // 2, tmp_path)
+
+
 def test_a_learner_with_a_ball(tmp_path):
     X, y, _ = stream(40)
     X, y = X / np.linalg.norm(X, axis=1, keepdims=True).max(), np.tanh(y - 50)

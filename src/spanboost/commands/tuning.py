@@ -62,7 +62,8 @@ def tune(args: Namespace) -> int:
 
 def _base(args: Namespace, stream: Stream) -> Booster:
     """A booster with the parameters that all of them share, and the schema."""
-    fixed = Namespace(**vars(args) | dict.fromkeys((*options.OF_BOOSTERS, "budget", "x_norm")))
+    others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
+    fixed = Namespace(**vars(args) | others)
     recipe = options.recipe_of(fixed, stream.form)
     base = options.made(recipe, stream.form)
     assert isinstance(base, Booster)  # auto is none of the choices
