@@ -19,7 +19,7 @@ ABOUT = """\
 Runs spanboost and other libraries over the same streams: every data set whole, in file order and
 in one fixed shuffle; squared loss on the second half, each row predicted before it is learned, in
 one pass, defaults for everybody. Libraries that learn row by row in Python or Java get the first
-20,000 rows and ten minutes of processor time; they are compared with ours on the rows they reached.
+20,000 rows and two minutes of processor time; they are compared with ours on the rows they reached.
 
 Every run is a process of its own and a line of the results file. Runs that are there are passed
 over, so the command can be stopped and started at will; --again repeats some.

@@ -8,8 +8,8 @@ from benchmarks.accuracy.datasets import Data
 from benchmarks.accuracy.stream import Run
 
 SHORT = 20_000  # rows of an order that the slow libraries get
-SHORT_LIMIT = 600.0  # seconds
-LIMIT = 3_600.0
+SHORT_LIMIT = 120.0  # seconds of the processor
+LIMIT = 1_200.0
 
 
 class Method(NamedTuple):

@@ -31,7 +31,7 @@ also with LightGBM's step of 0.1. The least figure of a row is bold, the ceiling
 """
 SHORT_TEXT = f"""\
 These libraries learn row by row in Python or Java. They get the first {SHORT:,} rows of each
-order and ten minutes of processor time; one that gets no further in that time is scored on the
+order and two minutes of processor time; one that gets no further in that time is scored on the
 second half of the rows it reached, with ours on the same rows in brackets. They get categories
 one-hot, SGBR as nominal attributes.
 """
