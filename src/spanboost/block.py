@@ -22,6 +22,8 @@ from spanboost.arrays import Array
 from spanboost.errors import DataError
 from spanboost.rows import Sparse, number_rows, refuse
 
+# arrays that may not be written to are copied: compiled code would be compiled anew for them
+_OURS = ["C", "A", "W"]
 _LARGEST = 2**40  # of columns and codes: no feature's number overflows
 
 
@@ -230,13 +232,13 @@ def origin_of(feature: int, C: int) -> tuple[int, int | None]:
 
 def _cast(values: Array, dtype: Any) -> Array:
     with np.errstate(over="ignore"):
-        return np.require(values, dtype, ["C", "A"])
+        return np.require(values, dtype, _OURS)
 
 
 def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
     """The parts of a CSR matrix, checked."""
-    indptr = np.ascontiguousarray(matrix.indptr, dtype=np.int64)
-    indices = np.ascontiguousarray(matrix.indices, dtype=np.int64)
+    indptr = np.require(matrix.indptr, np.int64, _OURS)
+    indices = np.require(matrix.indices, np.int64, _OURS)
     data = np.asarray(matrix.data)
     rows = matrix.shape[0]
     entries = len(indices)
@@ -271,4 +273,4 @@ def _codes(codes: Any, rows: int) -> Array:
             f"{given.dtype} of shape {given.shape}"
         )
     refuse((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.require(given, np.int64, _OURS)

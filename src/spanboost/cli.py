@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost import __version__
-from spanboost.errors import UserError
+from spanboost.errors import ClusterError, UserError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -43,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2
+    except ClusterError as error:
+        print(f"spanboost: {error}", file=sys.stderr)
+        return 1
     except OSError as error:  # a missing file; or a full disk, say
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
@@ -236,6 +241,7 @@ def _add_tune(commands: Any) -> None:
     run.add_argument("--plot", metavar="FILE", help="losses over copies and parameters: .png, .svg")
     run.add_argument("--json", metavar="FILE", help="every loss as one JSON object; - is stdout")
     run.add_argument("--threads", type=_at_least(1), help="default: one for each processor")
+    _add_ray(run)
     run.add_argument("--quiet", action="store_true", help="no bar; the table alone")
     tune.set_defaults(command=_tune)
 
@@ -423,15 +429,32 @@ def _add_run(parser: Any) -> None:
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
 
 
+def _add_ray(group: Any) -> None:
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        metavar="ADDRESS",
+        help="do the work on a Ray cluster: HOST:PORT, ray://HOST:PORT or auto; without an address "
+        "that of RAY_ADDRESS, or one that starts here (extra `ray`; docs/cluster.md)",
+    )
+
+
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Ranges that begin with a minus are no options."""
+    """Ranges that begin with a minus are no options; only an address belongs to --ray, no file."""
     words: list[str] = []
     for word in argv:
-        if words and words[-1] == "--label-range":
+        range_of_labels = words and words[-1] == "--label-range"
+        address = words and words[-1] == "--ray" and _ADDRESS.fullmatch(word)
+        if range_of_labels or address:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return words
+    return [f"{word}={_cluster()}" if word == "--ray" else word for word in words]
+
+
+def _cluster() -> str:
+    """The one of --ray without an address: Ray's own variable may name it."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _at_least(least: int) -> "type[int]":
