@@ -96,7 +96,9 @@ def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
         return found
 
     def read():
-        batches = Stream([str(file) for file in files]).batches(Schema(form, NumberTarget(None)), labelled=True)
+        batches = Stream([str(file) for file in files]).batches(
+            Schema(form, NumberTarget(None)), labelled=True
+        )
         for batch in batches:
             for first in range(0, batch.rows, 7):
                 yield batch.part(first, min(first + 7, batch.rows))

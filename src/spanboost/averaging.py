@@ -84,7 +84,7 @@ def _same_units(models: Sequence[Booster]) -> None:
 
 
 def _same_room(models: Sequence[Booster]) -> list[Any]:
-    """The banks of all, with as many features each."""
+    """The banks of all, with room for the features of all."""
     names = [getattr(model._reader.names, "columns", None) for model in models]
     if any(one != names[0] for one in names):
         raise ValueError("features have several numberings: models read names that are common")
@@ -96,12 +96,7 @@ def _same_room(models: Sequence[Booster]) -> list[Any]:
             raise ValueError("a model that has learned nothing cannot be averaged")
         banks.append(model._model.bank.grown(features, width))
         model._features, model._width = features, width
-    rows = max(len(_scales(bank)) for bank in banks)  # tables are doubled as they grow
-    return [bank.grown(rows, width) for bank in banks]
-
-
-def _scales(bank: Any) -> Array:
-    return bank.S if isinstance(bank, StumpBank) else bank.inputs.S
+    return banks
 
 
 def _algorithm(each: Sequence[Any]) -> Any:
@@ -143,11 +138,13 @@ def _stumps(before: StumpBank, banks: Sequence[StumpBank]) -> StumpBank:
         G[:, 0] = _rescaled(G[:, 0], bank.S[seen], S[seen])
         squares.append(G)
     shares = shares_of([(G - squares[0]).sum(axis=(1, 2), keepdims=True) for G in squares[1:]])
-    merged = first._replace(S=S, U=first.U.copy(), G=first.G.copy(), score=first.score.copy())
+    tables = {name: getattr(first, name).copy() for name in ("U", "G", "score", "seen")}
+    merged = first._replace(S=S, **tables)
     merged.U[seen] = mixed([bank.U[seen] for bank in banks], shares)
     merged.G[seen] = mixed(squares[1:], shares)
     merged.score[seen] = mixed([bank.score[seen] for bank in banks], None)
-    return merged._replace(seen=mixed([bank.seen for bank in banks], None))
+    merged.seen[seen] = mixed([bank.seen[seen] for bank in banks], None)
+    return merged
 
 
 def _network(before: NetworkBank, banks: Sequence[NetworkBank]) -> NetworkBank:
@@ -187,7 +184,8 @@ def _inputs(before: Inputs, each: Sequence[Inputs], units: Sequence[Array] | Non
 
 def _widest(scales: Sequence[Array]) -> tuple[Array, Array]:
     """The largest scale of each feature, and the features that have one."""
-    S = np.maximum.reduce(scales)
+    S, common = scales[0].copy(), min(map(len, scales))  # nothing was seen beyond
+    S[:common] = np.maximum.reduce([scale[:common] for scale in scales])
     return S, np.flatnonzero(S)
 
 

@@ -23,7 +23,7 @@ from spanboost.errors import DataError
 from spanboost.rows import Sparse, number_rows, refuse
 
 # arrays that may not be written to are copied: compiled code would be compiled anew for them
-_OURS = ["C", "A", "W"]
+_OURS: Any = ("C", "A", "W")
 _LARGEST = 2**40  # of columns and codes: no feature's number overflows
 
 

@@ -42,12 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
         return 1
-    except UserError as error:
+    except (UserError, ClusterError) as error:
         print(f"spanboost: {error}", file=sys.stderr)
-        return 2
-    except ClusterError as error:
-        print(f"spanboost: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # a missing file; or a full disk, say
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
@@ -123,7 +120,8 @@ def _add_train(commands: Any) -> None:
   spanboost train houses.csv -o houses.sb --label price
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000     (and again with --resume)
-  zcat log.vw.gz | spanboost train - --format vw -f log.sb""",
+  zcat log.vw.gz | spanboost train - --format vw -f log.sb
+  spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
     )
     train.add_argument(
         *("-o", "-f", "--output"), metavar="MODEL", required=True, help="where the model goes (.sb)"
@@ -142,6 +140,23 @@ def _add_train(commands: Any) -> None:
         "--resume",
         action="store_true",
         help="go on from the checkpoint of the same command; the model is the same, byte for byte",
+    )
+    team = train.add_argument_group(
+        "more than one machine, or processor (docs/cluster.md: when it pays)"
+    )
+    _add_ray(team)
+    team.add_argument(
+        "--workers",
+        type=_at_least(1),
+        metavar="W",
+        help="with --ray: row t is learned by worker t mod W (default: as many as processors)",
+    )
+    team.add_argument(
+        "--average-every",
+        type=_at_least(1),
+        metavar="K",
+        help="with --ray: workers average what they have learned after K rows each (1000); trees "
+        "are not averaged, but answer together",
     )
     train.set_defaults(command=_train)
 

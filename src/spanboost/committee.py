@@ -7,6 +7,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster, only
+from spanboost.labels import Labels
 
 
 class Committee:
@@ -21,13 +22,8 @@ class Committee:
             raise ValueError("a committee has members")
         self.members = list(members)
         first = self.members[0]
-        self.learner, self.n, self.loss_, self._labels = (
-            first.learner,
-            first.n,
-            first.loss_,
-            first._labels,
-        )
-        self.schema: Any = first.schema
+        self.learner, self.n, self.loss_ = first.learner, first.n, first.loss_
+        self.schema: Any = first.schema  # how files were read for it, if they were
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
@@ -49,6 +45,11 @@ class Committee:
         blocks = [member.checked(X, y, weights) for member in self.members]
         pairs = zip(self.members, blocks, strict=True)
         return np.mean([member.learn_checked(block) for member, block in pairs], axis=0)
+
+    @property
+    def _labels(self) -> Labels:
+        """Those of the member that has seen the last row."""
+        return max((member._labels for member in self.members), key=lambda labels: labels.rows)
 
     @property
     def started(self) -> bool:

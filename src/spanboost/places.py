@@ -27,7 +27,7 @@ class Place(Protocol):
 
 
 class Here:
-    """This process."""
+    """A place in this process."""
 
     def put(self, value: Any) -> Any:
         """The value itself."""

@@ -41,7 +41,7 @@ class Standing(NamedTuple):
 class Answer(NamedTuple):
     """What a worker has to say of its rows."""
 
-    predictions: Array | None  # none of a block with a bad row
+    predictions: Any  # [rows]; None of a block with a bad one
     warnings: list[str]
     bad: DataError | None  # the first bad row, by its number in the stream
 
@@ -50,12 +50,14 @@ class Team:
     """Workers that learn one model; `model` is what they have learned so far.
 
     model: a booster, fresh or not. Linear functions, stumps and networks are averaged; of any other
-        learner every worker keeps a booster, and these answer together (committee.py).
+        learner every worker keeps a booster, and these answer together (committee.py). Or such a
+        committee, with a member for each worker.
     workers: how many, W. One is the model itself, bit for bit.
     average_every: K, how many rows each of them learns between two averages: few for accuracy,
         many where models are large and the way between machines is long.
     place: where they work, a `spanboost.cluster.Cluster` for one; None is here, one after the
         other. The result is the same, bit for bit.
+    rows: of the stream that the model has learned already, where a stream is gone on with.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Stumps
@@ -71,32 +73,34 @@ class Team:
 
     def __init__(
         self,
-        model: Booster,
+        model: Booster | Committee,
         workers: int,
         average_every: int = EVERY,
         place: Place | None = None,
+        rows: int = 0,
     ) -> None:
         for name, value in (("workers", workers), ("average_every", average_every)):
             if not (whole(value) and value >= 1):
                 raise ValueError(f"{name}={value!r} is not allowed: a whole number, at least 1")
-        if not isinstance(model, Booster):
-            raise ValueError(f"a team learns one booster, and {type(model).__name__} is none")
+        models = _members(model, workers)
         self.averages = workers > 1 and isinstance(model.learner, AVERAGED)
         if self.averages:
-            check(model)
+            check(models[0])
         self.learner, self.loss_, self.schema = model.learner, model.loss_, model.schema
         self.workers, self.average_every = workers, average_every
-        self.started = model.started
+        self._learned = models[0]._labels.seen > 0  # a row: all workers have heard of it
         self.place: Place = Here() if place is None else place
-        own = revived(snapshot(model))
-        self._names: Names | None = own._reader.names
-        self._named: bool | None = None if own._reader.kind is None else own._reader.kind.named
-        begun = self.place.put(snapshot(_bare(own)))
-        self._now = Standing(own._labels.rows, begun, (begun,) * workers, frozenset())
+        first = revived(snapshot(models[0]))
+        self._names: Names | None = first._reader.names
+        self._named: bool | None = None if first._reader.kind is None else first._reader.kind.named
+        self._earlier = model._labels.rows - rows  # of other streams
+        states = [self.place.put(snapshot(_bare(revived(snapshot(one))))) for one in models]
+        states *= workers // len(states)
+        self._now = Standing(rows, states[0], tuple(states), frozenset())
 
     @property
     def rows(self) -> int:
-        """How many were learned, those that the model brought along among them."""
+        """How many of the stream were learned."""
         return self._now.rows
 
     @property
@@ -110,7 +114,7 @@ class Team:
         Each is that of the worker who learned the row. A `DataError` names the first bad row, and
         then nothing of the block was learned.
         """
-        rows, before = rows_in(X), (self._now, self.started)
+        rows, before = rows_in(X), (self._now, self._learned)
         X, new, named = self._numbered(X)
         batch = Batch(X, np.asarray(y), _array(weights), "", np.arange(rows))
         answers, said = [], []
@@ -121,9 +125,10 @@ class Team:
                 answers.append(answer.predictions)
                 said += answer.warnings
         except BaseException as error:
-            self._now, self.started = before
+            self._now, self._learned = before
             if isinstance(error, DataError):  # so far by its number in the stream
-                raise DataError(error.row - self.rows, error.what) from None
+                row = error.row - self._earlier - self.rows
+                raise DataError(row, error.what) from None
             raise
         self._named = named
         if self._names is not None:
@@ -142,7 +147,7 @@ class Team:
 
     def _next_rows(self, batch: Batch, first: int) -> int:
         """How many rows there are to learn before all workers meet."""
-        if self.started or not self.averages:
+        if self._learned or not self.averages:
             return self.round - self.rows % self.round
         # the first row that is learned says where the range of labels lies, and all must hear it
         learned = np.flatnonzero(batch.weights[first:] > 0) if batch.weights is not None else [0]
@@ -152,13 +157,15 @@ class Team:
         """Rows of one round, each worker its own."""
         now, W = self._now, self.workers
         numbers = now.rows + np.arange(batch.rows)
-        if self.averages and not self.started:
+        if self.averages and not self._learned:
             own = {0: np.arange(batch.rows)}
         else:
             own = {w: np.flatnonzero(numbers % W == w) for w in np.unique(numbers % W).tolist()}
         asked = {
             w: self.place.call(
-                learn_rows, now.states[w], *batch.only(rows)[:3], numbers[rows], answers=2
+                learn_rows,
+                *(now.states[w], *batch.only(rows)[:3], self._earlier + numbers[rows]),
+                answers=2,
             )
             for w, rows in own.items()
         }
@@ -171,9 +178,9 @@ class Team:
             states[w] = state
         rows, busy = now.rows + batch.rows, now.busy | frozenset(own)
         self._now = Standing(rows, now.begun, tuple(states), busy)
-        if rows % self.round == 0 or not self.started:
+        if rows % self.round == 0 or not self._learned:
             self._meet()
-        self.started = True
+        self._learned = self._learned or batch.weights is None or bool((batch.weights > 0).any())
         return _in_order(answers, list(own.values()))
 
     def _meet(self) -> None:
@@ -213,9 +220,20 @@ class Team:
         return model
 
 
-def learn_rows(
-    state: bytes, X: Any, y: Any, weights: Any, numbers: Array
-) -> tuple[bytes, Answer]:
+def _members(model: Any, workers: int) -> list[Booster]:
+    """What workers begin with: the same, or one each."""
+    if isinstance(model, Committee):
+        if len(model.members) != workers:
+            raise ValueError(
+                f"the committee has {len(model.members)} members, and there are {workers} workers"
+            )
+        return model.members
+    if not isinstance(model, Booster):
+        raise ValueError(f"a team learns one booster, and {type(model).__name__} is none")
+    return [model]
+
+
+def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tuple[bytes, Answer]:
     """A model that has also learned these rows, which have these numbers in the stream."""
     model = revived(state)
     model._labels.rows = 0

@@ -55,14 +55,14 @@ def joined(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
     held: list[Batch] = []
     for batch in batches:
         if held and (batch.file != held[0].file or sum(one.rows for one in held) >= rows):
-            yield _one(held)
+            yield as_one(held)
             held = []
         held.append(batch)
     if held:
-        yield _one(held)
+        yield as_one(held)
 
 
-def _one(batches: Sequence[Batch]) -> Batch:
+def as_one(batches: Sequence[Batch]) -> Batch:
     """All rows of some batches of a file."""
     if len(batches) == 1:
         return batches[0]
@@ -82,8 +82,9 @@ def _joined(parts: Sequence[Any]) -> Any:
         indptr, indices, data, _ = zip(*parts, strict=True)
         ends = np.cumsum([0, *(ends[-1] for ends in indptr)])
         rows = [ends[1:] + before for ends, before in zip(indptr, ends, strict=False)]
-        indptr = np.concatenate([[0], *rows])
-        return Sparse(indptr, np.concatenate(indices), np.concatenate(data), (len(indptr) - 1,))
+        all_ends = np.concatenate([[0], *rows])
+        number = len(all_ends) - 1
+        return Sparse(all_ends, np.concatenate(indices), np.concatenate(data), (number,))
     if isinstance(first, Rows):
         numbers = None if first.numbers is None else _joined([part.numbers for part in parts])
         return Rows(numbers, np.concatenate([part.codes for part in parts]))
