@@ -6,6 +6,7 @@ ends the run with a sentence.
 """
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ LOCAL = "local"
 RETRIES = 3  # of a task whose worker was lost
 PATIENCE = 60.0  # seconds without any processor in the cluster
 GLANCE = 1.0  # seconds between two looks at the cluster
+KNOCK = 20.0  # seconds until somebody answers at an address
 
 
 class Cluster:
@@ -88,10 +90,18 @@ class Cluster:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             quiet |= {"include_dashboard": False, "num_cpus": processors}
         try:
+            _knock(address)
             self._ray.init(address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            first = str(error).strip().partition("\n")[0]
+        except (OSError, ValueError, RuntimeError) as error:
+            first = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
             raise ClusterError(f"no Ray cluster at {address}: {first}") from None
+
+
+def _knock(address: str) -> None:
+    """An OSError if nobody is there: Ray would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
 
 
 def _ray() -> Any:
