@@ -53,7 +53,6 @@ def examples_of(one: DataSet, table: Any) -> Examples:
     codes = [
         np.where(np.array(texts) == MISSING, -1, np.arange(len(texts)))[c] for c, texts in coded
     ]
-    shape = table.num_rows, -1
     return Examples(
         np.column_stack(numbers) if numbers else np.zeros((table.num_rows, 0), np.float32),
         np.column_stack(codes) if codes else np.zeros((table.num_rows, 0), np.int64),

@@ -43,7 +43,7 @@ class DataSet(NamedTuple):
         return DESCRIPTIONS[self.name]
 
 
-def signs(*positive: object) -> Callable[[Array], Array]:
+def signs(*positive: str | int) -> Callable[[Array], Array]:
     """+1 for these values, -1 for all others."""
     return lambda values: np.where(np.isin(values, positive), 1.0, -1.0)
 
@@ -99,15 +99,16 @@ SETS = {
                 decimal=",",
                 broken="-14420-11-2011",
             ),
-            coding="+1 walking, sitting down, standing up; -1 sitting, standing",
-            label=signs("walking", "sittingdown", "standingup"),
+            coding="+1 if sitting, else -1",
+            label=signs("sitting"),
             largest=1,
             features=22,
             active=17.93,
             content="86a0ba5f6d2aaa6d458997b86132296484bfe731d7a41bf232971493970e7d77",
-            remark="the paper does not say how it made two classes of five; in file order they "
-            "come one after the other and any learner follows (loss 0.0001, the paper's are 0.01 "
-            "to 0.45), so the headline has it shuffled",
+            remark="the paper does not say how it made two classes of five; of all ways, sitting "
+            "against the rest alone lets a linear function come near its SGD. In file order the "
+            "classes come one after the other and any learner follows (loss 0.0001, the paper's "
+            "are 0.01 to 0.45), so the headline has it shuffled",
             ordered=False,
         ),
         DataSet(
