@@ -186,7 +186,7 @@ class Booster:
                 self._vector_loss,
                 bank,
                 self._dtype(self.D),
-                new_trace(self._d, self.n, self._dtype),
+                self._trace(),
             )
         if features > self._features or reading.width > self._width:
             room = max(features, self._features), max(reading.width, self._width)
@@ -245,8 +245,11 @@ class Booster:
             self, self._dtype, float(np.max(smoothness, initial=0, where=smoothness < np.inf))
         )
 
-    def _algorithm(self) -> Span | Hull:
+    def _algorithm(self) -> Any:
         raise NotImplementedError
+
+    def _trace(self) -> Any:
+        return new_trace(self._d, self.n, self._dtype)
 
 
 class SpanBoost(Booster):

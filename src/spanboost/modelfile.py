@@ -355,10 +355,7 @@ def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
         raise ModelFileError("its rows are none")
     if reader.names is not None:
         reader.names.add(names)
-    first = None  # a row of the right shape, for learners that ask for it
-    if getattr(model._learner, "named", False) is not True and len(kind.shape) > 1:
-        first = np.zeros((1, *kind.shape[1]))
-    model._start(Reading(first, None, 0, features, 0, kind, {}), features)
+    model._start(Reading(reader.blank(kind), None, 0, features, 0, kind, {}), features)
 
 
 def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:

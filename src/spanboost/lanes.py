@@ -1,0 +1,168 @@
+"""Boosters side by side: a bank with the copies of all, one pass over the rows for all of them."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spanboost.algorithms import Span
+from spanboost.arrays import Array
+from spanboost.booster import Booster, Checked
+from spanboost.feedback import GreedyMode, LinearMode
+from spanboost.labels import Labels
+from spanboost.learners.descent import Descent
+from spanboost.loop import Model
+from spanboost.rows import as_numbers
+from spanboost.sweep import Hulls, Rounds, Scores, Spans, Sweep, learn_scored, new_rounds
+
+
+class Lanes(Booster):
+    """Configurations of one kind, `members`, in one bank: they differ in numbers alone.
+
+    Members are fresh boosters with as many copies each, of one class, loss, feedback and learner, up
+    to their steps, scales and the learner's rate. What they would learn each on its own is learned
+    here, bit for bit. It can be sent to another process at any time, and shares nothing.
+    """
+
+    _default_offset = ""  # members have their own
+
+    def __init__(self, members: Sequence[Booster]) -> None:
+        first = members[0]
+        self.members, self.N = list(members), first.n
+        super().__init__(
+            _of_all([member.learner for member in members], self.N),
+            self.N * len(members),
+            loss=first.loss,
+            feedback=first.feedback,
+            alpha=None,
+            offset=first.offset,
+            scale=first.scale,
+            D=first.D,
+            label_range=first.label_range,
+            seed=first.seed,
+        )
+        tasks, modes = [m._task for m in members], [m._mode for m in members]
+        self._task = tasks[0]._replace(n=self.n, **_joined(tasks, "lipschitz", "smoothness", "copy"))
+        self._mode: LinearMode | GreedyMode = modes[0]
+        if isinstance(modes[0], GreedyMode):
+            self._mode = modes[0]._replace(**_joined(modes, "alpha"))
+        self.sums = np.zeros(self.n)  # of losses, in the labels' units, as `Scores` has them
+        self.weight = np.zeros(1)  # of the rows
+
+    def learn(self, X: Any, y: Any, weights: Any = None) -> None:
+        """Learn and score a block of rows; it is checked first, as by `learn_many`."""
+        self.learn_block(self.checked(X, y, weights), y, weights)
+
+    def learn_block(self, block: Checked, y: Any, weights: Any = None) -> None:
+        """Learn and score a block that was checked, with labels and weights as they were given."""
+        model, rows, labels, learned, widenings = self._ready(block)
+        shape = labels.shape
+        given = labels if self._labels.scores else as_numbers(y)
+        given = np.array(given, np.float64).reshape(shape)
+        scored = np.ones(len(given)) if weights is None else np.array(weights, np.float64)
+        room = np.empty((self._d, self.n)), np.empty(self.n)
+
+        def run(weights: Array, first: int, last: int) -> None:
+            scores = Scores(given, scored, *self._units(), self.sums, self.weight, *room)
+            self._call(learn_scored, model, rows, labels, weights, scores, first, last)
+
+        first = 0
+        for new in widenings:  # as in `learn_checked`: answered and scored, then learned
+            run(learned, first, new.row)
+            run(0 * learned, new.row, new.row + 1)
+            scored[new.row], first = 0, new.row
+            self._widen(model.bank, new)
+        run(learned, first, len(given))
+
+    def cut(self, c: int, alone: Booster, labels: Labels) -> Booster:
+        """Fill a fresh booster with what configuration c has learned in its first copies.
+
+        labels: those of the stream, which all of its models share.
+        """
+        alone._labels, alone.schema = copy.deepcopy(labels), self.schema
+        alone._reader.kind, alone._reader.names = self._reader.kind, copy.deepcopy(self._reader.names)
+        alone._features, alone._width = self._features, self._width
+        if self._model is None:
+            return alone
+        first = c * self.N
+        algorithm = alone._algorithm()
+        if isinstance(algorithm, Span):
+            each = self._model.algorithm.each
+            algorithm.sigma[...] = each.sigma[first : first + alone.n]
+            algorithm.t[...] = each.t[c]
+        rows = self._reader.blank(self._reader.kind)
+        tasks = (one._task._replace(rows=rows) for one in (self, alone))
+        bank = _only(
+            self._model.bank,
+            *(alone._learner.bank(task) for task in tasks),
+            np.arange(first, first + alone.n),
+            self.n,
+        )
+        alone._model = Model(
+            algorithm, alone._mode, alone._vector_loss, bank, self._model.D, alone._trace()
+        )
+        return alone
+
+    def _units(self) -> tuple[Array, float]:
+        """From predictions to the units that labels are scored in."""
+        if self._labels.scores:
+            return np.zeros(self._d), 1.0
+        return self._labels.centre, float(self._labels.half)
+
+    def _algorithm(self) -> Sweep:
+        each = [member._algorithm() for member in self.members]
+        one = each[0]
+        if isinstance(one, Span):
+            parts = _joined(each, "eta", "sigma", "t", "B", "L_B", "scale")
+            return Sweep(Spans(**parts, at_final=one.at_final), self.N)
+        parts = _joined(each, "eta", "L_D", "scale")
+        return Sweep(Hulls(**parts, at_final=one.at_final, linear=one.linear), self.N)
+
+    def _trace(self) -> Rounds:
+        return new_rounds(self._d, len(self.members), self.N, self._dtype)
+
+
+def alike(booster: Booster) -> tuple[Any, ...]:
+    """What members of the same `Lanes` have in common."""
+    learner = booster.learner
+    if isinstance(learner, Descent):
+        learner = replace(learner, rate=0.5)
+    same = booster.n, booster.feedback, booster.offset_, booster.D, booster.seed
+    return type(booster), learner, *same
+
+
+def _of_all(learners: Sequence[Any], N: int) -> Any:
+    """One learner with the rates of all."""
+    if not isinstance(learners[0], Descent):
+        return learners[0]
+    rates = [np.broadcast_to(learner.rate, N) for learner in learners]
+    return replace(learners[0], rate=tuple(np.concatenate(rates).tolist()))
+
+
+def _joined(parts: Sequence[Any], *names: str) -> dict[str, Array]:
+    """Fields of all of them, one after the other."""
+    return {
+        name: np.concatenate([np.atleast_1d(getattr(part, name)) for part in parts])
+        for name in names
+    }
+
+
+def _only(bank: Any, fresh: Any, wanted: Any, copies: Array, number: int) -> Any:
+    """Some of the copies of a bank, which has so many.
+
+    Two banks without features, one like it and one like what is wanted, differ in the length of
+    those axes that copies lie on.
+    """
+    if hasattr(bank, "_fields"):
+        parts = zip(bank, fresh, wanted, strict=True)
+        return type(bank)(*(_only(*part, copies, number) for part in parts))
+    if not isinstance(bank, np.ndarray):
+        return bank
+    if fresh.shape == wanted.shape:
+        return bank.copy()
+    axis = [a == b for a, b in zip(fresh.shape, wanted.shape, strict=True)].index(False)
+    blocks = fresh.shape[axis] // number  # copies lie side by side in each: outputs, or units
+    lanes = (number * np.arange(blocks)[:, None] + copies).ravel()
+    return np.ascontiguousarray(bank.take(lanes, axis))
