@@ -13,6 +13,7 @@ from spanboost.booster import Booster, Checked
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import Labels
 from spanboost.learners.descent import Descent
+from spanboost.learners.protocol import Task
 from spanboost.loop import Model
 from spanboost.rows import as_numbers
 from spanboost.sweep import Hulls, Rounds, Scores, Spans, Sweep, learn_scored, new_rounds
@@ -21,9 +22,9 @@ from spanboost.sweep import Hulls, Rounds, Scores, Spans, Sweep, learn_scored, n
 class Lanes(Booster):
     """Configurations of one kind, `members`, in one bank: they differ in numbers alone.
 
-    Members are fresh boosters with as many copies each, of one class, loss, feedback and learner, up
-    to their steps, scales and the learner's rate. What they would learn each on its own is learned
-    here, bit for bit. It can be sent to another process at any time, and shares nothing.
+    Members are fresh boosters with as many copies each, of one class, loss, feedback and learner,
+    up to their steps, scales and the learner's rate. What they would learn each on its own is
+    learned here, bit for bit. It can be sent to another process at any time, and shares nothing.
     """
 
     _default_offset = ""  # members have their own
@@ -44,12 +45,15 @@ class Lanes(Booster):
             seed=first.seed,
         )
         tasks, modes = [m._task for m in members], [m._mode for m in members]
-        self._task = tasks[0]._replace(n=self.n, **_joined(tasks, "lipschitz", "smoothness", "copy"))
+        self._task = Task(
+            **tasks[0]._asdict() | {"n": self.n} | _joined(tasks, "lipschitz", "smoothness", "copy")
+        )
         self._mode: LinearMode | GreedyMode = modes[0]
         if isinstance(modes[0], GreedyMode):
-            self._mode = modes[0]._replace(**_joined(modes, "alpha"))
+            self._mode = modes[0]._replace(alpha=_joined(modes, "alpha")["alpha"])
         self.sums = np.zeros(self.n)  # of losses, in the labels' units, as `Scores` has them
         self.weight = np.zeros(1)  # of the rows
+        self._marked: tuple[Array, Array] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any = None) -> None:
         """Learn and score a block of rows; it is checked first, as by `learn_many`."""
@@ -76,15 +80,31 @@ class Lanes(Booster):
             self._widen(model.bank, new)
         run(learned, first, len(given))
 
+    def mark(self) -> None:
+        """The rows that parameters are chosen on end here."""
+        self._marked = self.sums.copy(), self.weight.copy()
+
+    def averages(self) -> tuple[Array, Array]:
+        """Losses [C, N] on average before the mark and after it; all are before, if there is none.
+
+        NaN over no weight.
+        """
+        sums, weight = self._marked or (self.sums, self.weight)
+        shape = len(self.members), self.N
+        with np.errstate(invalid="ignore", divide="ignore"):
+            before, after = sums / weight, (self.sums - sums) / (self.weight - weight)
+        return before.reshape(shape), after.reshape(shape)
+
     def cut(self, c: int, alone: Booster, labels: Labels) -> Booster:
         """Fill a fresh booster with what configuration c has learned in its first copies.
 
         labels: those of the stream, which all of its models share.
         """
         alone._labels, alone.schema = copy.deepcopy(labels), self.schema
-        alone._reader.kind, alone._reader.names = self._reader.kind, copy.deepcopy(self._reader.names)
+        alone._reader.kind = self._reader.kind
+        alone._reader.names = copy.deepcopy(self._reader.names)
         alone._features, alone._width = self._features, self._width
-        if self._model is None:
+        if self._model is None or self._reader.kind is None:
             return alone
         first = c * self.N
         algorithm = alone._algorithm()
@@ -93,13 +113,9 @@ class Lanes(Booster):
             algorithm.sigma[...] = each.sigma[first : first + alone.n]
             algorithm.t[...] = each.t[c]
         rows = self._reader.blank(self._reader.kind)
-        tasks = (one._task._replace(rows=rows) for one in (self, alone))
-        bank = _only(
-            self._model.bank,
-            *(alone._learner.bank(task) for task in tasks),
-            np.arange(first, first + alone.n),
-            self.n,
-        )
+        fresh = [one._learner.bank(one._task._replace(rows=rows)) for one in (self, alone)]
+        copies = np.arange(first, first + alone.n)
+        bank = _only(self._model.bank, *fresh, copies=copies, number=self.n)
         alone._model = Model(
             algorithm, alone._mode, alone._vector_loss, bank, self._model.D, alone._trace()
         )
@@ -149,7 +165,7 @@ def _joined(parts: Sequence[Any], *names: str) -> dict[str, Array]:
     }
 
 
-def _only(bank: Any, fresh: Any, wanted: Any, copies: Array, number: int) -> Any:
+def _only(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number: int) -> Any:
     """Some of the copies of a bank, which has so many.
 
     Two banks without features, one like it and one like what is wanted, differ in the length of
@@ -157,7 +173,7 @@ def _only(bank: Any, fresh: Any, wanted: Any, copies: Array, number: int) -> Any
     """
     if hasattr(bank, "_fields"):
         parts = zip(bank, fresh, wanted, strict=True)
-        return type(bank)(*(_only(*part, copies, number) for part in parts))
+        return type(bank)(*(_only(*part, copies=copies, number=number) for part in parts))
     if not isinstance(bank, np.ndarray):
         return bank
     if fresh.shape == wanted.shape:

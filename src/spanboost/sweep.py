@@ -1,8 +1,8 @@
 """Many boosters of one kind side by side in one bank: one pass over the rows learns them all.
 
-Configuration c has the copies c N to c N + N - 1 of the bank, and runs the algorithm as it stands in
-algorithms.py over its part of the round. Every row is scored after each of its partial sums, so that
-the losses of all numbers of copies up to N are known, where a booster's first n copies are the
+Configuration c has the copies c N to c N + N - 1 of the bank, and runs the algorithm as it stands
+in algorithms.py over its part of the round. Every row is scored after each of its partial sums, so
+that the losses of all numbers of copies up to N are known, where a booster's first n copies are the
 booster of n copies.
 """
 
@@ -55,9 +55,7 @@ class Hulls(NamedTuple):
 
     def one(self, c: int, first: int, last: int) -> Hull:
         """That of configuration c, with these copies."""
-        return Hull(
-            self.eta[first:last], self.L_D[c], self.scale[c], self.at_final, self.linear
-        )
+        return Hull(self.eta[first:last], self.L_D[c], self.scale[c], self.at_final, self.linear)
 
 
 class Rounds(NamedTuple):
@@ -131,7 +129,7 @@ class Scores(NamedTuple):
     point: Array  # [d, C N] scratch
     value: Array  # [C N] scratch
 
-    def mark(self, t: int, loss: VectorLoss, N: int, trace: Rounds) -> None:
+    def mark(self, t: int, loss: VectorLoss, N: int, trace: Any) -> None:
         """Row t, as it has just been answered."""
         weight = self.weights[t]
         if not weight > 0:
@@ -141,7 +139,7 @@ class Scores(NamedTuple):
             point, before, centre = self.point[k], trace.before[k], self.centre[k]
             for i in range(point.shape[0] - 1):
                 point[i] = centre + self.half * np.float64(before[i + 1])
-            for c in range(trace.y.shape[0]):  # after the last copy, not before the next one's first
+            for c in range(trace.y.shape[0]):  # what follows the last copy is another's first
                 point[c * N + N - 1] = centre + self.half * np.float64(trace.y[c, k])
         loss.values(self.labels[t], self.point, self.value)
         for i in range(self.sums.shape[0]):

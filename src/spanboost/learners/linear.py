@@ -112,9 +112,9 @@ class LinearBank(NamedTuple):
             if self.keep[i] * self.mass[i] > self.D:
                 self.keep[i] = self.D / self.mass[i]
                 if self.keep[i] < 1e-9:
-                    self.settle(i)
+                    self.fold(i)
 
-    def settle(self, i: int) -> None:
+    def fold(self, i: int) -> None:
         """The weights of copy i as they are meant."""
         for g in range(self.inputs.W.shape[0]):
             for lane in range(i, self.inputs.W.shape[1], self.mass.shape[0]):
