@@ -51,8 +51,8 @@ def configurations(
     """
     if booster not in (*BOOSTERS, "both"):
         raise ValueError(f"booster={booster!r} is not known: 'span', 'hull' or 'both'")
-    own = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
-    grid = dict(_default(own) if grid is None else grid)
+    own = _parameters(learner)
+    grid = dict(default_grid(learner, n) if grid is None else grid)
     for name, values in grid.items():
         _check(name, values, own - {"dtype", "bits"}, learner)
     found: list[Configuration] = []
@@ -63,8 +63,14 @@ def configurations(
     return [one for k, one in enumerate(found) if one not in found[:k]]
 
 
-def _default(own: set[str]) -> dict[str, Sequence[Any]]:
-    return {name: values for name, values in GRID.items() if name in own or name in OF_BOOSTERS}
+def default_grid(learner: Any, n: int) -> dict[str, Sequence[Any]]:
+    """Rates, if the learner has one, and those steps that n copies may take."""
+    grid: dict[str, Sequence[Any]] = {"eta": [eta for eta in GRID["eta"] if eta * n >= 1]}
+    return grid | ({"rate": GRID["rate"]} if "rate" in _parameters(learner) else {})
+
+
+def _parameters(learner: Any) -> set[str]:
+    return {field.name for field in fields(learner)} if is_dataclass(learner) else set()
 
 
 def _check(name: str, values: Any, own: set[str], learner: Any) -> None:

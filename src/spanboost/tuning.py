@@ -110,7 +110,11 @@ class Sweeping:
             raise ValueError(f"threads={threads!r} is not allowed: a whole number, at least 1")
         self.configurations, self.threads = list(configurations), threads or processors()
         self.order, self.groups = groups_of(self.configurations)
-        self.rows = 0
+
+    @property
+    def rows(self) -> int:
+        """How many were learned."""
+        return self.groups[0]._labels.rows
 
     def learn(self, batch: Batch) -> None:
         """Learn and score some rows."""
@@ -123,7 +127,6 @@ class Sweeping:
             group.learn_block(block._replace(reading=reading), y, weights)
 
         together(task, self.groups, self.threads)
-        self.rows += batch.rows
 
     def mark(self) -> None:
         """The first part ends here."""
