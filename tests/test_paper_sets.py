@@ -269,8 +269,8 @@ def test_a_download_is_kept_as_a_table(archive, tmp_path):
     assert told[-1] == (len(ABALONE), len(ABALONE))
     examples = examples_of(one, folder.read(one, tmp_path))
     assert list(examples.y) == [15, 7]
-    assert examples.numbers.shape == (2, 7)
-    assert [list(codes) for codes in examples.codes] == [[0], [1]]
+    assert examples.X.numbers.shape == (2, 7)
+    assert examples.X.codes.tolist() == [[0], [1]]
     noted = json.loads((tmp_path / "downloads" / "checksums.json").read_text())
     assert noted == {"abalone.0.abalone.data": f"sha256:{hashlib.sha256(ABALONE).hexdigest()}"}
     files.clear()  # what is there is not fetched again

@@ -21,7 +21,7 @@ FEEDBACKS = ("greedy", "linear")
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Chosen:
     """A model as it was chosen on the first half."""
 
     rate: float
@@ -29,8 +29,10 @@ class Tuned:
     eta: float | None  # the step of Algorithm 1
     first_half: float  # its average loss there
     second_half: float
-    against_n: Sequence[float]  # loss of the first half with 1, 2, ... copies, all else as chosen
-    curve: Sequence[float]  # average loss of each of `WINDOWS` parts of the stream
+    against_n: Sequence[
+        float | None
+    ]  # loss of the first half with 1, 2, ... copies, all else as chosen
+    curve: Sequence[float]  # average loss of each hundredth of the stream
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Cell:
     feedback: str
     rows: int
     seconds: float  # of processor time
-    models: dict[str, Tuned]  # baseline, span, hull
+    models: dict[str, Chosen]  # baseline, span, hull
 
     def as_json(self) -> dict[str, Any]:
         """In terms of JSON."""
@@ -52,7 +54,7 @@ class Cell:
 
 def cell_from(state: dict[str, Any]) -> Cell:
     """The inverse of `as_json`."""
-    models = {way: Tuned(**one) for way, one in state["models"].items()}
+    models = {way: Chosen(**one) for way, one in state["models"].items()}
     return Cell(**{**state, "models": models})
 
 

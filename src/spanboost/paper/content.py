@@ -1,36 +1,22 @@
 """What a table holds: its checksum, and the rows and labels that learners are given."""
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.block import Rows
+from spanboost.data.batch import Batch
 from spanboost.paper.sets import DataSet
 
 MISSING = "?"  # a category that says so is an absent feature, as the paper's counts show
 SEED = 0  # of the one shuffle
 
 
-class Examples(NamedTuple):
-    """A data set in memory, in some order."""
-
-    numbers: Array  # [rows, columns]
-    codes: Array  # [rows, columns of categories], -1 for missing
-    y: Array  # labels as the paper has them
-
-    def rows(self, first: int, last: int) -> Any:
-        """A block as `learn_many` takes it."""
-        part = slice(first, last)
-        if self.codes.shape[1] == 0:
-            return self.numbers[part]
-        return Rows(self.numbers[part], self.codes[part])
-
-    def shuffled(self) -> "Examples":
-        """The same in one fixed random order."""
-        order = np.random.default_rng(SEED).permutation(len(self.y))
-        return Examples(*(part[order] for part in self))
+def shuffled(examples: Batch) -> Batch:
+    """The same rows in one fixed random order."""
+    return examples.only(np.random.default_rng(SEED).permutation(examples.rows))
 
 
 def digest(table: Any) -> str:
@@ -45,27 +31,28 @@ def digest(table: Any) -> str:
     return sha.hexdigest()
 
 
-def examples_of(one: DataSet, table: Any) -> Examples:
+def examples_of(one: DataSet, table: Any) -> Batch:
     """What learners are given: numbers as float32, categories as codes, labels as the paper's."""
     *columns, label = table.columns
     numbers = [c.to_numpy().astype(np.float32) for c in columns if not _is_text(c.type)]
-    coded = [_categories(c) for c in columns if _is_text(c.type)]
-    codes = [
-        np.where(np.array(texts) == MISSING, -1, np.arange(len(texts)))[c] for c, texts in coded
-    ]
-    return Examples(
-        np.column_stack(numbers) if numbers else np.zeros((table.num_rows, 0), np.float32),
-        np.column_stack(codes) if codes else np.zeros((table.num_rows, 0), np.int64),
-        one.label(np.asarray(label.to_pylist() if _is_text(label.type) else label.to_numpy())),
-    )
+    codes = [_codes(c) for c in columns if _is_text(c.type)]
+    X: Any = np.column_stack(numbers) if numbers else None
+    if codes:
+        X = Rows(X, np.column_stack(codes))
+    values = label.to_pylist() if _is_text(label.type) else label.to_numpy()
+    y = one.label(np.asarray(values))
+    return Batch(X, y, None, one.name, np.arange(1, len(y) + 1))
 
 
-def counts(examples: Examples) -> tuple[int, float]:
+def counts(examples: Batch) -> tuple[int, float]:
     """Features in all, one for each category, and those of a row on average; no constant."""
-    numbers, codes = examples.numbers, examples.codes
-    categories = sum(len(np.unique(column[column >= 0])) for column in codes.T)
-    active = np.count_nonzero(np.nan_to_num(numbers)) + np.count_nonzero(codes >= 0)
-    return numbers.shape[1] + categories, active / len(examples.y)
+    X = examples.X
+    numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, np.zeros((0, 0)))
+    features, active = 0, int(np.count_nonzero(codes >= 0))
+    if numbers is not None:
+        features, active = numbers.shape[1], active + int(np.count_nonzero(np.nan_to_num(numbers)))
+    features += sum(len(np.unique(column[column >= 0])) for column in codes.T)
+    return features, active / examples.rows
 
 
 def _is_text(kind: Any) -> bool:
@@ -79,3 +66,9 @@ def _categories(column: Any) -> tuple[Array, list[str]]:
     text = column.cast(pa.string()).combine_chunks().dictionary_encode()
     text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
     return text.indices.to_numpy().astype(np.int64), text.dictionary.to_pylist()
+
+
+def _codes(column: Any) -> Array:
+    codes, texts = _categories(column)
+    missing = np.array(texts) == MISSING
+    return np.where(missing[codes], -1, codes)

@@ -4,171 +4,119 @@ The base learner alone has its rate to be tuned; Algorithm 1 has the rate, the n
 and the step eta; Algorithm 2 the rate and n. Nothing else is tuned, and all three choose from the
 same rates. Both algorithms may also choose the learner alone, which is what one copy with step 1 is
 under greedy feedback. Of equal losses the one listed first is taken, the learner alone before any.
-
-Every n comes with the largest, in one pass (lanes.py). Configurations run side by side in threads,
-always in the same groups, so that figures do not depend on how many threads there are.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.booster import Booster, HullBoost, SpanBoost
-from spanboost.lanes import Lanes
+from spanboost.booster import Booster
+from spanboost.data.batch import Batch
+from spanboost.grid import Configuration, configurations
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
-from spanboost.paper.cells import Cell, Tuned
-from spanboost.paper.content import Examples
+from spanboost.paper.cells import Cell, Chosen
+from spanboost.tuning import Sweeping, parts
 
-KINDS: dict[str, Callable[..., Any]] = {
-    "linear": LinearSGD,
-    "stumps": Stumps,  # one weight a feature, no intercepts: the paper's
-    "network": Network,
+LEARNERS: dict[str, Any] = {
+    "linear": LinearSGD(),
+    "stumps": Stumps(),  # one weight a feature, no intercepts: the paper's
+    "network": Network(hidden=10),
 }
-COSTS = {"linear": 1, "stumps": 4, "network": 8}  # of a copy, roughly, for the progress bar
-RATES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-ETAS = (0.05, 0.1, 0.2, 0.4)
+RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 32.0, 128.0)
+ETAS = (0.05, 0.1, 0.2)
 COPIES = 64
-GRID = (RATES, ETAS, COPIES)  # what a kept cell was made with
-BLOCK = 8192  # rows between two looks at the clock
+# lambda of Algorithm 2: functions of one feature each, cut to the range of the labels, leave a
+# convex combination of them little room; functions of all features need no more
+SCALES = {"linear": 1.0, "stumps": 2.0, "network": 1.0}
 WINDOWS = 100  # of a learning curve
 
 
-class Choice(NamedTuple):
-    """Parameters to choose from, and what they lost on the first half."""
+class Grid(NamedTuple):
+    """What there is to choose from, in every cell."""
 
-    first_half: float
-    rate: float
-    n: int
-    eta: float | None  # None for Algorithm 2 and for the learner alone
+    rates: tuple[float, ...] = RATES
+    etas: tuple[float, ...] = ETAS
+    copies: int = COPIES
 
-
-class Stopped(Exception):
-    """The user has asked for it."""
-
-
-def work(learner: str) -> int:
-    """The cost of a row's feature in one cell, in units of a progress bar."""
-    return COSTS[learner] * len(RATES) * (1 + (1 + len(ETAS)) * COPIES)
+    def ways(self, learner: str, feedback: str, largest: float) -> dict[str, list[Configuration]]:
+        """The configurations of the learner alone and of both algorithms; |label| <= largest."""
+        base, rates = LEARNERS[learner], {"rate": self.rates}
+        labels = {"label_range": (-largest, largest)}  # scaled, not shifted
+        span = {"feedback": feedback, **labels}
+        hull = {**span, "scale": SCALES[learner]}
+        return {
+            "baseline": configurations(base, rates, "hull", 1, **labels),
+            "span": configurations(base, {**rates, "eta": self.etas}, "span", self.copies, **span),
+            "hull": configurations(base, rates, "hull", self.copies, **hull),
+        }
 
 
 def run(
     named: tuple[str, str, str, str],
-    examples: Examples,
+    examples: Batch,
     largest: float,
-    threads: int,
-    tell: Callable[[float], None],
+    grid: Grid,
+    tell: Callable[[int], None],
 ) -> Cell:
     """A cell; `named` are its set, order, learner and feedback, |label| <= largest.
 
-    `tell` hears which part of the work is done, now and then, from several threads.
+    `tell` hears how many rows more of the first half have been tuned on.
     """
-    learner, feedback = named[2:]
-    started, half, stop = time.process_time(), len(examples.y) // 2, Event()
-    groups = list(grid(learner, feedback, largest))
-    total = half * sum(lanes.n for _, lanes in groups)
-
-    def learn(group: tuple[str, Lanes]) -> None:
-        for first in range(0, half, BLOCK):
-            if stop.is_set():
-                raise Stopped
-            last = min(first + BLOCK, half)
-            group[1].learn(examples.rows(first, last), examples.y[first:last])
-            tell((last - first) * group[1].n / total)
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            list(pool.map(learn, groups))
-        except BaseException:
-            stop.set()
-            raise
-    alone = choices(groups, "baseline")
-    models = {
-        way: tuned(way, learner, feedback, alone, choices(groups, way), examples, largest)
-        for way in ("baseline", "span", "hull")
-    }
-    return Cell(*named, len(examples.y), time.process_time() - started, models)
+    started, half = time.process_time(), examples.rows // 2
+    ways = grid.ways(*named[2:], largest)
+    sweeping = Sweeping([one for configured in ways.values() for one in configured])
+    for batch in parts([examples.part(0, half)], half):
+        sweeping.learn(batch)
+        tell(batch.rows)
+    tuned, models, first = sweeping.tuned(), {}, 0
+    alone = tuned.loss_first[: len(ways["baseline"])]
+    for way, configured in ways.items():
+        losses = tuned.loss_first[first : first + len(configured)]
+        first += len(configured)
+        models[way] = chosen(ways["baseline"], alone, configured, losses, examples)
+    return Cell(*named, examples.rows, time.process_time() - started, models)
 
 
-def grid(learner: str, feedback: str, largest: float) -> Iterator[tuple[str, Lanes]]:
-    """All configurations in groups, each one pass; the large ones first."""
-    limits = (-largest, largest)  # labels are scaled, not shifted
-    kind = KINDS[learner]
-    common = {"feedback": feedback, "label_range": limits}
-    for rate in RATES:
-        base = kind(rate=rate)
-        yield "span", Lanes([SpanBoost(base, COPIES, eta, **common) for eta in ETAS])
-        yield "hull", Lanes([HullBoost(base, COPIES, **common)])
-    yield "baseline", Lanes([HullBoost(kind(rate=rate), 1, label_range=limits) for rate in RATES])
-
-
-def choices(groups: Sequence[tuple[str, Lanes]], way: str) -> list[list[Choice]]:
-    """Those of a way: a list for each configuration, with every n it may have."""
-    found = []
-    for kind, lanes in groups:
-        if kind != way:
-            continue
-        losses = (lanes.sums / lanes.weight[0]).reshape(len(lanes.members), -1)
-        for member, row in zip(lanes.members, losses, strict=True):
-            eta = member.eta_ if isinstance(member, SpanBoost) else None
-            least = 1 if eta is None else int(np.ceil(1 / eta - 1e-9))
-            rate = float(member.learner.rate)
-            found.append(
-                [Choice(float(row[n - 1]), rate, n, eta) for n in range(least, len(row) + 1)]
-            )
-    return found
-
-
-def tuned(
-    way: str,
-    learner: str,
-    feedback: str,
-    alone: list[list[Choice]],
-    own: list[list[Choice]],
-    examples: Examples,
-    largest: float,
-) -> Tuned:
-    """The best on the first half, run from the first row to the last."""
-    chosen = best([*sum(alone, []), *sum(own, [])])
-    shown = min(own, key=lambda one: best(one).first_half)  # how n matters to the best of them
-    losses = squared(model_of(way, chosen, learner, feedback, largest), examples)
-    half, ends = len(losses) // 2, np.linspace(0, len(losses), WINDOWS + 1).astype(int)
-    curve = [float(part.mean()) for part in np.split(losses, ends[1:-1]) if len(part)]
-    return Tuned(
-        chosen.rate,
-        chosen.n,
-        chosen.eta,
-        chosen.first_half,
-        float(losses[half:].mean()),
-        [] if way == "baseline" else [None] * (shown[0].n - 1) + [c.first_half for c in shown],
-        curve,
+def chosen(
+    alone: list[Configuration],
+    alone_losses: Array,
+    own: list[Configuration],
+    own_losses: Array,
+    examples: Batch,
+) -> Chosen:
+    """The best on the first half, of these and of the learner alone, run over the whole stream."""
+    k, n = least(own_losses)
+    against_n = [float(loss) if np.isfinite(loss) else None for loss in own_losses[k, : own[k].n]]
+    one, loss = own[k], own_losses[k, n - 1]
+    j, _ = least(alone_losses)
+    if not alone_losses[j, 0] > loss:
+        one, loss, n = alone[j], alone_losses[j, 0], 1
+    losses = squared(one.model(n), examples)
+    ends = np.linspace(0, len(losses), WINDOWS + 1).astype(int)[1:-1]
+    return Chosen(
+        rate=one.settings["rate"],
+        n=n,
+        eta=one.settings.get("eta"),
+        first_half=float(loss),
+        second_half=float(losses[len(losses) // 2 :].mean()),
+        against_n=against_n,
+        curve=[float(part.mean()) for part in np.split(losses, ends) if len(part)],
     )
 
 
-def best(found: Sequence[Choice]) -> Choice:
-    """The one of least loss."""
-    return min(found, key=lambda one: one.first_half if np.isfinite(one.first_half) else np.inf)
+def least(losses: Array) -> tuple[int, int]:
+    """The configuration, and the number of copies, of the least loss."""
+    finite = np.where(np.isfinite(losses), losses, np.inf)
+    k, i = divmod(int(finite.argmin()), finite.shape[1])
+    return k, i + 1
 
 
-def model_of(way: str, chosen: Choice, learner: str, feedback: str, largest: float) -> Booster:
-    """The model of a choice, fresh; one copy chosen from the learner's own grid is that learner."""
-    base, limits = KINDS[learner](rate=chosen.rate), (-largest, largest)
-    if way == "span" and chosen.eta is not None:
-        return SpanBoost(base, chosen.n, chosen.eta, feedback=feedback, label_range=limits)
-    alone = way != "hull" or chosen.n == 1
-    return HullBoost(base, chosen.n, feedback="greedy" if alone else feedback, label_range=limits)
-
-
-def squared(model: Booster, examples: Examples) -> Array:
+def squared(model: Booster, examples: Batch) -> Array:
     """The squared loss of every row, predicted before it was learned."""
-    y, answers = examples.y, []
-    for first in range(0, len(y), BLOCK):
-        last = min(first + BLOCK, len(y))
-        answers.append(model.learn_many(examples.rows(first, last), y[first:last]))
-    return (np.concatenate(answers) - y) ** 2
+    answers = [model.learn_many(batch.X, batch.y) for batch in parts([examples], 0)]
+    return (np.concatenate(answers) - examples.y) ** 2
