@@ -10,13 +10,8 @@ from spanboost.paper.cells import FEEDBACKS, Cell
 from spanboost.paper.figures import ALGORITHMS, LEARNERS
 from spanboost.paper.reproduce import Found
 from spanboost.paper.sets import SETS
-from spanboost.paper.summary import Line, improvements, lines
+from spanboost.paper.summary import VIEWS, Line, improvements, lines
 
-ORDERS = {
-    "headline": "file order, activity shuffled",
-    "file": "file order",
-    "shuffled": "one fixed shuffle",
-}
 NOTE = (
     "Every row was predicted before its label was seen; parameters were chosen on the first half, "
     "losses are those of the second."
@@ -37,7 +32,7 @@ def page(
     if headline:
         sections.append(section("Improvement on each data set", _improvements(headline)))
     for feedback in FEEDBACKS:
-        for order, words_of_order in ORDERS.items():
+        for order, words_of_order in VIEWS.items():
             shown = lines(cells, feedback, order)
             if shown:
                 heading = f"Table 2, {feedback} feedback, {words_of_order}"
@@ -54,7 +49,7 @@ def _table_1(cells: Sequence[Cell]) -> str:
     head = ["", *(f"{take}, Alg {k}" for take in ("average", "median") for k in (1, 2))]
     rows = []
     for feedback in FEEDBACKS:
-        for order, words in ORDERS.items():
+        for order, words in VIEWS.items():
             shown = lines(cells, feedback, order)
             takes = [improvements(shown, take) for take in (mean, median)]
             rows += [

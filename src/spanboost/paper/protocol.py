@@ -27,7 +27,7 @@ LEARNERS: dict[str, Any] = {
     "stumps": Stumps(),  # one weight a feature, no intercepts: the paper's
     "network": Network(hidden=10),
 }
-RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 32.0, 128.0)
+RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 ETAS = (0.05, 0.1, 0.2)
 COPIES = 64
 # lambda of Algorithm 2: functions of one feature each, cut to the range of the labels, leave a

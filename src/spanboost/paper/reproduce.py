@@ -1,12 +1,12 @@
 """The whole reproduction: every cell that is asked for, kept as it is known."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from spanboost.data.batch import Batch
 from spanboost.paper import protocol
 from spanboost.paper.cells import Cell, Kept, stamp_of
 from spanboost.paper.content import counts, digest, examples_of, shuffled
@@ -71,38 +71,31 @@ def reproduce(
     """All cells, those that were kept among them, and what was found of each data set."""
     cells, found = [], {}
     for name in asked.sets:
-        one = SETS[name]
-
-        def tell(learner: str, rows: int, one: DataSet = one) -> Callable[[int], None]:
-            return lambda more: watcher.works(_cost(one, learner) * more / rows)
-
         watcher.starts(name)
+        one = SETS[name]
         table = read(one, folder)
-        content = digest(table)
-        examples = examples_of(one, table)
+        content, examples = digest(table), examples_of(one, table)
         found[name] = Found(content == one.content, examples.rows, *counts(examples))
-        orders: Mapping[str, Batch] = {"file": examples, "shuffled": shuffled(examples)}
+        orders = {"file": examples, "shuffled": shuffled(examples)}
+        stamp = stamp_of(content, (grid, protocol.SCALES))
         for order, learner, feedback in asked.of_a_set():
             named = name, order, learner, feedback
-            stamp = stamp_of(content, (grid, protocol.SCALES))
             cell = kept.find(stamp, *named)
             before = cell is not None
             if cell is None:
                 watcher.starts(" ".join(named))
-                per_row = _cost(one, learner) / examples.rows * 2
-                cell = protocol.run(
-                    named,
-                    orders[order],
-                    one.largest,
-                    grid,
-                    lambda n, c=per_row: watcher.works(c * n),
-                )
+                works = partial(_works, watcher, _cost(one, learner) / (examples.rows // 2))
+                cell = protocol.run(named, orders[order], one.largest, grid, works)
                 kept.keep(stamp, cell)
             else:
                 watcher.works(_cost(one, learner))
             cells.append(cell)
             watcher.ends(cell, before)
     return cells, found
+
+
+def _works(watcher: Watcher, cost: float, rows: int) -> None:
+    watcher.works(cost * rows)
 
 
 def _cost(one: DataSet, learner: str) -> float:
