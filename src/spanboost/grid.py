@@ -9,6 +9,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.checks import whole
 from spanboost.losses import radius
 
 GRID: dict[str, tuple[Any, ...]] = {
@@ -51,6 +52,8 @@ def configurations(
     """
     if booster not in (*BOOSTERS, "both"):
         raise ValueError(f"booster={booster!r} is not known: 'span', 'hull' or 'both'")
+    if not (whole(n) and n >= 1):
+        raise ValueError(f"n={n!r} is not allowed: a whole number of copies, at least 1")
     own = _parameters(learner)
     grid = dict(default_grid(learner, n) if grid is None else grid)
     for name, values in grid.items():

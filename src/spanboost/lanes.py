@@ -9,14 +9,16 @@ import numpy as np
 
 from spanboost.algorithms import Span
 from spanboost.arrays import Array
+from spanboost.block import as_rows
 from spanboost.booster import Booster, Checked
 from spanboost.feedback import GreedyMode, LinearMode
 from spanboost.labels import Labels
 from spanboost.learners.descent import Descent
 from spanboost.learners.protocol import Task
 from spanboost.loop import Model
+from spanboost.reader import Reading
 from spanboost.rows import as_numbers
-from spanboost.sweep import Hulls, Rounds, Scores, Spans, Sweep, learn_scored, new_rounds
+from spanboost.sweep import Hulls, Scores, Spans, Sweep, learn_scored, new_rounds
 
 
 class Lanes(Booster):
@@ -42,6 +44,8 @@ class Lanes(Booster):
             scale=first.scale,
             D=first.D,
             label_range=first.label_range,
+            replay=first.replay,
+            memory=first.memory,
             seed=first.seed,
         )
         tasks, modes = [m._task for m in members], [m._mode for m in members]
@@ -53,6 +57,7 @@ class Lanes(Booster):
             self._mode = modes[0]._replace(alpha=_joined(modes, "alpha")["alpha"])
         self.sums = np.zeros(self.n)  # of losses, in the labels' units, as `Scores` has them
         self.weight = np.zeros(1)  # of the rows
+        self._point, self._value = np.empty((self._d, self.n)), np.empty(self.n)  # scratch
         self._marked: tuple[Array, Array] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any = None) -> None:
@@ -61,24 +66,22 @@ class Lanes(Booster):
 
     def learn_block(self, block: Checked, y: Any, weights: Any = None) -> None:
         """Learn and score a block that was checked, with labels and weights as they were given."""
-        model, rows, labels, learned, widenings = self._ready(block)
-        shape = labels.shape
+        reading, labels, learned, widenings = block
+        self._accept(reading, int(np.count_nonzero(learned)))
         given = labels if self._labels.scores else as_numbers(y)
-        given = np.array(given, np.float64).reshape(shape)
-        scored = np.ones(len(given)) if weights is None else np.array(weights, np.float64)
-        room = np.empty((self._d, self.n)), np.empty(self.n)
-
-        def run(weights: Array, first: int, last: int) -> None:
-            scores = Scores(given, scored, *self._units(), self.sums, self.weight, *room)
-            self._call(learn_scored, model, rows, labels, weights, scores, first, last)
-
+        score = np.column_stack(
+            [
+                np.ones(len(labels)) if weights is None else as_numbers(weights),
+                np.array(given, np.float64).reshape(labels.shape),
+            ]
+        )
         first = 0
         for new in widenings:  # as in `learn_checked`: answered and scored, then learned
-            run(learned, first, new.row)
-            run(0 * learned, new.row, new.row + 1)
-            scored[new.row], first = 0, new.row
-            self._widen(model.bank, new)
-        run(learned, first, len(given))
+            self._learn(reading, labels, learned, score, first, new.row)
+            self._learn(reading, labels, 0 * learned, score, new.row, new.row + 1)
+            score[new.row, 0], first = 0, new.row
+            self._widen(new)
+        self._learn(reading, labels, learned, score, first, len(labels))
 
     def mark(self) -> None:
         """The rows that parameters are chosen on end here."""
@@ -103,6 +106,7 @@ class Lanes(Booster):
         alone._labels, alone.schema = copy.deepcopy(labels), self.schema
         alone._reader.kind = self._reader.kind
         alone._reader.names = copy.deepcopy(self._reader.names)
+        alone._memory = copy.deepcopy(self._memory)
         alone._features, alone._width = self._features, self._width
         if self._model is None or self._reader.kind is None:
             return alone
@@ -121,11 +125,36 @@ class Lanes(Booster):
         )
         return alone
 
-    def _units(self) -> tuple[Array, float]:
-        """From predictions to the units that labels are scored in."""
-        if self._labels.scores:
-            return np.zeros(self._d), 1.0
-        return self._labels.centre, float(self._labels.half)
+    def _learn(
+        self, reading: Reading, labels: Array, weights: Array, out: Array, first: int, last: int
+    ) -> None:
+        """Likewise; `out` holds the weights and labels [rows, 1 + d] by which rows are scored."""
+        if self._memory is None:
+            self._run(reading.rows, labels, weights, out, first, last)
+            return
+        for piece in self._memory.pieces(reading.encoded, labels, weights, first, last):
+            score = np.zeros((len(piece.labels), out.shape[1]))  # rows that come again count 0
+            score[piece.place] = out[piece.first : piece.last]
+            rows, rounds = as_rows(piece.rows), len(score)
+            self._run(rows, piece.labels, piece.weights, score, 0, rounds)
+
+    def _run(
+        self, rows: Any, labels: Array, weights: Array, score: Array, first: int, last: int
+    ) -> None:
+        centre, half = self._labels.centre, float(self._labels.half)
+        if self._labels.scores:  # they are not in the units of labels
+            centre, half = np.zeros(self._d), 1.0
+        scores = Scores(
+            labels=np.ascontiguousarray(score[:, 1:]),
+            weights=np.ascontiguousarray(score[:, 0]),
+            centre=centre,
+            half=half,
+            sums=self.sums,
+            total=self.weight,
+            point=self._point,
+            value=self._value,
+        )
+        self._call(learn_scored, self._model, rows, labels, weights, scores, first, last)
 
     def _algorithm(self) -> Sweep:
         each = [member._algorithm() for member in self.members]
@@ -136,7 +165,12 @@ class Lanes(Booster):
         parts = _joined(each, "eta", "L_D", "scale")
         return Sweep(Hulls(**parts, at_final=one.at_final, linear=one.linear), self.N)
 
-    def _trace(self) -> Rounds:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._model is not None:  # its parts share memory, which copies and pickles forget
+            self._model = self._model._replace(trace=self._trace())
+
+    def _trace(self) -> Any:
         return new_rounds(self._d, len(self.members), self.N, self._dtype)
 
 

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.grid import BOOSTERS
 from spanboost.plotting import COLOURS, INK, amount, write
 from spanboost.tuning import Choice, Tuned
 
 CURVES = len(COLOURS)  # configurations that are drawn over the number of copies
 ACROSS = 3  # plots beside each other
+NAMES = {"eta": "step eta", "rate": "learning rate", "scale": "scale lambda"}
 
 
 def save(path: str | Path, tuned: Tuned) -> None:
@@ -41,20 +43,21 @@ def _figure(tuned: Tuned) -> Any:
 
     names = names_of(tuned)
     swept = [name for name in names if name != "booster"]
-    down = -(-(1 + len(swept)) // ACROSS)
-    across = min(ACROSS, 1 + len(swept))
+    number = 1 + len(swept)
+    across = 2 if number in (2, 4) else min(ACROSS, number)
+    down = -(-number // across)
     figure = Figure(figsize=(4.4 * across, 3.6 * down + 0.8), layout="constrained")
     all_axes = figure.subplots(down, across, squeeze=False).ravel()
     best = tuned.best()
     _over_copies(all_axes[0], tuned, names, best)
     for axes, name in zip(all_axes[1:], swept, strict=False):
         _over_values(axes, tuned, name, best)
-    for axes in all_axes[: 1 + len(swept)]:
+    for axes in all_axes[:number]:
         axes.yaxis.set_major_formatter(amount)
-    for axes in all_axes[1 + len(swept) :]:
+    for axes in all_axes[number:]:
         axes.remove()
     handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=across, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(across, 2), frameon=False)
     return figure
 
 
@@ -62,7 +65,7 @@ def _over_copies(axes: Any, tuned: Tuned, names: list[str], best: Choice) -> Non
     """The best configurations, on the first part and, dashed, on the rest."""
     copies = np.arange(1, tuned.loss_first.shape[1] + 1)
     shown: list[Array] = []
-    for k, one in enumerate(tuned.best_of_each()[:CURVES]):
+    for k, one in enumerate(_drawn_configurations(tuned)):
         losses = tuned.loss_first[one.configuration], tuned.loss_rest[one.configuration]
         look = {"color": COLOURS[k], "linewidth": 1.5, "markersize": 3.5}
         if np.isfinite(losses[0]).sum() == 1:
@@ -72,8 +75,17 @@ def _over_copies(axes: Any, tuned: Tuned, names: list[str], best: Choice) -> Non
         shown += losses
     _ring(axes, best.n, best.loss_first)
     _fit(axes, np.concatenate(shown))
-    axes.set_title("average loss, chosen on (dashed: the rest)")
+    axes.set_title("loss of the first part; dashed: of the rest")
     axes.set_xlabel("copies n")
+
+
+def _drawn_configurations(tuned: Tuned) -> list[Choice]:
+    """The best ones, and at least one of either booster."""
+    each = tuned.best_of_each()
+    shown, rest = each[:CURVES], each[CURVES:]
+    boosters = {one.settings["booster"] for one in shown}
+    other = [one for one in rest if one.settings["booster"] not in boosters]
+    return [*shown[:-1], other[0]] if other else shown
 
 
 def _over_values(axes: Any, tuned: Tuned, name: str, best: Choice) -> None:
@@ -81,7 +93,7 @@ def _over_values(axes: Any, tuned: Tuned, name: str, best: Choice) -> None:
     values = values_of(tuned, name)
     worded = any(isinstance(value, str | bool | None) for value in values)
     places = list(range(len(values))) if worded else values
-    for k, booster in enumerate(values_of(tuned, "booster")):
+    for k, booster in enumerate(BOOSTERS):
         losses = [_least(tuned, booster, name, value) for value in values]
         if np.isfinite(losses).any():
             axes.plot(places, losses, "o-", color=INK, alpha=(1, 0.45)[k], markersize=4)
@@ -98,8 +110,8 @@ def _over_values(axes: Any, tuned: Tuned, name: str, best: Choice) -> None:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
     axes.margins(x=0.12)
-    axes.set_title("least average loss, chosen on")
-    axes.set_xlabel(name)
+    axes.set_title("least loss of the first part")
+    axes.set_xlabel(NAMES.get(name, name))
 
 
 def _least(tuned: Tuned, booster: str, name: str, value: Any) -> float:

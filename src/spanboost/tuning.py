@@ -92,7 +92,7 @@ class Tuned:
         """Every configuration with its best number of copies, the best one first."""
         losses = np.where(np.isfinite(self.loss_first), self.loss_first, np.inf)
         found = [self.choice(k, int(row.argmin()) + 1) for k, row in enumerate(losses)]
-        return sorted(found, key=lambda one: (np.inf, one.loss_first)[one.loss_first < np.inf])
+        return sorted(found, key=lambda one: np.nan_to_num(one.loss_first, nan=np.inf))
 
     def model(self, choice: Choice | None = None) -> Booster:
         """The chosen booster, as if it had learned all rows alone, ready to go on."""

@@ -62,7 +62,8 @@ def tune(args: Namespace) -> int:
 
 def _base(args: Namespace, stream: Stream) -> Booster:
     """A booster with the parameters that all of them share, and the schema."""
-    fixed = Namespace(**vars(args) | dict.fromkeys((*options.OF_BOOSTERS, "budget", "x_norm")))
+    others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
+    fixed = Namespace(**vars(args) | others)
     recipe = options.recipe_of(fixed, stream.form)
     base = options.made(recipe, stream.form)
     assert isinstance(base, Booster)  # auto is none of the choices
@@ -139,6 +140,8 @@ def _table(tuned: Tuned, first: int, rows: int) -> list[str]:
         lines.append(f"... and {len(each) - SHOWN:,} more configurations")
     best = tuned.best()
     lines += ["", f"chosen on the first {first:,} rows: {_words(best, names)}"]
+    if first == rows:
+        return lines
     lines.append(f"average loss of the other {rows - first:,} rows = {best.loss_rest:.10g}")
     alone = _alone(tuned)
     if alone is not None:
