@@ -249,12 +249,6 @@ def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monke
     assert "slice is left out" in err
 
 
-def test_the_registry_of_the_command_line_is_the_registry():
-    from spanboost import cli
-
-    assert set(cli.SETS) == set(SETS)
-
-
 def test_lines_come_in_the_order_of_the_registry(data, tmp_path):
     asked = Asked(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
     cells, _ = reproduce(asked, data, Kept(tmp_path), watcher(), SMALL)

@@ -319,6 +319,12 @@ def test_a_recorded_checksum_is_met(archive, tmp_path):
         folder.download(one._replace(raw=bad), tmp_path, lambda *_: None)
 
 
+@pytest.mark.parametrize("labels", [[1, 30], ["a", "b"], [1.0, None]])
+def test_labels_of_something_else_are_refused(labels):
+    with pytest.raises(UserError, match="abalone: its labels are not the published ones"):
+        examples_of(SETS["abalone"], pa.table({"x": [1.0, 2.0], "label": labels}))
+
+
 def test_a_table_without_labels_is_refused(tmp_path):
     parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "letter.parquet")
     with pytest.raises(UserError, match="last column must be `label`"):

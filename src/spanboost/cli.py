@@ -11,13 +11,10 @@ from typing import Any, NoReturn
 
 from spanboost import __version__
 from spanboost.errors import UserError
+from spanboost.paper import figures
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
-SETS = (
-    *("a9a", "abalone", "activity", "adult", "bank", "cal_housing", "casp", "census", "covtype"),
-    *("phy", "letter", "shuttle", "slice", "year"),
-)
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -313,8 +310,8 @@ where they come from.""",
         help="first fetch those that are missing from the public archives into the folder",
     )
     for name, known, what in (
-        ("sets", SETS, "data sets"),
-        ("learners", ("linear", "stumps", "network"), "base learners"),
+        ("sets", figures.DESCRIPTIONS, "data sets"),
+        ("learners", figures.LEARNERS, "base learners"),
         ("orders", ("file", "shuffled"), "orders of the rows"),
     ):
         reproduce.add_argument(

@@ -15,7 +15,7 @@ from spanboost.files import check_place, whole
 from spanboost.paper import folder
 from spanboost.paper.cells import FEEDBACKS, ORDERS, Cell, Kept
 from spanboost.paper.figures import ALGORITHMS, LEARNERS
-from spanboost.paper.protocol import Grid
+from spanboost.paper.protocol import SCALES, Grid
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
 from spanboost.paper.sets import SETS
 from spanboost.paper.summary import VIEWS, Line, as_json, improvements, lines
@@ -44,10 +44,21 @@ def run(args: Namespace) -> int:
     asked = Asked(there, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
     began = time.perf_counter()
     with _Bar(work_of(asked), args.quiet) as bar:
-        cells, found = reproduce(asked, place, Kept(Path(args.work)), bar.watcher(), Grid())
+        try:
+            cells, found = reproduce(asked, place, Kept(Path(args.work)), bar.watcher(), Grid())
+        except KeyboardInterrupt:
+            print(
+                f"\nspanboost: what is known is in {args.work}: run it again to go on",
+                file=sys.stderr,
+            )
+            raise
     seconds = time.perf_counter() - began
     print("\n".join(shown(cells)))
-    result = as_json(cells, absent) | {"seconds": round(seconds, 3), "grid": Grid()._asdict()}
+    result = as_json(cells, absent) | {
+        "grid": Grid()._asdict() | {"scale": {"span": 1.0, "hull": SCALES}},
+        "seconds": round(seconds, 3),
+        "processor_seconds": round(sum(cell.seconds for cell in cells), 3),
+    }
     if args.json:
         with whole(args.json) as file:
             file.write(json.dumps(result, indent=1, allow_nan=False).encode())

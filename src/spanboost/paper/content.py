@@ -8,6 +8,7 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.block import Rows
 from spanboost.data.batch import Batch
+from spanboost.errors import UserError
 from spanboost.paper.sets import DataSet
 
 MISSING = "?"  # a category that says so is an absent feature, as the paper's counts show
@@ -39,8 +40,13 @@ def examples_of(one: DataSet, table: Any) -> Batch:
     X: Any = np.column_stack(numbers) if numbers else None
     if codes:
         X = Rows(X, np.column_stack(codes))
-    values = label.to_pylist() if _is_text(label.type) else label.to_numpy()
-    y = one.label(np.asarray(values))
+    values = np.asarray(label.to_pylist() if _is_text(label.type) else label.to_numpy())
+    try:
+        y = one.label(values)
+    except ValueError:
+        y = np.full(len(values), np.nan)
+    if not (np.abs(y) <= one.largest).all():
+        raise UserError(f"{one.name}: its labels are not the published ones ({one.coding})")
     return Batch(X, y, None, one.name, np.arange(1, len(y) + 1))
 
 
