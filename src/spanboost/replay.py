@@ -35,7 +35,8 @@ class Memory:
     """The last rows that were learned."""
 
     def __init__(self, times: int, size: int, seed: int) -> None:
-        self.times, self.size, self.seed = times, size, seed
+        self.times, self.size = times, size
+        self.start = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
         self.learned = 0  # rows in all
         # behind the rows that can still be drawn, room for a piece that is being laid out
         self.ring = size + PIECE
@@ -100,17 +101,16 @@ class Memory:
         """[rows, times] which rows come again after each of these, by their numbers."""
         turn = number[:, None] * self.times + np.arange(self.times)
         among = np.minimum(number + 1, self.size)[:, None]
-        drawn: Array = number[:, None] - (uniforms(self.seed, turn) * among).astype(np.int64)
+        drawn: Array = number[:, None] - (uniforms(self.start, turn) * among).astype(np.int64)
         return drawn
 
 
-def uniforms(seed: int, turn: Array) -> Array:
+def uniforms(start: Any, turn: Array) -> Array:
     """A number in [0, 1) for each turn: SplitMix64 (Steele, Lea and Flood 2014), any of its terms.
 
     Nothing has to be kept of it, and whole arrays are drawn at once.
     """
-    z = (turn.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = z + np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    z = (turn.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + start
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
