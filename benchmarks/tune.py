@@ -50,9 +50,7 @@ def memory(setting: Setting) -> Iterator[Row]:
     losses = [np.mean((answers - stream.y) ** 2) for answers in alone.result]
     ours = [whole_loss(one.result, stream, rate, step) for rate, step in BOTH]
     note = f"losses are {'the same' if np.allclose(losses, ours, rtol=1e-9) else 'OTHERS'}"
-    yield line(
-        "tune from memory, against 64 runs", stream, two.seconds, alone.seconds, None, note
-    )
+    yield line("tune from memory, against 64 runs", stream, two.seconds, alone.seconds, None, note)
     measure = "the same, one thread"
     yield line(measure, stream, one.seconds, alone.seconds, None, "what lanes gain by themselves")
     yield against_vw(stream, two.seconds)
