@@ -14,7 +14,7 @@ from spanboost.errors import UserError
 from spanboost.paper import protocol, summary
 from spanboost.paper.cells import Kept, cell_from
 from spanboost.paper.content import examples_of, shuffled
-from spanboost.paper.figures import TABLE_2
+from spanboost.paper.figures import TABLE_2, Losses
 from spanboost.paper.folder import read
 from spanboost.paper.protocol import LEARNERS, Grid
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
@@ -192,6 +192,7 @@ def test_the_command(data, tmp_path, capsys, monkeypatch):
     assert "bank file linear greedy: baseline" in err
     assert "Table 2, greedy feedback, file order, activity and covtype shuffled" in out
     assert "Table 1, linear feedback, one fixed shuffle" in out
+    assert "Table 2, linear feedback, activity and covtype in file order" in out
     assert "(3.7263)" in out  # the paper's loss of SGD on abalone
     found = json.loads((tmp_path / "a.json").read_text())
     cells = [cell_from(state) for state in found["cells"]]
@@ -247,6 +248,11 @@ def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monke
     err = capsys.readouterr().err
     assert "slice.zip cannot be had" in err
     assert "slice is left out" in err
+
+
+def test_no_loss_leaves_nothing_to_improve():
+    assert Losses(0.0, 0.0, 0.1).improvement("hull") == 0
+    assert Losses(0.4, 0.3, 0.5).improvement("span") == pytest.approx(0.25)
 
 
 def test_lines_come_in_the_order_of_the_registry(data, tmp_path):

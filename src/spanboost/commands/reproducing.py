@@ -18,8 +18,9 @@ from spanboost.paper.figures import ALGORITHMS, LEARNERS
 from spanboost.paper.protocol import SCALES, Grid
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
 from spanboost.paper.sets import SETS
-from spanboost.paper.summary import VIEWS, Line, as_json, improvements, lines
+from spanboost.paper.summary import AVERAGED, VIEWS, Line, as_json, improvements, lines
 
+WHOSE = ("ours", "paper")
 NAMES = {"linear": "SGD", "stumps": "stumps", "network": "networks"}
 
 
@@ -71,23 +72,22 @@ def shown(cells: Sequence[Cell]) -> list[str]:
     """Both tables of the paper, for each feedback and order there is."""
     out: list[str] = []
     for feedback in FEEDBACKS:
-        tables = {order: lines(cells, feedback, order) for order in VIEWS}
-        for order, table in tables.items():
-            if table and (order == "headline" or table != tables["headline"]):
-                out += _shown_table(table, f"{feedback} feedback, {VIEWS[order]}")
+        for view, words in VIEWS.items():
+            table = lines(cells, feedback, view)
+            if table:
+                out += _table_2(table, f"{feedback} feedback, {words}")
+            if table and view in AVERAGED:
+                out += _table_1(table, f"{feedback} feedback, {words}")
     return out
 
 
-def _shown_table(table: Sequence[Line], words: str) -> list[str]:
-    sets = len({line.cell.set for line in table})
-    head_2 = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain"]
-    head_1 = ["learner", "average Alg 1", "Alg 2", "median Alg 1", "Alg 2"]
+def _table_2(table: Sequence[Line], words: str) -> list[str]:
+    head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain"]
+    better = "* our learner alone loses less than the paper's boosted ones"
     return [
         f"\nTable 2, {words}: loss on the second half (the paper's)",
-        *_columns([*head_2, "rate", "rate n eta", "rate n"], map(_cells, table), 2),
-        f"\nTable 1, {words}: relative improvement (the paper's), data sets: {sets}",
-        *_columns(head_1, _table_1(table), 1),
-        *_better(table),
+        *_columns([*head, "rate", "rate n eta", "rate n"], map(_cells, table), 2),
+        *([better] if any(line.already_better for line in table) else []),
     ]
 
 
@@ -109,12 +109,11 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def _table_1(table: Sequence[Line]) -> Iterable[list[str]]:
-    takes = (mean, median)
-    ours = [improvements(table, take) for take in takes]
-    paper = [improvements(table, take, "paper") for take in takes]
-    for learner in ours[0]:
-        yield [
+def _table_1(table: Sequence[Line], words: str) -> list[str]:
+    sets = len({line.cell.set for line in table})
+    ours, paper = ([improvements(table, take, w) for take in (mean, median)] for w in WHOSE)
+    rows = [
+        [
             NAMES[learner],
             *(
                 f"{mine[learner][a]:+.2%} ({theirs[learner][a]:+.2%})"
@@ -122,12 +121,12 @@ def _table_1(table: Sequence[Line]) -> Iterable[list[str]]:
                 for a in ALGORITHMS
             ),
         ]
-
-
-def _better(table: Sequence[Line]) -> list[str]:
-    if not any(line.already_better for line in table):
-        return []
-    return ["* our learner alone loses less than the paper's boosted ones"]
+        for learner in ours[0]
+    ]
+    return [
+        f"\nTable 1, {words}: relative improvement (the paper's), data sets: {sets}",
+        *_columns(["learner", "average Alg 1", "Alg 2", "median Alg 1", "Alg 2"], rows, 1),
+    ]
 
 
 def _columns(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> list[str]:

@@ -28,8 +28,8 @@ class Losses(NamedTuple):
     hull: float
 
     def improvement(self, algorithm: str) -> float:
-        """The share of the baseline's loss that an algorithm saves."""
-        return 1 - float(getattr(self, algorithm)) / self.baseline
+        """The share of the baseline's loss that an algorithm saves; of no loss, none."""
+        return 1 - float(getattr(self, algorithm)) / self.baseline if self.baseline else 0.0
 
 
 DESCRIPTIONS = {
