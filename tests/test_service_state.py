@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -374,7 +375,9 @@ def model_of(engine):
 
 def test_an_id_is_learned_once(engine):
     data = some_rows(50)
-    examples = [Example(f"id {k}", row, y, 1.0) for k, (row, y) in enumerate(zip(*data))]
+    examples = [
+        Example(f"id {k}", row, y, 1.0) for k, (row, y) in enumerate(zip(*data, strict=True))
+    ]
     assert learned(engine, examples) == (50, 0, [])
     assert learned(engine, examples) == (0, 50, [])
     twice = Example("new", data[0][0], 1.0, 1.0)
@@ -473,7 +476,7 @@ def test_a_row_no_model_takes_is_left_out_whatever_the_blocks(tmp_path):
         state = State(tmp_path / str(len(models)), fresh)
         one = Entry([None] * 10, rows, labels, None)
         state.commit(one)
-        for first, last in zip(cuts, cuts[1:]):
+        for first, last in pairwise(cuts):
             state.learn(one, first, last)
         assert (state.left_out, state.progress.rows) == (1, 9)
         models.append(dumped(state.model))

@@ -4,6 +4,7 @@ It is a folder of files of records (log.py), each file named by the number of it
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from spanboost.files import sync_folder
@@ -70,7 +71,7 @@ class Journal:
     def forget(self, number: int) -> None:
         """Remove the files all of whose records come before this one."""
         paths = self._paths()
-        for path, after in zip(paths, paths[1:], strict=False):
+        for path, after in pairwise(paths):
             if _first(after) <= number:
                 path.unlink()
 

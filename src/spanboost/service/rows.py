@@ -105,8 +105,8 @@ def refused(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
 
     The target meets them now: whoever is not sure that they will be learned asks a copy of it.
     """
-    wrong = np.flatnonzero(np.isnan(coded(target, labels)))
-    return {int(t): target.complaint(labels[t]) for t in wrong}
+    wrong = np.flatnonzero(np.isnan(coded(target, labels))).tolist()
+    return {t: target.complaint(labels[t]) for t in wrong}
 
 
 def coded(target: Target, labels: Sequence[float | str]) -> Array:

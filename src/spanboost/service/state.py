@@ -73,18 +73,27 @@ class Bounds(NamedTuple):
     snapshot_rows: int = 100_000
 
 
+BOUNDS = Bounds()
+
+
 class State:
     """A folder in use; methods are for one thread at a time."""
+
+    model: AnyModel
+    snapshot: int  # number of the last record in the last snapshot
+    learned: int  # number of the last record that was learned
 
     def __init__(
         self,
         folder: Path,
         fresh: Callable[[], tuple[AnyModel, Any]],
-        bounds: Bounds = Bounds(),
+        bounds: Bounds = BOUNDS,
+        check: Callable[[Any], None] = lambda identity: None,
         show: Callable[[int, int], None] = lambda done, size: None,
     ) -> None:
         """Open a folder, or begin one with a fresh model and what tells it from others.
 
+        check: is told what tells the model in the folder from others, and may refuse it.
         show: is told how many bytes of the journal have been read, of how many.
         """
         self.folder, self.bounds = folder, bounds
@@ -98,11 +107,17 @@ class State:
         self.pending = Pending(folder / "pending", bounds.pending, bounds.pending_seconds)
         try:
             self._open(fresh)
+            check(self.identity)
             self._replay(show)
             self.pending.open(self.ids.__contains__)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def snapshot_path(self) -> Path:
+        """The last snapshot."""
+        return self._path(self.snapshot)
 
     @property
     def due(self) -> bool:
@@ -161,6 +176,7 @@ class State:
         except DataError as error:
             self._learn_around(batch, error.row)
             return
+        assert batch.y is not None
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
         self.progress.add(self.model, batch.y, weights, answers, time.time())
 
@@ -205,7 +221,7 @@ class State:
         """A model, and all that goes with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = Progress(run["progress"])
-        self.snapshot = self.learned = run["record"]  # records: in the snapshot, and learned
+        self.snapshot = self.learned = run["record"]
         self.model = model
 
     def _replay(self, show: Callable[[int, int], None]) -> None:
