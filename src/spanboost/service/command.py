@@ -8,12 +8,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spanboost.auto import AnyModel
 from spanboost.commands import options
 from spanboost.commands.options import UsageError
 from spanboost.data.target import NumberTarget, Target
 from spanboost.learners.ball import LinearBall
 from spanboost.modelfile import load
+from spanboost.service.progress import Progress
 from spanboost.service.rows import batches, to_predict
 from spanboost.service.state import Bounds, State
 
@@ -75,7 +78,8 @@ def warm(state: State) -> None:
     """Have everything compiled, or loaded, that the first requests would have to wait for."""
     copy = load(state.snapshot_path)
     for batch in batches(copy.schema, [{}], [_any_label(copy.schema.target)], None):
-        copy.learn_many(batch.X, batch.y, batch.weights)
+        answers = copy.learn_many(batch.X, batch.y, batch.weights)
+        Progress().add(copy, np.asarray(batch.y), np.ones(1), answers, 0.0)
     for batch in to_predict(copy.schema, [{}]):
         copy.predict_many(batch.X)
 

@@ -82,7 +82,7 @@ class Progress:
             self.stride *= 2
 
     def _step(self, row: int, totals: Array) -> None:
-        """A hundred rows more; a drift is when they, and those just before, lose more than usual."""
+        """A hundred rows more: a drift if they, and those just before, lose more than usual."""
         weight, loss = totals - self._last_step
         self._last_step = totals.copy()
         self.steps.append(float(loss / weight) if weight > 0 else 0.0)

@@ -89,8 +89,8 @@ def listening(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}") from None
 
 
-def run(app: Any, sock: socket.socket) -> None:
-    """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
+def server_of(app: Any) -> uvicorn.Server:
+    """What serves an application."""
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -102,7 +102,11 @@ def run(app: Any, sock: socket.socket) -> None:
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,
     )
+    return uvicorn.Server(config)
+
+
+def run(app: Any, sock: socket.socket) -> None:
+    """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises it once more when all is done
-    server = uvicorn.Server(config)
-    server.run(sockets=[sock])
+    server_of(app).run(sockets=[sock])
