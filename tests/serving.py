@@ -15,8 +15,9 @@ OPTIONS = ("--learner", "linear", "-n", "4")
 class Server:
     """`spanboost serve` on a free port; `said` is what it wrote."""
 
-    def __init__(self, folder, *options, tokens=None):
-        command = [sys.executable, "-m", "spanboost", "serve", "--dir", str(folder), "--port", "0"]
+    def __init__(self, folder, *options, tokens=None, port=0):
+        command = [sys.executable, "-m", "spanboost", "serve", "--dir", str(folder)]
+        command += ["--port", str(port)]
         environment = os.environ | {
             f"SPANBOOST_{scope.upper()}_TOKEN": token for scope, token in (tokens or {}).items()
         }

@@ -32,17 +32,25 @@ def serve(args: Namespace) -> int:
         import uvicorn  # noqa: F401
     except ImportError:
         raise UsageError("serving needs more packages: pip install 'spanboost[serve]'") from None
-    from spanboost.service.app import application
-    from spanboost.service.engine import Engine
-    from spanboost.service.gate import ADMIN, LEARN, PREDICT, Limits
-    from spanboost.service.server import listening, refuse_open, run, variable
+    from spanboost.service.gate import ADMIN, LEARN, PREDICT
+    from spanboost.service.server import listening, refuse_open, variable
 
     scopes = (PREDICT, LEARN, ADMIN)
     tokens = {
         scope: os.environ[name] for scope in scopes if os.environ.get(name := variable(scope))
     }
     refuse_open(args.host, tokens)
-    sock = listening(args.host, args.port)
+    with listening(args.host, args.port) as sock:
+        _serve(args, tokens, sock)
+    return 0
+
+
+def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> None:
+    from spanboost.service.app import application
+    from spanboost.service.engine import Engine
+    from spanboost.service.gate import Limits
+    from spanboost.service.server import run
+
     bounds = Bounds(args.pending, args.pending_days * DAY, args.ids, args.snapshot_every)
     state = opened(args, bounds)
     warm(state)
@@ -57,7 +65,6 @@ def serve(args: Namespace) -> int:
     shown = f"[{host}]" if ":" in host else host
     _say(f"serving {state.model!r} on http://{shown}:{port}, state in {args.dir}")
     run(app, sock)
-    return 0
 
 
 def opened(args: Namespace, bounds: Bounds) -> State:
