@@ -35,7 +35,12 @@ from spanboost.service.rows import RowReader
 from spanboost.service.worker import BusyError, ClosedError, Job, Worker
 
 PAGE = Path(__file__).parent / "page"
-FILES = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+FILES = {
+    "/": "text/html",
+    "/page.css": "text/css",
+    "/page.js": "text/javascript",
+    "/icon.svg": "image/svg+xml",
+}
 QUICK = 1 << 14  # bytes of a body that is not worth a thread
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
@@ -198,14 +203,13 @@ class Service:
 
 def application(
     engine: Engine, tokens: dict[str, str] | None = None, id: str = "id", limits: Limits = LIMITS
-) -> Any:
+) -> Gate:
     """The ASGI application of an engine; it closes the engine when it ends."""
     service = Service(engine, id, limits)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         yield
-        service.stopping.set()
         await run_in_threadpool(engine.close)
 
     routes = [
@@ -220,9 +224,8 @@ def application(
         *(Route(path, service.page) for path in FILES),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
-    gate = Gate(app, tokens or {}, limits, service.meter, {route.path for route in routes})
-    gate.service = service  # type: ignore[attr-defined]
-    return gate
+    paths = {route.path for route in routes}
+    return Gate(app, tokens or {}, limits, service.meter, paths, service.stopping.set)
 
 
 async def _http(request: Request, error: Any) -> Response:

@@ -53,10 +53,17 @@ class Gate:
     """Around the application."""
 
     def __init__(
-        self, app: ASGIApp, tokens: dict[str, str], limits: Limits, meter: Meter, paths: set[str]
+        self,
+        app: ASGIApp,
+        tokens: dict[str, str],
+        limits: Limits,
+        meter: Meter,
+        paths: set[str],
+        stop: Callable[[], None],
     ) -> None:
+        """stop: ends the answers that would go on for ever."""
         self.app, self.tokens, self.limits, self.meter = app, tokens, limits, meter
-        self.paths = paths
+        self.paths, self.stop = paths, stop
         self.open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from spanboost.commands.options import UsageError
-from spanboost.service.gate import ADMIN, LEARN, PREDICT
+from spanboost.service.gate import ADMIN, LEARN, PREDICT, Gate
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024
 
@@ -89,7 +89,16 @@ def listening(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}") from None
 
 
-def server_of(app: Any) -> uvicorn.Server:
+class Server(uvicorn.Server):  # type: ignore[misc]
+    """Tells the application when it is about to stop: live pages would keep it from that."""
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """End well."""
+        self.config.app.stop()
+        await super().shutdown(sockets)
+
+
+def server_of(app: Gate) -> Server:
     """What serves an application."""
     config = uvicorn.Config(
         app,
@@ -102,10 +111,10 @@ def server_of(app: Any) -> uvicorn.Server:
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
-def run(app: Any, sock: socket.socket) -> None:
+def run(app: Gate, sock: socket.socket) -> None:
     """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises it once more when all is done
