@@ -1,7 +1,7 @@
 """A client of `spanboost serve`, for threads and for asyncio.
 
-A request that fails on the way is sent again. No label is learned twice by that: every row has an id
-before it is first sent, and the service learns one id once.
+A request that fails on the way is sent again. No label is learned twice by that: every row has an
+id before it is first sent, and the service learns one id once.
 
     with Client("http://127.0.0.1:8000") as client:
         answer = client.predict({"size": 3, "city": "Ulm"})
@@ -59,7 +59,7 @@ class _Request(NamedTuple):
     method: str
     path: str
     token: str | None
-    query: dict[str, str] = {}
+    query: Mapping[str, str] | None = None
     body: Any = None
 
 
@@ -246,7 +246,7 @@ def _arguments(request: _Request) -> dict[str, Any]:
     return {
         "method": request.method,
         "url": request.path,
-        "params": request.query,
+        "params": request.query or {},
         "headers": headers,
         "json": request.body,
     }

@@ -32,6 +32,9 @@ class Names:
 
     def read(self, rows: Sequence[Any]) -> tuple[Sparse, dict[str, int]]:
         """Dictionaries as a sparse matrix, and the columns of names not known yet."""
+        alike = self._read_alike(rows)
+        if alike is not None:
+            return alike, {}
         new: dict[str, int] = {}
         ends, indices, data = [0], [], []
         for t, row in enumerate(rows):
@@ -47,6 +50,34 @@ class Names:
             ends.append(len(data))
         columns = np.array(indices, np.int64)
         return Sparse(np.array(ends), columns, np.array(data, np.float64), (len(rows),)), new
+
+    def _read_alike(self, rows: Sequence[Any]) -> Sparse | None:
+        """The same, of rows alike: column by column, which takes a fifth of the time.
+
+        None where they do not all have the same names, all of them known, in the same order, and
+        under each of these only floats or only strings.
+        """
+        names = list(rows[0])
+        if any(type(row) is not dict or list(row) != names for row in rows):
+            return None
+        indices = np.empty((len(rows), len(names)), np.int64)
+        data = np.ones(indices.shape)
+        for j, values in enumerate(zip(*(row.values() for row in rows), strict=True)):
+            kinds = {*map(type, values)}
+            if kinds == {float}:
+                column = self.column(str(names[j]))
+                if column is None:
+                    return None
+                indices[:, j], data[:, j] = column, values
+            elif kinds == {str}:
+                columns = {value: self.column(f"{names[j]}={value}") for value in {*values}}
+                if None in columns.values():
+                    return None
+                indices[:, j] = [columns[value] for value in values]
+            else:
+                return None
+        ends = np.arange(len(rows) + 1) * len(names)
+        return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
 
     def add(self, new: dict[str, int]) -> None:
         """Names that are learned now."""
