@@ -18,7 +18,7 @@ from spanboost.cli import main
 from spanboost.client import Client, ServiceError
 from spanboost.modelfile import dumped, load
 from spanboost.service.journal import Journal
-from spanboost.service.state import unpacked
+from spanboost.service.state import entry_of
 
 KILLS = int(os.environ.get("SPANBOOST_KILLS", "4"))
 
@@ -98,7 +98,7 @@ def journaled(folder):
     """All rows of a folder, in the order in which they were learned."""
     ids, rows, labels = [], [], []
     for record in Journal(folder / "journal").read():
-        entry = unpacked(record.payload)
+        entry = entry_of(record.payload)
         ids += entry.ids
         rows += entry.rows
         labels += entry.labels

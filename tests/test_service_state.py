@@ -18,7 +18,7 @@ from spanboost.service.journal import Journal
 from spanboost.service.log import StateError
 from spanboost.service.pending import Pending
 from spanboost.service.rows import Example
-from spanboost.service.state import Bounds, Entry, State, unpacked
+from spanboost.service.state import Bounds, Entry, State, entry_of
 
 RECIPE = Recipe(learner="linear", n=4)
 
@@ -484,6 +484,28 @@ def test_a_row_no_model_takes_is_left_out_whatever_the_blocks(tmp_path):
     assert len(set(models)) == 1
 
 
-def test_a_record_is_what_was_packed():
-    one = Entry(["a", None], [{"x": 1.5, "c": "ü"}, {"x": None}], [1.0, "b"], [1.0, 0.25])
-    assert unpacked(memoryview(one.packed())) == one
+@given(
+    st.lists(st.sampled_from("abü\n"), max_size=3, unique=True),
+    st.integers(1, 5),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_record_is_what_was_packed(names, rows, alike, data):
+    floats = st.floats(allow_nan=False, allow_infinity=False)
+    texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+    kinds = [
+        data.draw(st.sampled_from([floats, texts, st.one_of(floats, texts, st.none())]))
+        for _ in names
+    ]
+    block = [{k: data.draw(v) for k, v in zip(names, kinds, strict=True)} for _ in range(rows)]
+    if not alike:
+        block[-1] = {"other": 1.0}
+    one = Entry(
+        [None, "a\nb"] + [None] * rows, block, [1.0, "b"], data.draw(st.none() | st.just([0.5]))
+    )
+    found = entry_of(memoryview(one.packed()))
+    assert found == one
+    assert [list(row) for row in found.rows] == [list(row) for row in block]  # in order
+    again = [repr(row) for row in found.rows]
+    assert again == [repr(row) for row in block]  # -0.0 is not 0.0

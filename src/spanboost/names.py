@@ -70,10 +70,11 @@ class Names:
                     return None
                 indices[:, j], data[:, j] = column, values
             elif kinds == {str}:
-                columns = {value: self.column(f"{names[j]}={value}") for value in {*values}}
-                if None in columns.values():
+                known = {value: self.column(f"{names[j]}={value}") for value in {*values}}
+                columns = [known[value] for value in values]
+                if None in columns:
                     return None
-                indices[:, j] = [columns[value] for value in values]
+                indices[:, j] = np.array(columns)
             else:
                 return None
         ends = np.arange(len(rows) + 1) * len(names)

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanboost.service.log import LogFile, record, records
+from spanboost.service.packing import Layout, encode, layout_of, packed
 
 PARTS = 8  # files that rows are spread over
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Place(NamedTuple):
-    """Where a row stands."""
+    """Where a row stands: its floats, and the rest."""
 
-    start: int
-    length: int
+    layout: Layout
+    floats: int
+    rest: int
+    length: int  # of the rest
     time: float
 
 
@@ -69,12 +71,12 @@ class Pending:
         if not rows:
             return
         part, now = self._current(len(rows)), self.clock()
-        texts = [_encode(row).encode() for row in rows.values()]
-        head = _encode([now, list(rows), [len(text) for text in texts]]).encode()
-        payload = b"\n".join([head, *texts])
-        whole = record(self._number, payload)
-        start = part.file.write(whole, sync=False) + len(whole) - len(payload)
-        self._add(part, start, head, now, list(rows), [len(text) for text in texts])
+        layout, floats, rests = packed(list(rows.values()))
+        ids, lengths = list(rows), [len(rest) for rest in rests]
+        head = encode([now, ids, layout, lengths]).encode()
+        whole = record(self._number, b"".join([head, b"\n", floats, *rests]))
+        start = part.file.write(whole, sync=False) + len(whole) - len(floats) - sum(lengths)
+        self._add(part, start, now, ids, layout, lengths)
         self._expire()
 
     def get(self, id: str) -> dict[str, Any] | None:
@@ -84,14 +86,15 @@ class Pending:
             if place is not None:
                 if self.clock() - place.time > self.seconds:
                     return None
-                return json.loads(part.file.read(place.start, place.length))
+                floats = part.file.read(place.floats, place.layout.width)
+                return place.layout.row(floats, part.file.read(place.rest, place.length))
         return None
 
     def done(self, ids: Iterable[str]) -> None:
         """The labels of these have come; noted as soon as the disk takes it."""
         taken = [id for id in ids if any(part.rows.pop(id, None) for part in self._parts)]
         if taken and self._parts:
-            payload = _encode([self.clock(), taken, None]).encode()
+            payload = encode([self.clock(), taken, None, None]).encode()
             self._parts[-1].file.write(record(self._number, payload), sync=False)
 
     def close(self) -> None:
@@ -114,27 +117,27 @@ class Pending:
         self,
         part: _Part,
         start: int,
-        head: bytes,
         now: float,
         ids: Sequence[str],
+        layout: Layout,
         lengths: Sequence[int],
     ) -> None:
-        """Note where the rows of a record stand."""
-        place = start + len(head) + 1
-        for id, length in zip(ids, lengths, strict=True):
-            part.rows[id] = Place(place, length, now)
-            place += length + 1
+        """Note where the rows of a record stand, whose floats begin at `start`."""
+        rest = start + layout.width * len(ids)
+        for k, (id, length) in enumerate(zip(ids, lengths, strict=True)):
+            part.rows[id] = Place(layout, start + k * layout.width, rest, length, now)
+            rest += length
         part.written += len(ids)
 
     def _restore(self, part: _Part, payload: bytes, start: int) -> None:
         head = payload.partition(b"\n")[0]
-        now, ids, lengths = json.loads(head)
-        if lengths is None:
+        now, ids, layout, lengths = json.loads(head)
+        if layout is None:  # these have had their labels
             for id in ids:
                 for one in self._parts:
                     one.rows.pop(id, None)
             return
-        self._add(part, start, head, now, ids, lengths)
+        self._add(part, start + len(head) + 1, now, ids, layout_of(layout), lengths)
         part.began = min(part.began, now)
 
     def _expire(self) -> None:

@@ -26,12 +26,12 @@ from spanboost.modelfile import ModelFileError, load_with, save
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
 from spanboost.service.log import StateError
+from spanboost.service.packing import encode, layout_of, packed, unpacked
 from spanboost.service.pending import Pending
 from spanboost.service.progress import Progress
 from spanboost.service.rows import Row, batches
 
 SNAPSHOTS = 2
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Entry(NamedTuple):
@@ -48,8 +48,11 @@ class Entry(NamedTuple):
         return self.rows[first:last], self.labels[first:last], weights
 
     def packed(self) -> bytes:
-        """As bytes: a line of ids, and one of all the rest."""
-        return f"{_encode(self.ids)}\n{_encode(self[1:])}".encode()
+        """As bytes: a line of ids, one of what the rows have in common, their floats, the rest."""
+        layout, floats, rests = packed(self.rows)
+        head = [layout, len(self.rows), self.labels, self.weights]
+        lines = f"{encode(self.ids)}\n{encode(head)}\n".encode()
+        return b"".join([lines, floats, b"\n".join(rests)])
 
 
 def ids_in(payload: memoryview) -> list[str]:
@@ -58,10 +61,15 @@ def ids_in(payload: memoryview) -> list[str]:
     return [id for id in json.loads(line) if id is not None]
 
 
-def unpacked(payload: memoryview) -> Entry:
+def entry_of(payload: memoryview) -> Entry:
     """The rows of a record."""
     ids, _, rest = bytes(payload).partition(b"\n")
-    return Entry(json.loads(ids), *json.loads(rest))
+    head, _, rest = rest.partition(b"\n")
+    layout, number, labels, weights = json.loads(head)
+    layout = layout_of(layout)
+    end = layout.width * number
+    rows = unpacked(layout, rest[:end], rest[end:].split(b"\n"))
+    return Entry(json.loads(ids), rows, labels, weights)
 
 
 class Bounds(NamedTuple):
@@ -230,7 +238,7 @@ class State:
         for record in self.journal.read():
             self.ids.add(ids_in(record.payload), record.number)
             if record.number > self.snapshot:
-                entry = unpacked(record.payload)
+                entry = entry_of(record.payload)
                 self.learn(entry, 0, len(entry.rows))
             done += len(record.payload)
             show(done, size)
