@@ -34,6 +34,7 @@ examples:
   python -m benchmarks.service                             throughput and latency, some minutes
   python -m benchmarks.service --only soak --minutes 10
 """
+IDLE = 5.0  # seconds after which a connection is not used again
 BATCH, NAMES = 1000, [f"x{j}" for j in range(10)]
 PAIRS = {  # our options: the rival's model
     "one linear function": (["--learner", "linear", "-n", "1"], "linear"),
@@ -170,11 +171,14 @@ class Connection:
     """Keep-alive, for asyncio."""
 
     def __init__(self, port: int) -> None:
-        self.port = port
+        self.port, self.used = port, time.perf_counter()
         self._streams: Any = None
 
     async def post(self, path: str, body: bytes) -> int:
         """The status of the answer."""
+        if time.perf_counter() - self.used > IDLE and self._streams is not None:
+            self._streams[1].close()  # the server may be about to close it
+            self._streams = None
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self._streams
@@ -183,6 +187,7 @@ class Connection:
         answer = await reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
         await reader.readexactly(length)
+        self.used = time.perf_counter()
         return int(answer.split()[1])
 
 

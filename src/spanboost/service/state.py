@@ -1,6 +1,6 @@
 """The state folder: everything a service knows. A start is the last snapshot, and a replay.
 
-    STATE/lock                one server at a time
+    STATE/lock                one server at a time: the number of its process
     STATE/journal/N.log       labelled rows in the order in which they were learned (journal.py)
     STATE/snapshots/N.sb      the model after record N; the last two are kept
     STATE/pending/N.log       rows that were predicted and wait for their labels (pending.py)
@@ -10,6 +10,7 @@ same model, bit for bit, so that neither groups nor crashes leave a trace.
 """
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -260,10 +261,13 @@ def _locked(folder: Path) -> BinaryIO:
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = (folder / "lock").open("ab")
+    file = (folder / "lock").open("a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         raise StateError(f"{folder} is in use by another server: one folder, one server") from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n".encode())
+    file.flush()
     return file
