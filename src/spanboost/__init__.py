@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
     from spanboost.modelfile import ModelFileError, load, save
+    from spanboost.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _HOMES = {
     "ModelFileError": "modelfile",
     "load": "modelfile",
     "save": "modelfile",
+    "tune": "tuning",
 }
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "feature_importances",
     "load",
     "save",
+    "tune",
 ]
 
 

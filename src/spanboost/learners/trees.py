@@ -118,9 +118,10 @@ class Trees(ReadsFeatures):
                 dtype=self.dtype,
             ),
             rounds=np.zeros(1, np.int64),
-            start=self.delay * task.copy.astype(np.int64),
+            start=self.delay * task.rounds * task.copy.astype(np.int64),
             aim=_aim(task, self.dtype),
-            evidence=np.dtype(self.dtype).type(self.evidence),
+            # of rows that come again, gains and counts are so many times what they should be
+            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
             grace=int(self.grace),
             recency=int(self.recency),
             scratch=TreeScratch(
