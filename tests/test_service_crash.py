@@ -16,6 +16,7 @@ from serving import OPTIONS, Server, serving, until
 
 from spanboost.cli import main
 from spanboost.client import Client, ServiceError
+from spanboost.errors import UserError
 from spanboost.modelfile import dumped, load
 from spanboost.service.journal import Journal
 from spanboost.service.state import entry_of
@@ -164,6 +165,14 @@ def test_what_is_refused_at_the_start(tmp_path, refusal, monkeypatch):
     assert "cannot be served" in refusal("--dir", tmp_path / "y", "--port", 0, "-m", f"{vw}.sb")
     (folder / "snapshots" / "00000000000000000000.sb").write_bytes(b"no model")
     assert "restore the folder from a backup" in refusal("--dir", folder, "--port", 0)
+
+
+def test_what_is_missing_is_named_in_one_sentence(tmp_path, refusal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'spanboost[serve]'" in refusal("--dir", tmp_path)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(UserError, match=r"pip install 'spanboost\[client\]'"):
+        Client()
 
 
 def request(body, length=None, path="/predict"):

@@ -123,6 +123,5 @@ def test_every_request_is_answered_as_described(tmp_path, seed):
             assert status < 500
             if case % max(CASES // 10, 1) == 0:
                 memory.append(server.memory())
-        print([size >> 20 for size in memory])
         assert memory[-1] < memory[len(memory) // 2] + (64 << 20), memory
         assert ask("GET", "/readyz")[0] == 200
