@@ -249,7 +249,7 @@ def test_rows_that_wait_survive_a_write_that_was_cut_off(tmp_path):
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.sampled_from(["go on", "stop", "save"])), max_size=8)
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_groups_stops_and_snapshots_leave_no_trace(tmp_path_factory, steps):
     folder, data, n = tmp_path_factory.mktemp("state"), some_rows(400), 0
     state = State(folder, fresh)
