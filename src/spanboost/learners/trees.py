@@ -32,7 +32,6 @@ from spanboost.block import Cells, Row, block_of
 from spanboost.checks import number, whole
 from spanboost.learners.candidates import (
     GROUP,
-    LEAST,
     SUMS,
     THRESHOLD,
     WEIGHT,
@@ -124,7 +123,6 @@ class Trees(ReadsFeatures):
             # of rows that come again, gains and counts are so many times what they should be
             evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
             grace=int(self.grace),
-            least=np.dtype(self.dtype).type(LEAST * task.rounds),
             recency=int(self.recency),
             scratch=TreeScratch(
                 values=zeros(2),  # room for one: leaves look at it, to no effect
@@ -215,7 +213,6 @@ class TreeBank(NamedTuple):
     aim: Fitted | Pulled
     evidence: float
     grace: int
-    least: float  # rows on either side of a split
     recency: int
     scratch: TreeScratch
 
@@ -351,7 +348,7 @@ class TreeBank(NamedTuple):
         """Split a leaf if there is evidence for its best candidate."""
         real = self.mean.dtype.type
         unit = self.candidates.total[i, s, 0] / real(rows)
-        c, gain = self.candidates.best(i, s, self.least * unit)
+        c, gain = self.candidates.best(i, s, unit)
         chance = unit * (self.spread[i, v] / self.weight[i, v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
             self.split(i, v, s, c)
