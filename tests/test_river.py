@@ -74,9 +74,9 @@ def test_a_weight_of_zero_is_no_row():
 
 
 def test_pipelines_and_progressive_validation():
-    model = preprocessing.StandardScaler() | BoostingRegressor("trees")
+    model = preprocessing.StandardScaler() | BoostingRegressor("stumps")
     own = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    assert own.get() < 0.5
+    assert own.get() < 0.4
     encoded = compose.SelectType(str) | preprocessing.OneHotEncoder()
     mixed = (encoded + compose.SelectType(float)) | BoostingClassifier("linear")
     rows = [({"a": float(t % 5), "b": "xy"[t % 2]}, t % 2 == 0) for t in range(400)]
@@ -84,7 +84,7 @@ def test_pipelines_and_progressive_validation():
 
 
 def test_two_classes_are_false_and_true_and_more_are_one_against_the_rest():
-    model = BoostingClassifier("stumps", n_models=8)
+    model = BoostingClassifier("linear", n_models=8)
     rows = list(datasets.Phishing().take(600))
     for x, y in rows:
         model.learn_one(x, y)

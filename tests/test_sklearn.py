@@ -130,7 +130,7 @@ def test_weights_and_classes_of_streams():
     model.partial_fit(X, names[y], sample_weight=np.arange(150) < 9)  # the others are not learned
     twin.partial_fit(X[:9], names[y[:9]])
     np.testing.assert_array_equal(model.predict_proba(X), twin.predict_proba(X))
-    with pytest.raises(ValueError, match="'rose' is none of the classes"):
+    with pytest.raises(ValueError, match="the label rose is none of the classes"):
         model.partial_fit(X[:1], ["rose"])
     with pytest.raises(ValueError, match="are not those of before"):
         model.partial_fit(X[:1], names[:1], classes=["setosa", "rose"])
@@ -199,7 +199,7 @@ def test_new_categories_are_missing_and_learned_when_they_come(mixed):
     assert (model.predict(rows) > before).all()
     with pytest.raises(ValueError, match="give it a frame, not ndarray"):
         model.predict(np.zeros((1, 4)))
-    with pytest.raises(ValueError, match="'area' holds string"):
+    with pytest.raises(ValueError, match="'area' holds large_string|'area' holds string"):
         model.predict(rows.assign(area="large"))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(rows.rename(columns={"area": "size"}))
@@ -234,7 +234,7 @@ def test_losses_have_scikit_learns_names(diabetes):
     assert np.mean(y < low.predict(X)) < 0.3
     assert np.mean(y < high.predict(X)) > 0.7
     for loss in ("absolute_error", "huber"):
-        assert named("linear", loss=loss).fit(X, y).score(X, y) > 0.1
+        assert named("trees", loss=loss, n_epochs=3).fit(X, y).score(X, y) > 0.2
     X, y = load_breast_cancer(return_X_y=True)
     hinge = BoostingClassifier("linear", loss="hinge").fit(X, y)
     assert hinge.score(X, y) > 0.85
