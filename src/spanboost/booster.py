@@ -270,7 +270,7 @@ class SpanBoost(Booster):
         labels, "auto-zero" one around 0: what was learned is scaled, so that predictions stay as
         they are. Before the first label they are 0. A label that makes it more than 10 times
         as wide, after 30 others, is a `LabelWarning`, once. Not for learners that cannot be scaled
-        (finite classes, objects of your own), nor for losses whose predictions are scores.
+        (finite classes), nor for losses whose predictions are scores.
     seed: for learners that draw at random.
 
     >>> from spanboost import LinearBall, SpanBoost

@@ -365,7 +365,9 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         codes = np.searchsorted(self.classes_, y).clip(max=number - 1)
         strange = self.classes_[codes] != y
         if strange.any():
-            raise ValueError(f"the label {y[strange][0]!s:.40} is none of the classes {self.classes_}")
+            raise ValueError(
+                f"the label {y[strange][0]!s:.40} is none of the classes {self.classes_}"
+            )
         return codes if number > 2 else 2.0 * codes - 1
 
     def _loss(self) -> Any:
