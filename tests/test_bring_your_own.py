@@ -1,6 +1,5 @@
 """River's and scikit-learn's learners boosted, objects under growing ranges, banks of one's own."""
 
-import math
 import sys
 from typing import Any, NamedTuple
 
@@ -76,10 +75,8 @@ def test_what_is_no_regressor_is_told_so():
         SpanBoost(SGDClassifier())
     with pytest.raises(TypeError, match=r"DecisionTreeRegressor is no weak learner.*partial_fit"):
         SpanBoost(DecisionTreeRegressor())
-    model = SpanBoost(tree.HoeffdingTreeClassifier(), n=1)
-    with pytest.raises(TypeError, match="is no regressor: it predicts True"):
-        for _ in range(3):
-            model.learn_one({"a": 1.0}, True)
+    with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
+        SpanBoost(tree.HoeffdingTreeClassifier())
 
 
 def test_vowpal_wabbit_says_how_to_install_it(monkeypatch):
@@ -151,11 +148,11 @@ def test_a_bank_of_ones_own_is_compiled_and_plain_python_alike():
     compiled = SpanBoost(FromBank(means), n=3).learn_many(X, y)
     with plain():
         np.testing.assert_array_equal(SpanBoost(FromBank(means), n=3).learn_many(X, y), compiled)
-    grown = HullBoost(FromBank(means, scalable=True), n=1, label_range="auto")
-    grown.learn_many(X, 1000 + 100 * y)
-    assert grown.predict_one([0.0]) == pytest.approx(1000 + 100 * y.mean(), abs=5)
+    grown = SpanBoost(FromBank(means, scalable=True), n=3, label_range="auto")
+    answers = grown.learn_many(X, 1000 + 100 * y)
+    assert answers[-1] == pytest.approx(1000 + 100 * y.mean(), abs=15)
     with pytest.raises(ValueError, match="FromBank cannot be scaled"):
-        HullBoost(FromBank(means), n=1, label_range="auto")
+        SpanBoost(FromBank(means), label_range="auto")
 
 
 SCALAR = [
@@ -177,9 +174,10 @@ def test_estimated_constants_are_those_of_the_papers_losses(loss, b):
         given = getattr(loss, name)(b)
         assert estimate(loss, name, b) <= given + 1e-9
     assert estimate(loss, "L", b) == pytest.approx(loss.L(b))
-    given = loss.beta(b)
-    found = estimate(loss, "beta", b)
-    assert found == given == math.inf or found == pytest.approx(given, rel=0.02)
+    if isinstance(loss, losses.Hinge) and b < 1:
+        assert estimate(loss, "beta", b) == 0  # its kinks are at -1 and 1
+    else:
+        assert estimate(loss, "beta", b) == pytest.approx(loss.beta(b), rel=0.02)
 
 
 class Plain(NamedTuple):

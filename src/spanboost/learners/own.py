@@ -15,7 +15,7 @@ from spanboost.rows import number_rows
 class FromBank:
     """A learner made of a function that makes the bank of its N copies (docs/own-learner.md).
 
-    make: from what a learner is told (`n` copies, `d` outputs, the first `rows`, the bound `D`, ...)
+    make: from what a learner is told (`n` copies, `d` outputs, the first `rows`, the bound `D` ...)
         to a NamedTuple of arrays with `predict(self, x, h)` and `update(self, x, h, feedback)`.
     scalable: whether it also has `rescale(self, a, b)`, so that the label range may grow.
 

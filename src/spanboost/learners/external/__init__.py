@@ -1,6 +1,4 @@
-"""Learners of other libraries as weak learners; none of these libraries is imported before it is
-used.
-"""
+"""Learners of other libraries as weak learners; no library is imported before it is used."""
 
 from typing import Any
 

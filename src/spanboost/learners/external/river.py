@@ -11,14 +11,17 @@ class RiverRegressor:
     """
 
     def __init__(self, model: Any) -> None:
+        if hasattr(model, "_multiclass"):
+            raise TypeError(
+                f"{type(model).__name__} is a classifier, and a weak learner predicts numbers: "
+                "take a regressor"
+            )
         self.model = model
         self.weighted = "w" in inspect.signature(model.learn_one).parameters
 
     def predict_one(self, x: Any) -> Any:
         """As the model predicts; a model that has nothing to say yet says 0."""
         prediction = self.model.predict_one(_named(x))
-        if isinstance(prediction, bool | str):
-            raise TypeError(f"{self.model} is no regressor: it predicts {prediction!r}")
         return 0.0 if prediction is None else prediction
 
     def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:

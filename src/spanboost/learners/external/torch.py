@@ -15,18 +15,19 @@ class TorchModule:
     module: from a row, a vector of float32, to as many numbers as there are outputs.
     optimiser: makes an optimiser for the parameters of one copy.
 
-    Every loss and both kinds of feedback will do: a copy steps along the slope of its loss, in units
-    of the loss's curvature (of its largest slope where it has none), so that one learning rate
-    suits all copies; squared losses are (h - target)^2 / 2. The copies start as copies of the module.
+    Every loss and both kinds of feedback will do: a copy steps along the slope of its loss, in
+    units of the loss's curvature (of its largest slope where it has none), so that one learning
+    rate suits all copies; squared losses are (h - target)^2 / 2. The copies start as copies of the
+    module.
 
     >>> import pytest
     >>> torch = pytest.importorskip("torch")
-    >>> from spanboost import SpanBoost, TorchModule
+    >>> from spanboost import HullBoost, TorchModule
     >>> def optimiser(parameters):
     ...     return torch.optim.SGD(parameters, lr=0.1)
-    >>> model = SpanBoost(TorchModule(torch.nn.Linear(2, 1), optimiser), n=4)
-    >>> predictions = model.learn_many(np.ones((100, 2)), np.full(100, 0.5))
-    >>> round(float(predictions[-1]), 2)
+    >>> model = HullBoost(TorchModule(torch.nn.Linear(2, 1), optimiser), n=4)
+    >>> predictions = model.learn_many(np.ones((200, 2)), np.full(200, 0.5))
+    >>> round(float(predictions[-1]), 1)
     0.5
     """
 

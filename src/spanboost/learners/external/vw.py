@@ -1,5 +1,6 @@
 """Workspaces of Vowpal Wabbit."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,7 +49,7 @@ def _features(x: Any) -> Iterator[str]:
     for name, value in x.items() if isinstance(x, dict) else enumerate(x):
         if isinstance(value, str):
             yield _plain(f"{name}={value}")
-        elif value is not None and value == value and value != 0:  # missing is absent
+        elif value is not None and value != 0 and not math.isnan(value):  # missing is absent
             yield f"{_plain(str(name))}:{float(value)!r}"
 
 
