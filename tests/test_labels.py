@@ -282,7 +282,7 @@ def test_to_double_the_range_is_exact(case):
         model.learn_many(X, y, np.full(25, 0.02))
         assert untouched(model, X)
         before, labels = model.predict_many(X), model._labels
-        model._widen(model._model.bank, Widening(0, labels.centre, 2 * labels.half))
+        model._widen(Widening(0, labels.centre, 2 * labels.half))
         np.testing.assert_array_equal(model.predict_many(X), before)
 
 
@@ -351,7 +351,7 @@ def test_slopes_are_one_degree_below_the_loss(loss, b):
         model.learn_many(X, y)
         bank, labels = model._model.bank, model._labels
         G = bank.inputs.G.copy()
-        model._widen(bank, Widening(0, labels.centre, 2 * labels.half))
+        model._widen(Widening(0, labels.centre, 2 * labels.half))
     np.testing.assert_array_equal(bank.inputs.G, G * np.float32(b * b))
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,29 +22,41 @@ from spanboost.rows import as_numbers
 COMBINATION = "regression over all"  # the candidate that is no expert
 _FEW = 64  # rows that are not worth a second thread
 
-# name, learner, copies, step: the trees differ in what they are good for, those that take long
-# come first; of one linear function or network there is no boosting
-_SIMPLE: tuple[Any, ...] = (
-    ("linear", LinearSGD, {"rate": 0.5}, 1, None),
-    ("linear quick", LinearSGD, {"rate": 2.0}, 1, None),
-    ("network", Network, {"rate": 0.5, "hidden": 20}, 1, None),
+
+class Expert(NamedTuple):
+    """One of those who are asked."""
+
+    name: str
+    learner: Any
+    parameters: dict[str, Any]
+    n: int = 1
+    eta: float | None = None  # None: one copy, and no boosting
+    replay: int = 0
+
+
+# The trees differ in what they are good for; those that take long come first. Of linear functions
+# and networks one copy costs next to nothing.
+_SIMPLE = (
+    Expert("linear", LinearSGD, {"rate": 0.5}),
+    Expert("linear quick", LinearSGD, {"rate": 2.0}),
+    Expert("network", Network, {"rate": 0.5, "hidden": 20}),
 )
-BUDGETS: dict[str, tuple[Any, ...]] = {
-    "fast": (("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
+BUDGETS: dict[str, tuple[Expert, ...]] = {
+    "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
-        ("trees slow", Trees, {"delay": 3}, 200, 0.05),
-        ("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
-        ("trees cautious", Trees, {"evidence": 20.0}, 100, 0.1),
-        ("trees recent", Trees, {"recency": 2}, 100, 0.1),
+        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=3),
+        Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
+        Expert("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
+        Expert("trees recent", Trees, {"depth": 10, "evidence": 5.0, "recency": 2}, 100, 0.1),
         *_SIMPLE,
     ),
     "thorough": (
-        ("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
-        ("trees slow deep", Trees, {"delay": 3, "depth": 10}, 200, 0.05),
-        ("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
-        ("trees slow cautious", Trees, {"delay": 3, "evidence": 20.0}, 200, 0.05),
-        ("trees recent", Trees, {"recency": 2}, 100, 0.1),
-        ("trees small", Trees, {"depth": 6, "evidence": 40.0}, 100, 0.1),
+        Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
+        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
+        Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
+        Expert("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
+        Expert("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
+        Expert("trees recent", Trees, {"recency": 2}, 100, 0.1),
         *_SIMPLE,
     ),
 }
@@ -154,11 +166,12 @@ class AutoBoost:
         loss = resolve(self.loss)
         scores = predicts_scores(loss)
         label_range = (-1, 1) if scores and self.label_range == "auto" else self.label_range
-        for i, (name, learner, parameters, n, eta) in enumerate(BUDGETS[self.budget]):
+        for i, (name, learner, parameters, n, eta, replay) in enumerate(BUDGETS[self.budget]):
             made = learner(bits=self.bits, **parameters)
             shared: dict[str, Any] = {
                 "loss": self.loss,
                 "label_range": label_range,
+                "replay": replay,
                 "seed": self.seed + i,
             }
             if eta is None:

@@ -280,7 +280,7 @@ def _add_model(parser: Any) -> None:
         "--learner",
         choices=LEARNERS,
         help="auto (default): many boosters at once, nothing to tune; else what one booster "
-        "boosts: trees, where one of --booster -n --step --feedback --rate is given",
+        "boosts: trees, where one of --booster -n --step --feedback --rate --replay is given",
     )
     model.add_argument(
         "--budget",
@@ -312,6 +312,15 @@ def _add_model(parser: Any) -> None:
         "--feedback",
         choices=("greedy", "linear"),
         help="what copies learn from: the losses themselves (greedy), or their printed slopes",
+    )
+    model.add_argument(
+        "--replay",
+        type=_between(0, 1000),
+        metavar="R",
+        help="learn R of the last rows, drawn at random, again after each new one (0)",
+    )
+    model.add_argument(
+        "--memory", type=_at_least(1), metavar="K", help="rows that --replay draws from (50,000)"
     )
     model.add_argument("-l", "--rate", type=float, metavar="R", help="learning rate (0.5)")
     model.add_argument(

@@ -20,6 +20,7 @@ import numpy as np
 from spanboost import __version__, losses
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel, AutoBoost
+from spanboost.block import Rows
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.checks import float_type
 from spanboost.data.schema import schema_of
@@ -33,6 +34,7 @@ from spanboost.learners.stumps import Stumps
 from spanboost.learners.symmetric import Symmetrised
 from spanboost.learners.trees import Trees
 from spanboost.reader import Kind, Reading
+from spanboost.rows import Sparse
 
 FORMAT = 1
 BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
@@ -46,8 +48,9 @@ PARTS: dict[str, Any] = {
 }
 PARAMETERS = (
     *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
-    *("label_range", "seed"),
+    *("label_range", "replay", "memory", "seed"),
 )
+MEMORY = "memory."  # how names of arrays begin that hold rows to be learned again
 OF_AUTO = ("loss", "budget", "label_range", "seed", "bits")
 
 
@@ -268,6 +271,9 @@ def _tensors(model: AnyModel) -> Iterator[tuple[str, Array]]:
         yield name, value[np.nonzero(mark)]
         if value is mark:
             yield f"{name}.touched", np.flatnonzero(mark)
+    if model._memory is not None:
+        for name, value in model._memory.state().items():
+            yield f"{MEMORY}{name}", value
 
 
 def _mark(owner: Any) -> Array:
@@ -328,6 +334,7 @@ def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) 
         labels.warned = bool(state["warned"])
     if header["rows"] is not None:
         _restore_rows(model, header["rows"])
+        _restore_memory(model, tensors)
     expected = dict(_expected(model, tensors))
     if set(tensors) != set(expected):
         raise ModelFileError("arrays are missing, or there are too many")
@@ -359,6 +366,37 @@ def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
     if getattr(model._learner, "named", False) is not True and len(kind.shape) > 1:
         first = np.zeros((1, *kind.shape[1]))
     model._start(Reading(first, None, 0, features, 0, kind, {}), features)
+
+
+def _restore_memory(model: Booster, tensors: dict[str, Array]) -> None:
+    """The rows that may be learned again, taken out of the arrays."""
+    names = [name for name in tensors if name.startswith(MEMORY)]
+    kept = {name.removeprefix(MEMORY): tensors.pop(name) for name in names}
+    memory, learned, kind = model._memory, model._labels.seen, model._reader.kind
+    if memory is None or learned == 0 or kind is None:
+        if kept:
+            raise ModelFileError("it holds rows that nobody asks for")
+        return
+    labels, weights, number = kept["labels"], kept["weights"], min(learned, memory.size)
+    if (
+        weights.shape != (number,)
+        or labels.shape != (number, model._d)
+        or not (weights > 0).all()
+        or not np.isfinite(labels).all()
+        or {labels.dtype, weights.dtype} != {np.dtype(model._dtype)}
+    ):
+        raise ModelFileError("the rows it remembers are none")
+    rows: Any = kept["X"]
+    if "codes" in kept:
+        sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
+        rows = model._learner.encode(Rows(sparse if not rows.shape[1] else rows, kept["codes"]), 1)
+        shape, room = (rows.X.shape[1], rows.codes.shape[1]), rows.features
+        model._start(Reading(None, None, 0, 0, len(rows.x), kind, {}), 0)
+    else:
+        shape, room = (kind.shape[0], rows.shape[1:]), 0
+    if len(rows.X if room else rows) != number or shape != kind.shape or room > model._features:
+        raise ModelFileError("the rows it remembers are not of its kind")
+    memory.restore(rows, labels, weights, learned)
 
 
 def _expected(model: Booster, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:

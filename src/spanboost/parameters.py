@@ -33,6 +33,9 @@ def check(booster: Any) -> None:
         "label_range",
         "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
     )
+    replay, memory = booster.replay, booster.memory
+    require(whole(replay) and 0 <= replay <= 1000, "replay", "a whole number of rows, up to 1000")
+    require(whole(memory) and 1 <= memory < 2**31, "memory", "a whole number of rows, at least 1")
     for name in ("alpha", "offset"):
         require(
             booster.feedback == "greedy" or getattr(booster, name) is None,

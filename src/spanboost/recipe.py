@@ -40,6 +40,8 @@ class Recipe(NamedTuple):
     classes: int | None = None
     x_norm: float | None = None
     budget: str = "default"  # of auto
+    replay: int = 0
+    memory: int = 50_000
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Recipe(NamedTuple):
     def alone(self) -> "Recipe":
         """One copy, given the loss itself: the learner without boosting; a linear one for auto."""
         learner = "linear" if self.learner == AUTO else self.learner
-        return self._replace(learner=learner, booster="hull", n=1, step=None)
+        return self._replace(learner=learner, booster="hull", n=1, step=None, replay=0)
 
     @property
     def scores(self) -> bool:
@@ -77,6 +79,7 @@ class Recipe(NamedTuple):
             return AutoBoost(budget=self.budget, bits=self.bits, **shared)
         room = ROOM if self.loss in ("logistic", "softmax") else 1.0
         shared |= {"n": self.copies, "feedback": self.feedback, "D": room}
+        shared |= {"replay": self.replay, "memory": self.memory}
         learner = LEARNERS[self.learner](**self._parameters())
         if self.booster == "hull":
             if self.step is not None:

@@ -98,9 +98,10 @@ def coefficients(model: Booster) -> Array:
 def shown(found: dict[str, Any]) -> str:
     """For people."""
     parameters = found["parameters"]
+    hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
     lines = [
         *(_shown_experts(found) if "experts" in found else [_copies(found["booster"], parameters)]),
-        *(f"  {k} = {v}" for k, v in parameters.items() if k not in ("learner", "n") and v),
+        *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
         f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
     ]
     if found["label_half_width"] and len(found["label_centre"]) == 1:

@@ -13,8 +13,15 @@ from spanboost.errors import UserError
 from spanboost.modelfile import load
 from spanboost.recipe import AUTO, LEARNERS, Recipe
 
-OF_BOOSTERS = ("booster", "n", "step", "feedback", "rate")  # to give one is to ask for a booster
-OF_MODELS = ("learner", *OF_BOOSTERS, "loss", "label_range", "x_norm", "budget")
+OF_BOOSTERS = (
+    "booster",
+    "n",
+    "step",
+    "feedback",
+    "rate",
+    "replay",
+)  # to give one is to ask for a booster
+OF_MODELS = ("learner", *OF_BOOSTERS, "memory", "loss", "label_range", "x_norm", "budget")
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "bits")
 OF_EVALUATE = ("baseline", "compare")
 
@@ -61,6 +68,8 @@ def recipe_of(args: Namespace, form: str) -> Recipe:
     others = (getattr(args, "compare", None) or "").split(",")
     if args.budget is not None and AUTO not in (recipe.learner, *others):
         raise UsageError("--budget is for --learner auto")
+    if args.memory is not None and not recipe.replay:
+        raise UsageError("--memory is for --replay")
     if recipe.loss == "softmax" and recipe.classes is None:
         raise UsageError("--loss softmax needs --classes K, how many classes there are")
     if recipe.loss != "softmax" and recipe.classes is not None:
@@ -149,7 +158,7 @@ def _spelt(name: str) -> str:
 
 def _of(recipe: Recipe, entry: str) -> Recipe:
     if entry == AUTO:
-        return recipe._replace(learner=AUTO, booster="span", n=None, step=None, rate=None)
+        return recipe._replace(learner=AUTO, booster="span", n=None, step=None, rate=None, replay=0)
     learner, _, booster = entry.partition(":")
     booster = booster or recipe.booster
     if learner not in LEARNERS or booster not in ("span", "hull"):

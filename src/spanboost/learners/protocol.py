@@ -25,6 +25,7 @@ class Task(NamedTuple):
     smoothness: Array  # [n] likewise
     seed: int
     copy: Array  # [n] their numbers, which learners that start at random start from
+    rounds: int = 1  # how often a row comes, with replay
 
 
 class Bank(Protocol):

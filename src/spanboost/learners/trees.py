@@ -118,10 +118,11 @@ class Trees(ReadsFeatures):
                 dtype=self.dtype,
             ),
             rounds=np.zeros(1, np.int64),
-            start=self.delay * task.copy.astype(np.int64),
+            start=self.delay * task.rounds * task.copy.astype(np.int64),
             aim=_aim(task, self.dtype),
-            evidence=np.dtype(self.dtype).type(self.evidence),
-            grace=int(self.grace),
+            # a row that comes again is no further evidence
+            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds),
+            grace=int(self.grace) * task.rounds,
             recency=int(self.recency),
             scratch=TreeScratch(
                 values=zeros(2),  # room for one: leaves look at it, to no effect

@@ -101,6 +101,8 @@ def check_covered(booster: Booster) -> None:
     linear_regret(booster, 1)
     if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
         raise ValueError(f"B={booster.B_:g} is below the paper's {booster.paper_radius():g}")
+    if booster.replay:
+        raise ValueError("the bounds are for rows that come once, and replay repeats some")
     if booster.started:
         raise ValueError("the bounds are for a fresh booster, and this one has been used")
 

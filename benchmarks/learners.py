@@ -1,4 +1,4 @@
-"""`python -m benchmarks.accuracy`: what boosting gains, by the protocol of the paper."""
+"""`python -m benchmarks.learners`: what boosting gains, by the protocol of the paper."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ network neither loses more than 1 % anywhere.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.accuracy --data DIR                                  everything
-  python -m benchmarks.accuracy --data DIR --learner stumps --sets casp     one line of it
-  python -m benchmarks.accuracy --data DIR --processes 1                    the same figures, later
+  python -m benchmarks.learners --data DIR                                  everything
+  python -m benchmarks.learners --data DIR --learner stumps --sets casp     one line of it
+  python -m benchmarks.learners --data DIR --processes 1                    the same figures, later
 """
 WAYS = ("alone", "Alg 1", "Alg 2")
 RATES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -175,7 +175,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Tune on the first half, report on the second."""
-    parser = common.parser("accuracy", ABOUT, ENDS)
+    parser = common.parser("learners", ABOUT, ENDS)
     common.add_data(parser)
     common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
     common.add_choice(parser, "--sets", TASKS, "data sets")

@@ -1,0 +1,1 @@
+"""Accuracy, speed and memory against other libraries: `python -m benchmarks.accuracy`."""

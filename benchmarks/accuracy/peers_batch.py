@@ -1,0 +1,104 @@
+"""LightGBM and XGBoost: fitted at once, refitted again and again, and continued chunk by chunk.
+
+All with the libraries' defaults and one thread. Columns of categories are declared as such.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.datasets import Data
+from benchmarks.accuracy.stream import Clock, Run, blocks
+
+CHUNK = 1_000
+REFITS = 10
+TREES = 100  # what both libraries fit unless told otherwise
+
+
+class LightGBM:
+    """Boosted trees of LightGBM, continued from those there are."""
+
+    def __init__(self, categorical: list[int]) -> None:
+        import lightgbm
+
+        self.library, self.categorical = lightgbm, categorical
+        self.model: Any = None
+
+    def learn(self, X: np.ndarray, y: np.ndarray, trees: int) -> None:
+        """Add trees fitted to these rows."""
+        parameters = {"objective": "regression", "num_threads": 1, "verbose": -1}
+        rows = self.library.Dataset(
+            X, y, categorical_feature=self.categorical, free_raw_data=False, params=parameters
+        )
+        self.model = self.library.train(
+            parameters, rows, trees, init_model=self.model, keep_training_booster=True
+        )
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """What the trees so far say."""
+        return np.asarray(self.model.predict(X, num_threads=1))
+
+
+class XGBoost:
+    """Boosted trees of XGBoost, continued from those there are."""
+
+    def __init__(self, categorical: list[int], **parameters: Any) -> None:
+        import xgboost
+
+        self.library, self.categorical = xgboost, set(categorical)
+        self.parameters = {"objective": "reg:squarederror", "nthread": 1, **parameters}
+        self.model: Any = None
+
+    def learn(self, X: np.ndarray, y: np.ndarray, trees: int) -> None:
+        """Add trees fitted to these rows."""
+        rows = self._rows(X, y)
+        self.model = self.library.train(self.parameters, rows, trees, xgb_model=self.model)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """What the trees so far say."""
+        return np.asarray(self.model.predict(self._rows(X)))
+
+    def _rows(self, X: np.ndarray, y: np.ndarray | None = None) -> Any:
+        types = ["c" if j in self.categorical else "q" for j in range(X.shape[1])]
+        return self.library.DMatrix(X, y, feature_types=types, enable_categorical=True, nthread=1)
+
+
+New = Callable[[list[int]], LightGBM | XGBoost]
+
+
+def batch(new: New, data: Data, limit: float) -> Run:
+    """Fit the first half at once; predict the second."""
+    return refitted(new, data, limit, times=1)
+
+
+def refitted(new: New, data: Data, limit: float, times: int = REFITS) -> Run:
+    """Fit everything seen so far from scratch, so many times over the second half."""
+    X, y = data.matrix(), data.y
+    marks = np.linspace(len(y) // 2, len(y), times + 1).astype(int)
+    predictions, clock = np.zeros(len(y)), Clock()
+    for first, end in pairwise(marks.tolist()):
+        model = new(data.categorical)
+        with clock:
+            model.learn(X[:first], y[:first], TREES)
+            predictions[first:end] = model.predict(X[first:end])
+        if clock.cpu > limit:
+            raise TimeoutError(f"past {limit:g} s with {end} of {len(y)} rows")
+    return Run(predictions, clock.seconds, len(y), cpu=clock.cpu)
+
+
+def chunked(new: New, trees: int, data: Data, limit: float) -> Run:
+    """Predict a chunk, then add trees fitted to it; the first chunk is answered by 0."""
+    X, y = data.matrix(), data.y
+    predictions = np.zeros(len(y))
+    model, clock, done = new(data.categorical), Clock(), 0
+    for part in blocks(len(y), CHUNK):
+        with clock:
+            if part.start:
+                predictions[part] = model.predict(X[part])
+            model.learn(X[part], y[part], trees)
+        done = part.stop
+        if clock.cpu > limit:
+            break
+    return Run(predictions[:done], clock.seconds, done, cpu=clock.cpu)

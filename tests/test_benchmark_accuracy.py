@@ -1,0 +1,198 @@
+"""The parts of the comparison with other libraries that need none of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import __main__ as command
+from benchmarks.accuracy import results, speeds, tables, verdicts
+from benchmarks.accuracy.datasets import TASKS, Column, Data, load, positions
+from benchmarks.accuracy.methods import METHODS, named
+from benchmarks.accuracy.results import Key
+from benchmarks.accuracy.stream import Run, one_by_one
+from benchmarks.accuracy.verdicts import DEMANDS, Demand
+from benchmarks.accuracy.worker import half, prefixes
+
+DATA = Data(
+    [
+        Column("size", np.array([1.5, 2.5, 3.5]), None),
+        Column("hue", np.array([1, 0, 1]), ("a", "?")),
+    ],
+    np.array([0.0, 1.0, 2.0]),
+)
+
+
+def row(mse, rows=20_000, **more):
+    found = {"mse": mse, "rows": rows, "variance": 2.0, "complete": True, "rows_per_s": 10.0}
+    return {**found, "peak_mib": 1.0, "threads": 1, "versions": {}, "prefixes": {}, **more}
+
+
+def everywhere(ours, theirs, order=("file", "shuffled")):
+    """Results in which all of ours have one loss and all peers another."""
+    return {
+        Key("accuracy", data, o, name): row(ours if method.group == "ours" else theirs)
+        for data in TASKS
+        for o in order
+        for name, method in METHODS.items()
+    }
+
+
+def test_orders_are_the_same_every_time():
+    assert positions(5, "file").tolist() == [0, 1, 2, 3, 4]
+    assert positions(5, "shuffled").tolist() == np.random.default_rng(0).permutation(5).tolist()
+    whole, start = (load("friedman", "shuffled", None, most) for most in (None, 7))
+    assert (whole.matrix()[:7] == start.matrix()).all()
+    assert (whole.y[:7] == start.y).all()
+    assert whole.y.std() == pytest.approx(4.97, abs=0.05)  # what Friedman's function has
+
+
+def test_categories_as_the_libraries_take_them():
+    assert DATA.categorical == [1]
+    assert DATA.matrix().tolist() == [[1.5, 1], [2.5, 0], [3.5, 1]]
+    assert DATA.rows().codes.tolist() == [[-1], [0], [-1]]  # "?" is missing
+    names, values = DATA.one_hot()
+    assert names == ["size", "hue=a", "hue=?"]
+    assert values.tolist() == [[1.5, 0, 1], [2.5, 1, 0], [3.5, 0, 1]]
+
+
+def test_losses_are_those_of_the_second_half_of_any_prefix():
+    y = np.random.default_rng(0).normal(size=1234)
+    run = Run(np.zeros(1234), 1.0, 1234)
+    found = prefixes(run, y)
+    assert list(found) == ["500", "1000", "1234"]
+    for end, loss in found.items():
+        rows = int(end)
+        plain = [y[t] ** 2 for t in range(rows // 2, rows)]
+        assert loss == pytest.approx(sum(plain) / len(plain), rel=1e-5)
+        assert half(run.predictions, y, rows) == pytest.approx(loss, rel=1e-5)
+
+
+def test_a_run_past_its_limit_ends_with_the_blocks_it_did():
+    seen = []
+    stepped = one_by_one(1700, lambda part: list(range(part.start, part.stop)), seen.append, 3600.0)
+    assert seen == list(range(1700))
+    assert stepped.predictions.tolist() == [0.0] * 1700  # no opinion
+    stopped = one_by_one(1700, lambda part: [1.0] * (part.stop - part.start), float, 0.0)
+    assert stopped.rows == 500
+    assert stopped.predictions.tolist() == [1.0] * 500
+
+
+def test_results_are_resumed_and_replaced(tmp_path):
+    file = tmp_path / "results" / "accuracy.jsonl"
+    first, second = (Key("accuracy", "casp", "file", name) for name in ("trees", "river-arf"))
+    assert results.missing([first, second], results.read(file), []) == [first, second]
+    results.record(file, first, {"mse": 1.0})
+    results.record(file, second, {"error": "no such library"})
+    there = results.read(file)
+    assert results.missing([first, second], there, []) == []
+    assert results.missing([first, second], there, ["trees"]) == [first]
+    results.record(file, first, {"mse": 0.5})
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["method"] for line in lines] == ["trees", "river-arf"]
+    assert results.read(file)[first] == {"mse": 0.5}
+
+
+def test_the_command_runs_what_is_missing_and_goes_on(tmp_path, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(command, "run", lambda key, folder: asked.append(key) or row(1.0))
+    file, page = tmp_path / "a.jsonl", tmp_path / "a.md"
+    given = ["--results", str(file), "--page", str(page), "--data", "casp", "--orders", "file"]
+
+    def run(*more):
+        monkeypatch.setattr("sys.argv", ["accuracy", *given, *more])
+        asked.clear()
+        command.main()
+        return [key.method for key in asked]
+
+    assert run("--methods", "ours") == named("ours")
+    assert run() == command.CHOICES["peers"]
+    assert run() == []
+    assert run("--again", "trees") == ["trees"]
+    assert run("--table") == []
+    assert "1/1 trees on casp, file order: 1 (0.5000 of the variance)" in capsys.readouterr().err
+    assert page.read_text() == tables.page(results.read(file))
+
+
+def test_a_run_that_fails_is_a_result(tmp_path):
+    found = command.run(Key("accuracy", "casp", "file", "trees"), tmp_path)
+    assert found["error"].startswith("casp.parquet is needed")
+
+
+@pytest.mark.parametrize("demand", DEMANDS[:-1], ids=lambda demand: f"{demand.group}-{demand.ours}")
+def test_demands_are_met_by_less_error_and_not_by_more(demand):
+    assert verdicts.find(everywhere(1.0, 1.1), demand, demand.ours).met(demand) is True
+    assert verdicts.find(everywhere(1.1, 1.0), demand, demand.ours).met(demand) is False
+    assert verdicts.find({}, demand, demand.ours).met(demand) is None
+    equal = verdicts.find(everywhere(1.0, 1.0), demand, demand.ours)
+    assert equal.met(demand) is (demand.margin > 1)  # equal is within 3 %, not better
+
+
+def test_shares_are_counted_over_all_data_sets():
+    demand = Demand("batch", ("shuffled",), "trees", 0.8, group="batch")
+    there = everywhere(1.0, 2.0)
+    for k, data in enumerate(TASKS):
+        there[Key("accuracy", data, "shuffled", "xgboost-batch")] = row(0.5 if k < 3 else 2.0)
+        found = verdicts.find(there, demand, "trees")
+        assert found.met(demand) is (k < 2)  # 10 of 12 is four fifths, 9 is not
+    assert [contest.ratio for contest in found.lost(1.0)] == [2.0] * 3  # the better one counts
+    del there[Key("accuracy", "abalone", "shuffled", "trees")]
+    assert verdicts.find(there, demand, "trees").missing == ["abalone (shuffled)"]
+
+
+def test_peers_are_compared_on_the_rows_they_reached():
+    ours, peer = (
+        Key("accuracy", "casp", "file", "trees"),
+        Key("accuracy", "casp", "file", "river-arf"),
+    )
+
+    def ratio(ours_row, peer_row):
+        return verdicts.ratio(
+            {ours: ours_row, peer: peer_row}, "casp", "file", "trees", "river-arf"
+        )
+
+    mine = row(1.0, rows=45_730, prefixes={"7500": 3.0})
+    assert ratio(mine, row(6.0, rows=7_500, complete=False)) == 0.5
+    assert ratio(mine, row(6.0, rows=8_000)) is None
+    assert np.isnan(ratio(mine, {"error": "no such library"}))
+    assert np.isnan(ratio(mine, row(0.0, rows=7_500, variance=0.0)))
+    assert ratio({"error": "broken"}, row(6.0, rows=7_500)) is None
+
+
+def test_the_paper_is_compared_where_its_labels_are_known():
+    demand = DEMANDS[-1]
+    found = verdicts.find(everywhere(0.01, 1.0), demand, "trees")
+    compared = {contest.data: contest.ratio for contest in found.contests}
+    assert {"letter", "shuttle", "friedman"} & set(compared) == set()
+    assert len(compared) == 9
+    assert compared["casp"] == pytest.approx(0.01 / 0.063)
+
+
+def test_speed_ratios_come_from_timed_runs_only():
+    there = everywhere(1.0, 2.0)
+    for name, speed in (("trees", 5000.0), ("river-arf", 40.0)):
+        there[Key("speed", "casp", "shuffled", name)] = row(1.0, rows_per_s=speed)
+    assert speeds.ratios(there, "trees", "river-arf") == {"casp": 125.0}
+    assert speeds.ratios(there, "trees", "capymoa-sgbr") == {}
+
+
+def test_the_page_shows_losses_failures_and_what_is_missing():
+    there = everywhere(1.0, 2.0)
+    there[Key("accuracy", "bank", "shuffled", "lightgbm-batch")] = row(0.9)
+    for name in named("streaming"):
+        there[Key("accuracy", "activity", "file", name)]["variance"] = 0.0
+    there[Key("accuracy", "bank", "file", "river-srp")] = {"error": "out of memory"}
+    late = row(2.0, rows=7_500, complete=False)
+    there[Key("accuracy", "census", "file", "river-srp")] = late
+    for name in named("ours"):
+        there[Key("accuracy", "census", "file", name)]["prefixes"] = {"7500": 0.5}
+    del there[Key("accuracy", "casp", "file", "river-arf")]
+    page = tables.page(there)
+    assert "(our error over theirs): bank 1.111 (shuffled, LightGBM)" in page
+    assert "| bank | 20,000 | 2 | 0.5 | 0.5 | 0.5 | 0.5 | **0.45** | 1 |" in page
+    assert "failed: river-srp on bank, file order: out of memory" in page
+    assert "1 (first 7,500: AutoBoost 0.25)" in page
+    assert "no contest (all labels scored are one): activity (file)" in page
+    assert "Runs that are missing: 1 of 456." in page
+    for data in TASKS:
+        assert page.count(f"| {data} |") >= 4
