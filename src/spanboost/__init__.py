@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
     from spanboost.modelfile import ModelFileError, load, save
+    from spanboost.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ _HOMES = {
     "ModelFileError": "modelfile",
     "load": "modelfile",
     "save": "modelfile",
+    "tune": "tuning",
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "feature_importances",
     "load",
     "save",
+    "tune",
 ]
 
 

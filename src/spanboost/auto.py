@@ -1,9 +1,6 @@
 """AutoBoost: boosters side by side in one pass, and an aggregator that combines them."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +15,7 @@ from spanboost.learners.trees import Trees
 from spanboost.losses import Logistic, Softmax, predicts_scores, resolve
 from spanboost.reader import rows_in
 from spanboost.rows import as_numbers
+from spanboost.threads import processors, together
 
 COMBINATION = "regression over all"  # the candidate that is no expert
 _FEW = 64  # rows that are not worth a second thread
@@ -45,8 +43,8 @@ BUDGETS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
         Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=3),
+        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
         Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
-        Expert("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
         Expert("trees recent", Trees, {"depth": 10, "evidence": 5.0, "recency": 2}, 100, 0.1),
         *_SIMPLE,
     ),
@@ -214,18 +212,7 @@ def _learn(given: tuple[Booster, Checked]) -> Array:
 
 
 def _together(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
-    """The task of every item, in as many threads as there are processors: compiled code lets go.
-
-    No two of them share anything, so that their number does not matter.
-    """
-    if rows < _FEW or threads() == 1:
+    """The task of every item; no two of them share anything, so that threads do not matter."""
+    if rows < _FEW or processors() == 1:
         return list(map(task, items))
-    with ThreadPoolExecutor(threads()) as pool:
-        # each in a copy of this thread's context: NumPy keeps there what it is told to ignore
-        running = [pool.submit(copy_context().run, task, item) for item in items]
-        return [done.result() for done in running]
-
-
-def threads() -> int:
-    """How many there are use for."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return together(task, items, processors())

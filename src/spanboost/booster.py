@@ -193,12 +193,14 @@ class Booster:
                 self._vector_loss,
                 bank,
                 self._dtype(self.D),
-                new_trace(self._d, self.n, self._dtype),
+                self._trace(),
             )
         if features > self._features or reading.width > self._width:
             room = max(features, self._features), max(reading.width, self._width)
             model = model._replace(bank=model.bank.grown(*room))
             self._features, self._width = room  # only now: compiled code relies on it
+        if self._memory is not None and reading.encoded is not None:
+            self._memory.reserve(reading.encoded, self._d, self._dtype)
         self._model, self._reader.kind = model, reading.kind
         return model
 
@@ -262,8 +264,11 @@ class Booster:
             self, self._dtype, float(np.max(smoothness, initial=0, where=smoothness < np.inf))
         )
 
-    def _algorithm(self) -> Span | Hull:
+    def _algorithm(self) -> Any:
         raise NotImplementedError
+
+    def _trace(self) -> Any:
+        return new_trace(self._d, self.n, self._dtype)
 
 
 class SpanBoost(Booster):
@@ -288,8 +293,9 @@ class SpanBoost(Booster):
         they are. Before the first label they are 0. A label that makes it more than 10 times
         as wide, after 30 others, is a `LabelWarning`, once. Not for learners that cannot be scaled
         (finite classes), nor for losses whose predictions are scores.
-    replay: so many of the last `memory` rows, drawn at random, are learned again after each new row
+    replay: so many rows of the past, drawn at random, are learned again after each new row
         (replay.py): less error, more time. The theorems are for 0.
+    memory: how many of the last rows replay draws from. They are kept, and saved with the model.
     seed: for learners that draw at random, and of replay.
 
     >>> from spanboost import LinearBall, SpanBoost

@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
+    _add_tune(commands)
     _add_predict(commands)
     _add_inspect(commands)
     return parser
@@ -175,6 +176,68 @@ def _add_evaluate(commands: Any) -> None:
         "bound where there is one (squared loss)",
     )
     evaluate.set_defaults(command=_evaluate)
+
+
+def _add_tune(commands: Any) -> None:
+    tune = _command(
+        commands,
+        "tune",
+        "choose a booster's parameters in one pass",
+        "Runs every combination of the values given over DATA, all in the same pass, every number "
+        "of copies up to -n among them. Parameters are chosen by the progressive loss of the first "
+        "part of the rows; the loss of the chosen ones on the rest is an honest one. DATA is read "
+        "once and kept in memory. Ctrl-C shows what is known by then.",
+        """examples:
+  spanboost tune houses.csv --label price -o houses.sb
+  spanboost tune houses.csv --learner stumps -l 0.1,0.5,2 --step 0.05,0.1,1 -n 64 --plot tuned.png
+  spanboost tune clicks.vw --learner network --hidden 5,10,20 --booster hull --json tuned.json
+  spanboost train more.csv -i houses.sb -o more.sb          (the chosen model goes on learning)""",
+    )
+    _add_data(tune)
+    model = tune.add_argument_group("model")
+    model.add_argument(
+        "--learner", choices=LEARNERS[1:-1], default="linear", help="what is boosted (linear)"
+    )
+    _add_loss(model)
+    grid = tune.add_argument_group("what is tried: one value or several, with commas between them")
+    grid.add_argument(
+        "--booster",
+        choices=("span", "hull", "both"),
+        default="both",
+        help="Algorithm 1, Algorithm 2, or both (default)",
+    )
+    grid.add_argument(
+        "-n", type=_at_least(1), metavar="MAX", help="copies, up to so many (32; trees: 100)"
+    )
+    grid.add_argument(
+        "-l", "--rate", type=_numbers, metavar="LIST", help="learning rates (0.1,0.2,0.5,1,2)"
+    )
+    grid.add_argument(
+        "--step", type=_numbers, metavar="LIST", help="of Algorithm 1 (0.05,0.1,0.2,0.5,1)"
+    )
+    grid.add_argument("--scale", type=_numbers, metavar="LIST", help="lambda of the class (1)")
+    grid.add_argument("--feedback", type=_names, metavar="LIST", help="greedy, linear (greedy)")
+    grid.add_argument(
+        "--hidden", type=_whole_numbers, metavar="LIST", help="units of --learner network (10)"
+    )
+    grid.add_argument(
+        "--split",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="of the rows that parameters are chosen on (0.5)",
+    )
+    run = tune.add_argument_group("what is said")
+    run.add_argument(
+        *("-o", "-f", "--output"),
+        metavar="MODEL",
+        help="the chosen model, which has learned all rows (.sb)",
+    )
+    run.add_argument("--plot", metavar="FILE", help="losses over copies and parameters: .png, .svg")
+    run.add_argument("--json", metavar="FILE", help="every loss as one JSON object; - is stdout")
+    run.add_argument("--threads", type=_at_least(1), help="default: one for each processor")
+    run.add_argument("--quiet", action="store_true", help="no bar; the table alone")
+    tune.set_defaults(command=_tune)
 
 
 def _add_predict(commands: Any) -> None:
@@ -303,12 +366,6 @@ def _add_model(parser: Any) -> None:
         "--step", type=float, metavar="ETA", help="of Algorithm 1 (max of 1/n and ln n / n)"
     )
     model.add_argument(
-        "--loss",
-        type=_loss,
-        metavar="LOSS",
-        help=f"{', '.join(LOSSES)} (squared); never guessed from the labels",
-    )
-    model.add_argument(
         "--feedback",
         choices=("greedy", "linear"),
         help="what copies learn from: the losses themselves (greedy), or their printed slopes",
@@ -323,6 +380,17 @@ def _add_model(parser: Any) -> None:
         "--memory", type=_at_least(1), metavar="K", help="rows that --replay draws from (50,000)"
     )
     model.add_argument("-l", "--rate", type=float, metavar="R", help="learning rate (0.5)")
+    _add_loss(model)
+    model.add_argument("-i", "--initial", metavar="MODEL", help="start from this model")
+
+
+def _add_loss(model: Any) -> None:
+    model.add_argument(
+        "--loss",
+        type=_loss,
+        metavar="LOSS",
+        help=f"{', '.join(LOSSES)} (squared); never guessed from the labels",
+    )
     model.add_argument(
         "--label-range",
         type=_range,
@@ -337,7 +405,6 @@ def _add_model(parser: Any) -> None:
         help="hash features into 2^B places (VW text: 18; else a place each)",
     )
     model.add_argument("--seed", type=_at_least(0), help="of learners that start at random (0)")
-    model.add_argument("-i", "--initial", metavar="MODEL", help="start from this model")
 
 
 def _add_run(parser: Any) -> None:
@@ -386,6 +453,17 @@ def _between(least: int, most: int) -> "type[int]":
 
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in text.split(",")]
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+_numbers.__name__ = _whole_numbers.__name__ = "list of numbers"
 
 
 def _delimiter(text: str) -> str:
@@ -443,6 +521,12 @@ def _evaluate(args: argparse.Namespace) -> int:
     from spanboost.commands.learning import evaluate
 
     return evaluate(args)
+
+
+def _tune(args: argparse.Namespace) -> int:
+    from spanboost.commands.tuning import tune
+
+    return tune(args)
 
 
 def _predict(args: argparse.Namespace) -> int:

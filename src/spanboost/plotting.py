@@ -1,7 +1,7 @@
 """Loss curves of a pass: of every model the average so far, and the average of each window."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,12 @@ def check_matplotlib() -> None:
 def save(path: str | Path, names: Sequence[str], tape: Tape, constant: float | None) -> None:
     """Draw into a file, PNG or SVG by its suffix; the same losses give the same bytes."""
     check(path)
-    data = _drawn(Path(path).suffix.lower()[1:], names, tape, constant, facecolor="white")
+    write(path, lambda: _figure(names, tape, constant))
+
+
+def write(path: str | Path, figure: Callable[[], Any]) -> None:
+    """Draw a figure into a file, PNG or SVG by its suffix."""
+    data = _drawn(Path(path).suffix.lower()[1:], figure, facecolor="white")
     with whole(path) as file:
         file.write(data)
 
@@ -59,7 +64,7 @@ def save(path: str | Path, names: Sequence[str], tape: Tape, constant: float | N
 def inline_svg(names: Sequence[str], tape: Tape, constant: float | None) -> str:
     """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
     check_matplotlib()
-    text = _drawn("svg", names, tape, constant, facecolor="none").decode()
+    text = _drawn("svg", lambda: _figure(names, tape, constant), facecolor="none").decode()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
@@ -89,9 +94,7 @@ def _averages(totals: Array) -> Array:
     return averages
 
 
-def _drawn(
-    format: str, names: Sequence[str], tape: Tape, constant: float | None, facecolor: str
-) -> bytes:
+def _drawn(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
     from matplotlib import style
 
     file = io.BytesIO()
@@ -101,8 +104,8 @@ def _drawn(
         "svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     }
     with style.context(["default", LOOK]):
-        figure = _figure(names, tape, constant)
-        figure.savefig(file, format=format, metadata=nothing[format], dpi=150, facecolor=facecolor)
+        look = {"metadata": nothing[format], "dpi": 150, "facecolor": facecolor}
+        figure().savefig(file, format=format, **look)
     return file.getvalue()
 
 
@@ -130,7 +133,7 @@ def _figure(names: Sequence[str], tape: Tape, constant: float | None) -> Any:
     for axes in (so_far, window):
         axes.set_xlabel("rows")
         axes.xaxis.set_major_formatter(_count)
-        axes.yaxis.set_major_formatter(_amount)
+        axes.yaxis.set_major_formatter(amount)
     handles, labels = so_far.get_legend_handles_labels()
     columns = min(4, len(labels))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
@@ -177,5 +180,6 @@ def _count(rows: float, _: Any) -> str:
     return f"{rows:g}"
 
 
-def _amount(loss: float, _: Any) -> str:
+def amount(loss: float, _: Any = None) -> str:
+    """A loss, as short as it can be said."""
     return f"{loss:,.0f}" if 1000 <= abs(loss) < 1e7 else f"{loss:g}"

@@ -80,6 +80,12 @@ class Reader:
         if reading.new and self.names is not None:
             self.names.add(reading.new)
 
+    def blank(self, kind: Kind) -> Any:
+        """A row of this kind, for learners that ask for one before they make a bank."""
+        if self.names is not None or len(kind.shape) < 2:
+            return None
+        return np.zeros((1, *kind.shape[1]))
+
     def single(self, x: Any) -> Reading | None:
         """One row, written into the block of the row before it where that is possible (single.py).
 

@@ -101,14 +101,14 @@ class Candidates(NamedTuple):
                 for k in range(c, c + GROUP):
                     share[k] = weight if v <= threshold[k] else zero
 
-    def best(self, i: int, s: int, unit: float) -> tuple[int, float]:
+    def best(self, i: int, s: int, least: float) -> tuple[int, float]:
         """The candidate with the largest gain, and that gain; -1 where none has enough rows.
 
         The gain is what the sum of squared distances from the mean falls by, with a mean for each
-        side. `unit` is the mean weight of a row.
+        side. `least` is the weight that must be on either.
         """
         table, total = self.table[i, s], self.total[i, s]
-        n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST) * unit
+        n, left = total[0], table[WEIGHT]
         found, most = -1, total.dtype.type(0)
         for c in range(left.shape[0]):
             m = left[c]

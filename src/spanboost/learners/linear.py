@@ -100,23 +100,24 @@ class LinearBank(NamedTuple):
 
     def weigh(self, f: int, sign: float) -> None:
         """Add the weights of feature f to the mass, or take them away."""
-        W, n = self.inputs.W[f], self.mass.shape[0]
-        for i in range(W.shape[0]):
-            self.mass[i % n] += sign * abs(W[i])
+        n = self.mass.shape[0]
+        for first in range(0, self.inputs.W.shape[1], n):  # an output after the other
+            W = self.inputs.W[f, first : first + n]
+            for i in range(n):
+                self.mass[i] += sign * abs(W[i])
 
     def hold(self, f: int) -> None:
         """Shrink the copies whose functions could exceed D: by `keep`, now and then for good."""
-        n = self.mass.shape[0]
-        low = self.keep[0]
-        for i in range(n):
+        for i in range(self.mass.shape[0]):
             if self.keep[i] * self.mass[i] > self.D:
                 self.keep[i] = self.D / self.mass[i]
-            low = min(low, self.keep[i])
-        if low < 1e-9:
-            for g in range(self.inputs.W.shape[0]):
-                W = self.inputs.W[g]
-                for i in range(W.shape[0]):
-                    W[i] *= self.keep[i % n]
-            for i in range(n):
-                self.mass[i] *= self.keep[i]
-            self.keep.fill(1)
+                if self.keep[i] < 1e-9:
+                    self.fold(i)
+
+    def fold(self, i: int) -> None:
+        """The weights of copy i as they are meant."""
+        for g in range(self.inputs.W.shape[0]):
+            for lane in range(i, self.inputs.W.shape[1], self.mass.shape[0]):
+                self.inputs.W[g, lane] *= self.keep[i]
+        self.mass[i] *= self.keep[i]
+        self.keep[i] = 1

@@ -32,6 +32,7 @@ from spanboost.block import Cells, Row, block_of
 from spanboost.checks import number, whole
 from spanboost.learners.candidates import (
     GROUP,
+    LEAST,
     SUMS,
     THRESHOLD,
     WEIGHT,
@@ -120,9 +121,10 @@ class Trees(ReadsFeatures):
             rounds=np.zeros(1, np.int64),
             start=self.delay * task.rounds * task.copy.astype(np.int64),
             aim=_aim(task, self.dtype),
-            # a row that comes again is no further evidence
-            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds),
-            grace=int(self.grace) * task.rounds,
+            # of rows that come again, gains and counts are so many times what they should be
+            evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
+            grace=int(self.grace),
+            least=np.dtype(self.dtype).type(LEAST * task.rounds),
             recency=int(self.recency),
             scratch=TreeScratch(
                 values=zeros(2),  # room for one: leaves look at it, to no effect
@@ -213,6 +215,7 @@ class TreeBank(NamedTuple):
     aim: Fitted | Pulled
     evidence: float
     grace: int
+    least: float  # rows on either side of a split
     recency: int
     scratch: TreeScratch
 
@@ -251,6 +254,8 @@ class TreeBank(NamedTuple):
             and (self.candidates.place >= 0).all()
             and (self.candidates.place < places).all()
             and (self.candidates.seen >= 0).all()
+            and (self.candidates.seen < 2**62).all()
+            and (self.candidates.phases <= self.candidates.place.shape[2]).all()
             and (self.candidates.phases[self.candidates.seen > 0] > 0).all()
         )
 
@@ -312,7 +317,6 @@ class TreeBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
-        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
         for i in range(h.shape[1]):
@@ -347,7 +351,7 @@ class TreeBank(NamedTuple):
         """Split a leaf if there is evidence for its best candidate."""
         real = self.mean.dtype.type
         unit = self.candidates.total[i, s, 0] / real(rows)
-        c, gain = self.candidates.best(i, s, unit)
+        c, gain = self.candidates.best(i, s, self.least * unit)
         chance = unit * (self.spread[i, v] / self.weight[i, v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
             self.split(i, v, s, c)
