@@ -292,7 +292,7 @@ class SpanBoost(Booster):
         labels, "auto-zero" one around 0: what was learned is scaled, so that predictions stay as
         they are. Before the first label they are 0. A label that makes it more than 10 times
         as wide, after 30 others, is a `LabelWarning`, once. Not for learners that cannot be scaled
-        (finite classes, objects of your own), nor for losses whose predictions are scores.
+        (finite classes), nor for losses whose predictions are scores.
     replay: so many rows of the past, drawn at random, are learned again after each new row
         (replay.py): less error, more time. The theorems are for 0.
     memory: how many of the last rows replay draws from. They are kept, and saved with the model.
