@@ -116,7 +116,7 @@ def test_a_string_is_a_category_and_a_number_under_the_same_name_is_another_feat
             model.learn_one({"city": city, "area": 1.0}, price)
     assert model.predict_one({"city": "Ulm", "area": 1.0}) == pytest.approx(0.2, abs=0.02)
     assert model.predict_one({"city": "Bonn", "area": 1.0}) == pytest.approx(-0.4, abs=0.02)
-    assert list(model._reader.names.columns) == ["city=Ulm", "area", "city=Bonn"]
+    assert list(model._reader.names.columns) == ["area", "city=Ulm", "city=Bonn"]
     number = model.predict_one({"city": 1.0, "area": 1.0})
     assert number == model.predict_one({"area": 1.0})  # `city` as a number was never learned
 

@@ -1,11 +1,12 @@
 """Rows that are dictionaries: names of features, and the numbers they are learned under.
 
 The value of a name is a number; None and NaN are missing; a string is a category, a feature called
-name=string with value 1 (and the same feature as a number called so).
+name=string with value 1 (and the same feature as a number called so). A row is read in the order of
+its sorted names: the order in which a dictionary holds them never matters.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from spanboost.rows import Sparse, is_number
 
 
 class Names:
-    """Columns by name, in the order in which they are first learned.
+    """Columns by name, in the order in which they are first learned; those of one row, sorted.
 
     In a hashed table (`bits`) the column of a name is its CRC-32, and nothing has to be kept.
     """
@@ -40,8 +41,8 @@ class Names:
         for t, row in enumerate(rows):
             if not isinstance(row, dict):
                 raise DataError(t, f"the rows before it are dictionaries, and it is {row!r:.40}")
-            for name, value in row.items():
-                feature, number = _feature(t, name, value)
+            for name in in_order(row):
+                feature, number = _feature(t, name, row[name])
                 column = self.column(feature)
                 if column is None:
                     column = new.setdefault(feature, len(self.columns) + len(new))
@@ -83,6 +84,11 @@ class Names:
     def add(self, new: dict[str, int]) -> None:
         """Names that are learned now."""
         self.columns.update(new)
+
+
+def in_order(names: Iterable[Any]) -> list[Any]:
+    """Names of one row, sorted as they are written; of 1 and "1", the number comes first."""
+    return sorted(names, key=lambda name: (str(name), type(name).__name__))
 
 
 def are_named(X: Any) -> bool:
