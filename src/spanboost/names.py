@@ -55,23 +55,25 @@ class Names:
     def _read_alike(self, rows: Sequence[Any]) -> Sparse | None:
         """The same, of rows alike: column by column, which takes a fifth of the time.
 
-        None where they do not all have the same names, all of them known, in the same order, and
-        under each of these only floats or only strings.
+        None where they do not all have the same names, all of them known, and under each of these
+        only floats or only strings.
         """
-        names = list(rows[0])
-        if any(type(row) is not dict or list(row) != names for row in rows):
+        keys, names = rows[0].keys(), in_order(rows[0])
+        alike = all(type(row) is dict and row.keys() == keys for row in rows)
+        if not alike or any(type(name) is not str for name in names):  # 1 and True are one key
             return None
         indices = np.empty((len(rows), len(names)), np.int64)
         data = np.ones(indices.shape)
-        for j, values in enumerate(zip(*(row.values() for row in rows), strict=True)):
+        for j, name in enumerate(names):
+            values = [row[name] for row in rows]
             kinds = {*map(type, values)}
             if kinds == {float}:
-                column = self.column(str(names[j]))
+                column = self.column(name)
                 if column is None:
                     return None
                 indices[:, j], data[:, j] = column, values
             elif kinds == {str}:
-                known = {value: self.column(f"{names[j]}={value}") for value in {*values}}
+                known = {value: self.column(f"{name}={value}") for value in {*values}}
                 columns = [known[value] for value in values]
                 if None in columns:
                     return None
