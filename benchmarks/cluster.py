@@ -15,8 +15,8 @@ from spanboost.team import EVERY, Team
 
 ABOUT = f"""\
 Learns a data set, its rows shuffled, with one booster and with teams of 1, 2 and 4 workers, which
-average every {EVERY} rows each (trees: a committee), and prints for each the loss, on average, on the
-last fifth of the rows, which was not learned, and rows a second.
+average every {EVERY} rows each (trees: a committee), and prints the average loss on the last fifth
+of the rows, which was not learned, and rows a second.
 
 Losses do not depend on where the workers are. Times do: the machines are simulated, processes of
 Ray's on this one with one processor each, so that more workers than there are processors cannot be

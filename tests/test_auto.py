@@ -1,6 +1,7 @@
 """AutoBoost: it combines its experts as it says, and is a model like any other."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -100,6 +101,43 @@ def test_regret_against_every_expert():
     )
 
 
+@pytest.fixture
+def replaying(monkeypatch):
+    """A budget of small experts, two of whom learn rows again."""
+    small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
+    experts = (
+        auto.Expert("trees", auto.Trees, small, 4, 0.5, replay=2),
+        auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
+        auto.Expert("linear", auto.LinearSGD, {}),
+    )
+    monkeypatch.setitem(auto.BUDGETS, "replaying", experts)
+    return lambda: AutoBoost(budget="replaying", seed=3)
+
+
+@pytest.mark.parametrize("kind", ["dense", "names", "codes"])
+def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkeypatch, tmp_path):
+    X, y = stream(400)
+    weights = np.where(np.arange(400) % 7 == 3, 0.0, 1.0)
+    codes = np.random.default_rng(1).integers(-1, 5, (400, 2))
+    rows = {
+        "dense": lambda a, b: X[a:b],
+        "names": lambda a, b: [{f"x{j}": v for j, v in enumerate(x) if v > 0} for x in X[a:b]],
+        "codes": lambda a, b: Rows(X[a:b], codes[a:b]),
+    }[kind]
+    whole = replaying()
+    expected = whole.learn_many(rows(0, 400), y, weights)
+    assert ((expected - y)[200:] ** 2).mean() < np.var(y)
+    for threads, edges in ((1, (0, 3, 90, 400)), (2, (0, 200, 400)), (3, (0, 1, 2, 399, 400))):
+        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        model, answers = replaying(), []
+        for a, b in pairwise(edges):
+            answers.append(model.learn_many(rows(a, b), y[a:b], weights[a:b]))
+            save(model, tmp_path / "part.sb")
+            model = load(tmp_path / "part.sb")
+        np.testing.assert_array_equal(np.concatenate(answers), expected)
+        assert saved(model, tmp_path / "part.sb") == saved(whole, tmp_path / "whole.sb")
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
 def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     X, y = stream(300)
@@ -109,7 +147,7 @@ def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     expected = learned(whole, X, y)
     bytes_of_it = saved(whole, tmp_path / "whole.sb")
     for threads, cuts in ((1, ()), (3, (1, 100, 280)), (2, tuple(range(1, 300, 70)))):
-        monkeypatch.setattr(auto, "threads", lambda n=threads: n)
+        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
         model = fast(loss=loss)
         np.testing.assert_array_equal(learned(model, X, y, cuts), expected)
         assert saved(model, tmp_path / "parts.sb") == bytes_of_it
@@ -288,6 +326,13 @@ CHANGES = {
     "an expert of another loss": lambda header, arrays: header["experts"][0]["parameters"].update(
         loss="logistic", label_range=[-1, 1]
     ),
+    "an expert of another type": lambda header, arrays: header["experts"][1]["parameters"][
+        "learner"
+    ]["fields"].update(dtype="float64"),
+    "an expert of another range": lambda header, arrays: header["experts"][1]["labels"].update(
+        half=1.0
+    ),
+    "an expert of other rows": lambda header, arrays: header["experts"][1]["labels"].update(seen=1),
     "no experts": lambda header, arrays: header.update(experts=[]),
     "no list": lambda header, arrays: header.update(experts=None),
     "an unknown budget": lambda header, arrays: header["parameters"].update(budget="huge"),

@@ -160,13 +160,15 @@ def test_a_kink_with_linear_feedback_needs_a_deterministic_learner(booster):
 
 
 @BOTH
-def test_a_loss_without_constants_is_refused_by_name(booster):
+def test_a_loss_on_vectors_without_constants_is_refused_by_name(booster):
     class Bare:
-        def value(self, label, y):
-            return 0.0
+        d = 2
 
-        def gradient(self, label, y):
-            return 0.0
+        def values(self, label, Y, out):
+            out[:] = 0
+
+        def gradients(self, label, Y, out):
+            out[:] = 0
 
     with pytest.raises(ValueError, match=r"Bare has no method beta"):
         booster(LinearBall(), 4, loss=Bare())

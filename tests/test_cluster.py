@@ -143,7 +143,7 @@ def test_a_task_that_always_fails_ends_with_a_sentence(cluster, monkeypatch):
         cluster.results([cluster.call(fails, 1)])
     with pytest.raises(OSError, match="No space left on device"):
         cluster.results([cluster.call(full, 1)])
-    assert cluster.results([cluster.call(lambda given: len(given), "abc")]) == [3]  # it goes on
+    assert cluster.results([cluster.call(lambda given: 2 * given, 3)]) == [6]  # it goes on
 
 
 def in_a_process(program, limit=200, **variables):

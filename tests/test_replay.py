@@ -1,6 +1,7 @@
 """Bounded replay: a plain stream in which rows come again, and nothing else."""
 
 import json
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -68,13 +69,19 @@ def stream(seed=0):
     return X, np.tanh(X[:, 0] - X[:, 1]) / 2
 
 
-def draw(turn, among):
-    """A term of SplitMix64, in Python's own numbers."""
-    start = int(np.random.SeedSequence(SEED).generate_state(1, np.uint64)[0])
-    z = ((turn + 1) * 0x9E3779B97F4A7C15 + start) % WORD
+def scrambled(z):
+    """A step of SplitMix64, in Python's own numbers."""
+    z = (z + 0x9E3779B97F4A7C15) % WORD
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
-    return int(((z ^ (z >> 31)) >> 11) / 2**53 * among)
+    return z ^ (z >> 31)
+
+
+def drawn(before, times=TIMES, size=SIZE):
+    """Which of so many rows come again after the next one, by their numbers."""
+    turns = [scrambled((before * times + k + scrambled(SEED)) % WORD) for k in range(times)]
+    steps = [int((turn >> 11) / 2**53 * min(before, size)) for turn in turns]
+    return [before - 1 - step for step in steps] if before else []
 
 
 def by_hand(model, X, y, weights):
@@ -86,11 +93,10 @@ def by_hand(model, X, y, weights):
         answers.append(model.learn_many(X[t : t + 1], y[t : t + 1], weights[t : t + 1])[0])
         if weights[t] == 0:
             continue
-        turn = len(learned) * TIMES
-        learned.append(t)
-        for k in range(TIMES):
-            s = learned[-1 - draw(turn + k, min(len(learned), SIZE))]
+        for number in drawn(len(learned)):
+            s = learned[number]
             model.learn_many(X[s : s + 1], y[s : s + 1], weights[s : s + 1])
+        learned.append(t)
     return np.array(answers)
 
 
@@ -102,8 +108,9 @@ def test_it_is_a_stream_in_which_rows_come_again(name, booster):
     once, again = LEARNERS[name]
     with plain():
         model = booster(once, 3, replay=TIMES, memory=SIZE, seed=SEED)
+        found = model.learn_many(X, y, weights)
         expected = by_hand(booster(again, 3, seed=SEED), X, y, weights)
-        np.testing.assert_array_equal(model.learn_many(X, y, weights), expected)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
@@ -113,18 +120,16 @@ def test_sparse_rows_codes_and_weights_come_again_too(name):
     weights = np.random.default_rng(2).uniform(0.2, 1, T)
     once, again = LEARNERS[name]
     with plain():
-        plain_one = SpanBoost(again, 3, seed=SEED)
-        answers, learned = [], []
-        for t in range(T):
-            order = [t]
-            learned.append(t)
-            order += [learned[-1 - draw(t * TIMES + k, min(t + 1, SIZE))] for k in range(TIMES)]
-            for s in order:
-                row = Rows(Csr(X[s : s + 1]), codes[s : s + 1])
-                answer = plain_one.learn_many(row, y[s : s + 1], weights[s : s + 1])
-                answers += [answer[0]] if s is order[0] and len(answers) == t else []
         model = SpanBoost(once, 3, replay=TIMES, memory=SIZE, seed=SEED)
         found = model.learn_many(Rows(Csr(X), codes), y, weights)
+        plain_one = SpanBoost(again, 3, seed=SEED)
+        answers = []
+        for t in range(T):
+            each = []
+            for s in (t, *drawn(t)):
+                row = Rows(Csr(X[s : s + 1]), codes[s : s + 1])
+                each.append(plain_one.learn_many(row, y[s : s + 1], weights[s : s + 1])[0])
+            answers.append(each[0])
     np.testing.assert_array_equal(found, answers)
 
 
@@ -172,9 +177,10 @@ def test_only_the_last_rows_are_drawn():
         model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=1)
         expected = SpanBoost(LinearSGD(), 3)
         answers = []
-        for x, label in zip(X, y, strict=True):
-            first, *_ = [expected.learn_one(x, label) for _ in range(1 + TIMES)]
-            answers.append(first)
+        for t in range(T):
+            answers.append(expected.learn_one(X[t], y[t]))
+            for _ in range(TIMES if t else 0):
+                expected.learn_one(X[t - 1], y[t - 1])
         np.testing.assert_array_equal(model.learn_many(X, y), answers)
 
 
@@ -223,6 +229,94 @@ def test_a_narrow_row_after_a_file_of_wide_ones(tmp_path):
     assert again.learn_many(narrow, [0.1])[0] == model.learn_many(narrow, [0.1])[0]
 
 
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_rows_without_anything_in_them(name, tmp_path):
+    model = SpanBoost(LEARNERS[name][0], 3, replay=TIMES, memory=1)
+    model.learn_one({"a": 1.0}, 0.1)
+    model.learn_one({}, 0.2)
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb")
+    assert again.learn_one({"a": 2.0}, 0.1) == model.learn_one({"a": 2.0}, 0.1)
+
+
+@EVERY
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 99), stop=st.integers(1, T - 1))
+def test_growing_ranges_widths_and_weights_whatever_the_blocks(name, seed, stop, tmp_path_factory):
+    if name in ("objects", "ball"):
+        return  # their range is fixed
+    rng = np.random.default_rng(seed)
+    y = np.exp(rng.normal(size=T).cumsum() / 5)
+    weights = rng.choice([0.0, 0.5, 1.0], T)
+    rows = [{f"x{j}": float(v) for j, v in enumerate(rng.normal(size=rng.integers(0, t + 1)))}
+            for t in range(T)]  # fmt: skip
+    models = [
+        SpanBoost(LEARNERS[name][0], 3, label_range="auto", replay=TIMES, memory=SIZE)
+        for _ in range(2)
+    ]
+    path = tmp_path_factory.mktemp("replay") / "model.sb"
+    with plain(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = models[0].learn_many(rows, y, weights)
+        first = models[1].learn_many(rows[:stop], y[:stop], weights[:stop])
+        save(models[1], path)
+        again = load(path)
+        rest = [
+            again.learn_one(*row) for row in zip(rows[stop:], y[stop:], weights[stop:], strict=True)
+        ]
+    np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
+
+
+def test_memory_is_for_rows_as_long_as_they_are():
+    model = SpanBoost(LinearSGD(), 2, replay=1, memory=10_000)
+    model.learn_many(Csr(np.ones((1, 5000))), [0.1])
+    model.learn_many(Csr(np.eye(3, 5000)), [0.1] * 3)
+    assert sum(len(columns) for columns, _ in model._memory.rows.entries) == 5003
+
+
+def test_rows_of_somebody_else_are_kept_as_they_were():
+    row, seen = {"a": 0.0}, []
+
+    class Notes(Mean):
+        def learn_one(self, x, y):
+            seen.append(dict(x))
+
+        def __deepcopy__(self, memo):
+            return self
+
+    model = SpanBoost(Notes(), 1, replay=TIMES, memory=1)
+    for value in (1.0, 2.0):
+        row["a"] = value
+        model.learn_one(row, 0.1)
+    assert [x["a"] for x in seen] == [1, 2, 1, 1]
+
+
+def test_a_learner_that_raises_is_not_replayed_what_it_never_learned():
+    class Picky(Mean):
+        def learn_one(self, x, y):
+            if x[0] > 0.9:
+                raise OverflowError
+            super().learn_one(x, y)
+
+    model = SpanBoost(Picky(), 1, replay=TIMES, memory=SIZE)
+    model.learn_many([[0.1], [0.2]], [0.1, 0.2])
+    with pytest.raises(OverflowError):
+        model.learn_many([[0.3], [1.0]], [0.1, 0.2])
+    assert model._memory.learned == 2
+    model.learn_many([[0.5]] * 50, [0.1] * 50)
+
+
+def test_many_times_over():
+    X, y = stream()
+    with plain():
+        model = SpanBoost(LinearSGD(), 2, replay=1000, memory=3)
+        model.learn_many(X[:4], y[:4])
+        again = SpanBoost(LinearSGD(), 2, replay=1000, memory=3)
+        for x, label in zip(X[:4], y[:4], strict=True):
+            again.learn_one(x, label)
+        np.testing.assert_array_equal(model.predict_many(X), again.predict_many(X))
+
+
 def test_a_file_grows_no_further_than_the_memory(tmp_path):
     X = np.random.default_rng(0).uniform(-1, 1, (800, 3))
     model, sizes = SpanBoost(LinearSGD(), 2, replay=1, memory=100), []
@@ -241,6 +335,7 @@ BAD = {
     "too wide": lambda name, array: (
         np.tile(array, 2) if name.endswith("memory.X") and array.ndim == 2 else array
     ),
+    "endless": lambda name, array: array / 0 if name.endswith("weights") else array,
     "too far": lambda name, array: array + 1000 if name.endswith("indices") else array,
 }
 
@@ -254,7 +349,8 @@ def test_files_that_remember_nonsense_are_refused(bad, tmp_path):
         model.learn_many(rows, y)
         save(model, tmp_path / "good.sb")
     tensors = load_file(tmp_path / "good.sb")
-    forged = {name: BAD[bad](name, array) for name, array in tensors.items()}
+    with np.errstate(divide="ignore"):
+        forged = {name: BAD[bad](name, array) for name, array in tensors.items()}
     assert any(forged[name] is not tensors[name] for name in tensors)
     changed(tmp_path / "good.sb", tensors=lambda arrays: forged)
     with pytest.raises(ModelFileError):
@@ -273,6 +369,19 @@ def test_memory_without_replay_is_refused(tmp_path):
 
     changed(tmp_path / "good.sb", without)
     with pytest.raises(ModelFileError, match="nobody asks for"):
+        load(tmp_path / "good.sb")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
+    X, y = stream()
+    model = SpanBoost(LinearBall(20.0), 3, replay=TIMES, memory=SIZE)
+    model.learn_many(X, y)
+    save(model, tmp_path / "good.sb")
+    load(tmp_path / "good.sb")
+    nothing = np.full((SIZE, 4), np.nan, dtype)
+    changed(tmp_path / "good.sb", tensors=lambda arrays: arrays | {"memory.X": nothing})
+    with pytest.raises(ModelFileError, match="not of its kind"):
         load(tmp_path / "good.sb")
 
 

@@ -7,13 +7,16 @@ if TYPE_CHECKING:
     from spanboost.auto import AutoBoost
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
-    from spanboost.errors import DataError, LabelWarning
+    from spanboost.errors import ConstantWarning, DataError, LabelWarning
     from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
+    from spanboost.learners.external.torch import TorchModule
+    from spanboost.learners.external.vw import VowpalWabbit
     from spanboost.learners.finite import FiniteClass
     from spanboost.learners.linear import LinearSGD
     from spanboost.learners.network import Network
     from spanboost.learners.objects import FromTargets
+    from spanboost.learners.own import FromBank
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
@@ -26,6 +29,7 @@ _HOMES = {
     "AutoBoost": "auto",
     "SpanBoost": "booster",
     "HullBoost": "booster",
+    "ConstantWarning": "errors",
     "DataError": "errors",
     "LabelWarning": "errors",
     "FiniteClass": "learners.finite",
@@ -35,8 +39,11 @@ _HOMES = {
     "Rows": "block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
+    "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
+    "VowpalWabbit": "learners.external.vw",
     "feature_importances": "importances",
+    "FromBank": "learners.own",
     "FromTargets": "learners.objects",
     "ModelFileError": "modelfile",
     "load": "modelfile",
@@ -46,8 +53,10 @@ _HOMES = {
 
 __all__ = [
     "AutoBoost",
+    "ConstantWarning",
     "DataError",
     "FiniteClass",
+    "FromBank",
     "FromTargets",
     "HullBoost",
     "LabelWarning",
@@ -59,7 +68,9 @@ __all__ = [
     "SpanBoost",
     "Stumps",
     "Symmetrised",
+    "TorchModule",
     "Trees",
+    "VowpalWabbit",
     "feature_importances",
     "load",
     "save",

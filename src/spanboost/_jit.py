@@ -78,15 +78,13 @@ class Caller:
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> None:
         """As function(*args)."""
-        found = self._found.get(function)
-        if found is None or _plain:
-            with _compiling:
-                found = _compiled(function, args, False)
-                found(*args)
-                if not _plain:
-                    self._found[function] = _machine_code(found, args)
-        else:
-            found(*args)
+        found = None if _plain else self._found.get(function)
+        if found is None:
+            with _compiling:  # and no longer: other threads have rows to learn
+                found = _machine_code(_compiled(function, args, False), args)
+            if not _plain:
+                self._found[function] = found
+        found(*args)
 
     def __reduce__(self) -> Any:
         return Caller, ()  # copies and pickles find it again
@@ -127,7 +125,9 @@ def _machine_code(found: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """What a compiled function runs for such arguments, without another look at their types."""
     if not hasattr(found, "overloads"):
         return found
-    return found.overloads[tuple(map(found.typeof_pyval, args))].entry_point
+    types = tuple(map(found.typeof_pyval, args))
+    found.compile(types)
+    return found.overloads[types].entry_point
 
 
 @contextmanager

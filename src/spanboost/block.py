@@ -22,8 +22,6 @@ from spanboost.arrays import Array
 from spanboost.errors import DataError
 from spanboost.rows import Sparse, number_rows, refuse
 
-# arrays that may not be written to are copied: compiled code would be compiled anew for them
-_OURS: Any = ("C", "A", "W")
 _LARGEST = 2**40  # of columns and codes: no feature's number overflows
 
 
@@ -230,15 +228,15 @@ def origin_of(feature: int, C: int) -> tuple[int, int | None]:
     return j, code
 
 
-def _cast(values: Array, dtype: Any) -> Array:
+def _cast(values: Any, dtype: Any) -> Array:
+    """An array as compiled code knows it: one that nobody may write to is another type there."""
     with np.errstate(over="ignore"):
-        return np.require(values, dtype, _OURS)
+        return np.require(values, dtype, ["C", "A", "W"])
 
 
 def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
     """The parts of a CSR matrix, checked."""
-    indptr = np.require(matrix.indptr, np.int64, _OURS)
-    indices = np.require(matrix.indices, np.int64, _OURS)
+    indptr, indices = _cast(matrix.indptr, np.int64), _cast(matrix.indices, np.int64)
     data = np.asarray(matrix.data)
     rows = matrix.shape[0]
     entries = len(indices)
@@ -273,4 +271,4 @@ def _codes(codes: Any, rows: int) -> Array:
             f"{given.dtype} of shape {given.shape}"
         )
     refuse((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
-    return np.require(given, np.int64, _OURS)
+    return _cast(given, np.int64)

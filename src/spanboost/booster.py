@@ -199,6 +199,8 @@ class Booster:
             room = max(features, self._features), max(reading.width, self._width)
             model = model._replace(bank=model.bank.grown(*room))
             self._features, self._width = room  # only now: compiled code relies on it
+        if self._memory is not None and reading.encoded is not None:
+            self._memory.reserve(reading.encoded, self._d, self._dtype)
         self._model, self._reader.kind = model, reading.kind
         return model
 
@@ -290,9 +292,10 @@ class SpanBoost(Booster):
         labels, "auto-zero" one around 0: what was learned is scaled, so that predictions stay as
         they are. Before the first label they are 0. A label that makes it more than 10 times
         as wide, after 30 others, is a `LabelWarning`, once. Not for learners that cannot be scaled
-        (finite classes, objects of your own), nor for losses whose predictions are scores.
-    replay: so many of the last `memory` rows, drawn at random, are learned again after each new row
+        (finite classes), nor for losses whose predictions are scores.
+    replay: so many rows of the past, drawn at random, are learned again after each new row
         (replay.py): less error, more time. The theorems are for 0.
+    memory: how many of the last rows replay draws from. They are kept, and saved with the model.
     seed: for learners that draw at random, and of replay.
 
     >>> from spanboost import LinearBall, SpanBoost

@@ -89,12 +89,21 @@ class Cluster:
         if address == LOCAL:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             quiet |= {"include_dashboard": False, "num_cpus": processors}
+        _hush()
         try:
             _knock(address)
             self._ray.init(address, **quiet)
         except (OSError, ValueError, RuntimeError) as error:
             first = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
             raise ClusterError(f"no Ray cluster at {address}: {first}") from None
+
+
+def _hush() -> None:
+    """Standard output is for results: Ray would say there which workers were lost."""
+    from ray._private import worker
+
+    if hasattr(worker, "_worker_logs_enabled"):
+        worker._worker_logs_enabled = False
 
 
 def _knock(address: str) -> None:

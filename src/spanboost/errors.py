@@ -1,4 +1,4 @@
-"""What users are told: errors that are theirs to mend, and the one warning."""
+"""What users are told: errors that are theirs to mend, and warnings."""
 
 import sys
 import warnings
@@ -30,6 +30,10 @@ class ClusterError(RuntimeError):
 
 class LabelWarning(UserWarning):
     """A label so far from all before it that what was learned shrinks to almost nothing."""
+
+
+class ConstantWarning(UserWarning):
+    """A loss without the constants of the theorems: they are estimated."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -52,6 +52,10 @@ PARAMETERS = (
     *("label_range", "replay", "memory", "seed"),
 )
 MEMORY = "memory."  # how names of arrays begin that hold rows to be learned again
+REMEMBERED = (
+    {"X", "labels", "weights"},
+    {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
+)
 OF_AUTO = ("loss", "budget", "label_range", "seed", "bits")
 
 
@@ -61,6 +65,13 @@ class ModelFileError(UserError):
 
 def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> None:
     """Write a model to a file; in a checkpoint `run` says how far its run is, in terms of JSON."""
+    data = dumped(model, run=run)
+    with whole(path) as file:
+        file.write(data)
+
+
+def dumped(model: AnyModel, *, run: Any = None) -> bytes:
+    """The bytes of a model's file."""
     from safetensors.numpy import save as to_bytes
 
     header = {
@@ -73,9 +84,7 @@ def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> N
     tensors = dict(_tensors(model)) if model.started else {}
     header = json.loads(_text(header))  # a copy: a reader may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
-    data = to_bytes(tensors, metadata={"spanboost": text})
-    with whole(path) as file:
-        file.write(data)
+    return to_bytes(tensors, metadata={"spanboost": text})
 
 
 def _text(header: dict[str, Any]) -> str:
@@ -319,7 +328,7 @@ def _auto(model: AutoBoost, headers: list[Any], tensors: dict[str, Array]) -> Au
         if expert.loss_ != model.loss_:
             raise ModelFileError("its experts are none")
         experts[str(header["name"])] = expert
-    if len(experts) != len(headers) or len({expert.started for expert in experts.values()}) != 1:
+    if len(experts) != len(headers) or len(set(map(_stream, experts.values()))) != 1:
         raise ModelFileError("its experts are not of one stream")
     model.assemble(experts)
     if not weights and not model.started:
@@ -352,6 +361,13 @@ def _boosters(headers: list[Any], tensors: dict[str, Array]) -> list[Booster]:
     if not all(isinstance(model, Booster) for model in models):
         raise ModelFileError("its parts are no boosters")
     return [model for model in models if isinstance(model, Booster)]
+
+
+def _stream(expert: Booster) -> tuple[Any, ...]:
+    """What experts of one stream have in common: machine code and labels are shared among them."""
+    labels = expert._labels
+    state = labels.half, labels.rows, labels.seen, *labels.centre.tolist()
+    return expert.started, expert._dtype, expert.label_range, expert._reader.kind, *state
 
 
 def _restore(model: Booster, header: dict[str, Any], tensors: dict[str, Array]) -> None:
@@ -409,22 +425,26 @@ def _restore_memory(model: Booster, tensors: dict[str, Array]) -> None:
         return
     labels, weights, number = kept["labels"], kept["weights"], min(learned, memory.size)
     if (
-        weights.shape != (number,)
+        set(kept) not in REMEMBERED
+        or weights.shape != (number,)
         or labels.shape != (number, model._d)
-        or not (weights > 0).all()
+        or not ((weights > 0) & np.isfinite(weights)).all()
         or not np.isfinite(labels).all()
         or {labels.dtype, weights.dtype} != {np.dtype(model._dtype)}
     ):
         raise ModelFileError("the rows it remembers are none")
     rows: Any = kept["X"]
+    good = len(rows) == number
     if "codes" in kept:
         sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
         rows = model._learner.encode(Rows(sparse if not rows.shape[1] else rows, kept["codes"]), 1)
-        shape, room = (rows.X.shape[1], rows.codes.shape[1]), rows.features
+        good &= (rows.X.shape[1], rows.codes.shape[1]) == kind.shape
+        good &= rows.features <= model._features
         model._start(Reading(None, None, 0, 0, len(rows.x), kind, {}), 0)
     else:
-        shape, room = (kind.shape[0], rows.shape[1:]), 0
-    if len(rows.X if room else rows) != number or shape != kind.shape or room > model._features:
+        good &= (kind.shape[0], rows.shape[1:]) == kind.shape
+        good &= rows.dtype == np.float64 and bool(np.isfinite(rows).all())
+    if not good:
         raise ModelFileError("the rows it remembers are not of its kind")
     memory.restore(rows, labels, weights, learned)
 

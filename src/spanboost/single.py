@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.arrays import Array
+from spanboost.names import in_order
 
 _LIMIT = 3e38  # below what a float32 holds
 PLAIN = frozenset([int, float, bool])
@@ -21,7 +22,8 @@ class Single:
     """Room for the numbers of rows with these names, or of this width."""
 
     def __init__(self, key: Any, numbers: Array) -> None:
-        self._key = key
+        self._key = key if isinstance(key, int) else frozenset(key)
+        self._names = None if isinstance(key, int) else in_order(key)
         self._numbers: Any = numbers
         letter = "f" if numbers.dtype == np.float32 else "d"
         self._write = struct.Struct(f"{numbers.size}{letter}").pack_into
@@ -33,7 +35,7 @@ class Single:
         """
         if key_of(x) != self._key:
             return False
-        values = x.values() if type(x) is dict else x
+        values = x if self._names is None else [x[name] for name in self._names]
         if not are_plain(values):
             return False
         try:
@@ -44,9 +46,9 @@ class Single:
 
 
 def key_of(x: Any) -> Any:
-    """The names of a row, or its width; None for a row of another kind."""
+    """The names of a row, in any order, or its width; None for a row of another kind."""
     if type(x) is dict:
-        return tuple(x)
+        return x.keys()
     return len(x) if type(x) in (list, tuple) else None
 
 

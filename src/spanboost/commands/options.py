@@ -158,7 +158,8 @@ def _spelt(name: str) -> str:
 
 def _of(recipe: Recipe, entry: str) -> Recipe:
     if entry == AUTO:
-        return recipe._replace(learner=AUTO, booster="span", n=None, step=None, rate=None, replay=0)
+        plain = {name: Recipe._field_defaults[name] for name in (*OF_BOOSTERS, "memory", "x_norm")}
+        return recipe._replace(learner=AUTO, **plain)
     learner, _, booster = entry.partition(":")
     booster = booster or recipe.booster
     if learner not in LEARNERS or booster not in ("span", "hull"):

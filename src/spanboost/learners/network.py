@@ -14,7 +14,7 @@ takes sum_j ||V_j|| <= D, the constant's among them, by shrinking the output lay
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from spanboost.checks import whole
 from spanboost.learners.descent import Descent, Steps, exponential
 from spanboost.learners.inputs import LEAST, Inputs, new_inputs, rescale_squares, shorten
 from spanboost.learners.protocol import Feedback, Task
+from spanboost.rng import mixed
 
 
 @dataclass(frozen=True)
@@ -249,12 +250,3 @@ def start(key: Array, features: Array) -> Array:
     """Numbers in (-1, 1), [feature, lane]."""
     bits = mixed(key + mixed(features)[:, None])
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - (1 - 2.0**-53)
-
-
-def mixed(bits: Any) -> Any:
-    """64 bits scrambled (the finaliser of G. Steele, D. Lea, C. Flood's SplitMix, OOPSLA 2014)."""
-    with np.errstate(over="ignore"):
-        bits = bits + np.uint64(0x9E3779B97F4A7C15)
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return bits ^ (bits >> np.uint64(31))

@@ -2,12 +2,13 @@
 
 import copy
 import inspect
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.block import ObjectRows
+from spanboost.learners.external import adapted
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows import any_rows
 
@@ -18,34 +19,45 @@ class CopyLoss:
     `h` is what the copy predicted, `weight` the row's importance (already in value and slope).
     At weight 1 `lipschitz` bounds the slope of every loss this copy will get, and `smoothness` is
     their curvature alpha^2 beta_B as the booster reckons it; `D` bounds the predictions, `linear`
-    says that the slope is the same everywhere.
+    says that the slope is the same everywhere. All of it is in the copy's own units (`Units`).
     """
 
-    def __init__(self, feedback: Feedback, i: int, h: Array, task: Task) -> None:
-        self._feedback, self._d = feedback.only(i), task.d
-        self.h = self._out(h[:, i])
+    def __init__(self, feedback: Feedback, i: int, h: Array, task: Task, units: "Units") -> None:
+        self._feedback, self._d, self._units = feedback.only(i), task.d, units
+        self.h = self._out(h[:, i] / units.value)
         self.weight = float(feedback.weight)
-        self.lipschitz = float(task.lipschitz[i])
-        self.smoothness = float(task.smoothness[i])
-        self.D, self.linear = task.D, task.linear
+        self.lipschitz = float(task.lipschitz[i]) / units.slope
+        self.smoothness = float(task.smoothness[i]) * units.value / units.slope
+        self.D, self.linear = task.D / units.value, task.linear
 
     def value(self, h: Any) -> float:
         """The loss of predicting h."""
         out = np.zeros(1)
         self._feedback.losses(self._column(h), out)
-        return float(out[0])
+        return float(out[0]) / (self._units.value * self._units.slope)
 
     def slope(self, h: Any) -> Any:
         """Its slope at h: a number for one output, else a vector."""
         out = np.empty((self._d, 1))
         self._feedback.slopes(self._column(h), out)
-        return self._out(out[:, 0])
+        return self._out(out[:, 0] / self._units.slope)
 
     def _column(self, h: Any) -> Array:
-        return np.asarray(h, dtype=np.float64).reshape(self._d, 1)
+        return self._units.value * np.asarray(h, dtype=np.float64).reshape(self._d, 1)
 
     def _out(self, vector: Array) -> Any:
         return float(vector[0]) if self._d == 1 else vector.copy()
+
+
+class Units(NamedTuple):
+    """What a copy's predictions, and the slopes of its losses, are worth in the model's units.
+
+    Nobody can scale what an object has learned. Where the label range grows, the object stays in
+    the units in which it began, and what it says and hears is converted.
+    """
+
+    value: float = 1.0
+    slope: float = 1.0
 
 
 class UpdatesByLoss(Protocol):
@@ -62,19 +74,28 @@ class ObjectLearner:
     """N independent deep copies of an object with `predict(x)` and `update(x, loss)`.
 
     An object that only learns from targets, with `predict_one(x)` and `learn_one(x, y)`, is wrapped
-    in `FromTargets`. Rows go to the copies as they are: arrays, dictionaries, anything. The copies
-    start equal: an object that draws at random draws the same in all of them.
+    in `FromTargets`; those of other libraries in what makes them such objects (external/). Rows go
+    to the copies as they are: arrays, dictionaries, anything. The copies start equal: an object
+    that draws at random draws the same in all of them.
     """
 
     def __init__(self, prototype: Any) -> None:
         if not _updates_by_loss(prototype):
+            prototype = adapted(prototype)
+        if not _updates_by_loss(prototype):
             if not (hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one")):
                 raise TypeError(
                     f"{type(prototype).__name__} is no weak learner: it needs predict(x) and "
-                    "update(x, loss), or predict_one(x) and learn_one(x, y)"
+                    "update(x, loss), or predict_one(x) and learn_one(x, y), or predict(X) and "
+                    "partial_fit(X, y)"
                 )
             prototype = FromTargets(prototype)
         self.prototype = copy.deepcopy(prototype)  # the user's own may go on changing
+
+    @property
+    def scalable(self) -> bool:
+        """The label range may grow: what objects say is converted."""
+        return True
 
     @property
     def weighted(self) -> bool:
@@ -115,7 +136,12 @@ class ObjectBank:
     """The copies themselves."""
 
     def __init__(self, copies: list[UpdatesByLoss], task: Task) -> None:
-        self.copies, self.task = copies, task
+        self.copies, self.task, self.units = copies, task, Units()
+
+    def rescale(self, a: float, b: float) -> None:
+        """In wider units; of a range without width nothing but 0 was learned, in any units."""
+        if a > 0:
+            self.units = Units(self.units.value * a, self.units.slope * b)
 
     def predict(self, x: Any, h: Array) -> None:
         """Ask each copy in turn."""
@@ -126,12 +152,12 @@ class ObjectBank:
                 raise ValueError(
                     f"weak learner {i} predicted {prediction!r}; {len(h)} finite values are needed"
                 )
-            h[:, i] = values.reshape(-1)
+            h[:, i] = self.units.value * values.reshape(-1)
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
         """Give each copy its loss."""
         for i, learner in enumerate(self.copies):
-            learner.update(x, CopyLoss(feedback, i, h, self.task))
+            learner.update(x, CopyLoss(feedback, i, h, self.task, self.units))
 
 
 class FromTargets:
@@ -155,7 +181,7 @@ class FromTargets:
     @property
     def weighted(self) -> bool:
         """Whether the learner takes a weight with a row."""
-        return bool(self._weight)
+        return bool(self._weight) and bool(getattr(self.learner, "weighted", True))
 
     @property
     def deterministic(self) -> bool:

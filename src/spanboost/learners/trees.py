@@ -251,6 +251,8 @@ class TreeBank(NamedTuple):
             and (self.candidates.place >= 0).all()
             and (self.candidates.place < places).all()
             and (self.candidates.seen >= 0).all()
+            and (self.candidates.seen < 2**62).all()
+            and (self.candidates.phases <= self.candidates.place.shape[2]).all()
             and (self.candidates.phases[self.candidates.seen > 0] > 0).all()
         )
 
@@ -312,7 +314,6 @@ class TreeBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
-        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
         for i in range(h.shape[1]):

@@ -2,9 +2,12 @@
 
 import math
 import sys
+from functools import partial
 from typing import Any
 
 from spanboost.checks import number
+from spanboost.errors import ConstantWarning, warn_caller
+from spanboost.losses.estimates import can_estimate, estimate
 from spanboost.losses.scalar import (
     Absolute,
     Hinge,
@@ -14,6 +17,11 @@ from spanboost.losses.scalar import (
     Squared,
 )
 
+MEANING = {
+    "L": "its Lipschitz constant L_b",
+    "beta": "its smoothness beta_b",
+    "eps": "its projection loss eps_b",
+}
 NAMES = {
     "linear": Linear(),
     "squared": Squared(),
@@ -35,6 +43,14 @@ def resolve(loss: Any) -> Any:
         return NAMES[loss]
     if callable(getattr(loss, "check", None)):
         loss.check()
+    missing = [name for name in MEANING if not callable(getattr(loss, name, None))]
+    if missing and can_estimate(loss):
+        warn_caller(
+            f"{type(loss).__name__} does not say {', '.join(MEANING[name] for name in missing)}: "
+            "estimated from its gradient, for a convex loss; guarantees need methods "
+            f"{', '.join(f'{name}(b)' for name in missing)}",
+            ConstantWarning,
+        )
     return loss
 
 
@@ -61,15 +77,14 @@ def degree(loss: Any) -> float:
 
 
 def constant(loss: Any, name: str, b: float) -> float:
-    """L_b, beta_b or eps_b of a loss; an error that names it where the loss does not define it."""
+    """L_b, beta_b or eps_b of a loss; estimated where it does not define it (estimates.py)."""
     method = getattr(loss, name, None)
     if not callable(method):
-        meaning = {
-            "L": "its Lipschitz constant L_b",
-            "beta": "its smoothness beta_b",
-            "eps": "its projection loss eps_b",
-        }[name]
-        raise ValueError(f"the loss {type(loss).__name__} has no method {name}(b), {meaning}")
+        if not can_estimate(loss):
+            raise ValueError(
+                f"the loss {type(loss).__name__} has no method {name}(b), {MEANING[name]}"
+            )
+        method = partial(estimate, loss, name)
     try:
         value = float(method(b))
         if not value >= 0 or (name == "L" and value == 0):

@@ -7,7 +7,8 @@ the ball of radius b > 0 (the paper's "Loss function classes"),
 - ``beta(b)``: the smoothness inside the ball, infinity for a loss with a kink,
 - ``eps(b)``: what projecting a prediction onto the ball can cost, per unit of distance.
 
-Upper bounds will do. A loss of your own is a NamedTuple with these methods, and plain helper
+Upper bounds will do; what a scalar loss leaves out is estimated, with a warning (estimates.py). A
+loss of your own is a NamedTuple with these methods, and plain helper
 methods whose names do not begin with an underscore; an ordinary class works too, uncompiled. Where
 ``binary`` is true the labels are -1 and +1; there, and where ``margin`` is true, a prediction is a
 score whose sign is the answer, not a number in label units. ``degree`` is the p of a loss with

@@ -1,0 +1,37 @@
+"""Regressors of scikit-learn that have `partial_fit`."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+
+class PartialFit:
+    """A regressor with `partial_fit(X, y)` and `predict(X)`, given one row at a time.
+
+    It predicts 0 until it has been given one.
+    """
+
+    def __init__(self, regressor: Any) -> None:
+        names = inspect.signature(regressor.partial_fit).parameters
+        if "classes" in names:
+            raise TypeError(
+                f"{type(regressor).__name__} is a classifier, and a weak learner predicts numbers: "
+                "take a regressor"
+            )
+        self.regressor, self.started = regressor, False
+        self.weighted = "sample_weight" in names
+
+    def predict_one(self, x: Any) -> Any:
+        """As the regressor predicts."""
+        return self.regressor.predict(_block(x))[0] if self.started else 0.0
+
+    def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:
+        """Learn from a target."""
+        weight = {"sample_weight": [w]} if self.weighted else {}
+        self.regressor.partial_fit(_block(x), [y], **weight)
+        self.started = True
+
+
+def _block(x: Any) -> Any:
+    return np.asarray(x, dtype=np.float64).reshape(1, -1)

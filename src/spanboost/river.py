@@ -1,0 +1,198 @@
+"""Estimators for River: `BoostingRegressor` and `BoostingClassifier`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.estimators import new_model, probabilities
+
+try:
+    import pandas as pd
+    from river import base
+except ImportError as error:
+    raise ImportError("spanboost.river needs River: pip install 'spanboost[river]'") from error
+
+
+class _Boosting:
+    """What the regressor and the classifier share."""
+
+    learner: Any
+    booster: str
+    n_models: int | None
+    learning_rate: float | None
+    budget: str
+    seed: int
+
+    def _begin(self, loss: Any, label_range: tuple[float, float] | str) -> None:
+        """A fresh model, as the parameters say."""
+        self._model = new_model(
+            self.learner,
+            booster=self.booster,
+            n=self.n_models,
+            step=self.learning_rate,
+            loss=loss,
+            budget=self.budget,
+            label_range=label_range,
+            seed=self.seed,
+            names=("n_models", "learning_rate"),
+        )
+
+    def _answers(self, X: pd.DataFrame) -> Array:
+        return np.asarray(self._model.predict_many(_rows(X))) if len(X) else np.zeros(0)
+
+
+class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
+    """Online gradient boosting for regression.
+
+    Features are numbers, strings (categories) and None (missing); they may come and go, in any
+    order. Blocks of rows, as data frames, and rows one at a time give the same model.
+
+    Parameters
+    ----------
+    learner
+        What is boosted: "auto" (many boosters side by side, which leaves nothing to tune), "trees",
+        "linear", "stumps", "stumps-intercept", "network", a learner of this library with its
+        parameters, such as `Trees(depth=4)`, or anybody's, such as one of River's regressors.
+    booster
+        "span" for Algorithm 1, "hull" for Algorithm 2.
+    n_models
+        Copies of the learner: None is 100 trees, or 32 of any other.
+    learning_rate
+        The step eta of Algorithm 1, from 1 / n_models to 1; None is ln(n) / n.
+    loss
+        "squared", "absolute", or another loss of `spanboost.losses`.
+    budget
+        Of learner="auto": "fast", "default" or "thorough".
+    label_range
+        What labels are scaled by: "auto" grows with them, "auto-zero" does so around 0, or
+        (low, high).
+    seed
+        For learners that draw at random.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from spanboost.river import BoostingRegressor
+    >>> mae = metrics.MAE()
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), BoostingRegressor(), mae)
+    MAE: 0.2...
+    """
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        booster: str = "span",
+        n_models: int | None = None,
+        learning_rate: float | None = None,
+        loss: Any = "squared",
+        budget: str = "default",
+        label_range: tuple[float, float] | str = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.learner, self.booster, self.n_models = learner, booster, n_models
+        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
+        self.label_range, self.seed = label_range, seed
+        self._begin(loss, label_range)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        for learner in ("auto", "trees", "linear", "stumps", "network"):
+            yield {"learner": learner, "budget": "fast"}
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row, of importance w."""
+        self._model.learn_one(x, y, w)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction for one row; 0 before the first label."""
+        return float(self._model.predict_one(x))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+        """Learn a block of rows, in order; w is a weight, or one for each row."""
+        if len(X):
+            self._model.learn_many(_rows(X), y.to_numpy(), _weights(w, len(X)))
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predictions for a block of rows."""
+        return pd.Series(self._answers(X), index=X.index)
+
+
+class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
+    """Online gradient boosting for two classes, False and True (or 0 and 1), by logistic loss.
+
+    For more classes wrap it in `river.multiclass.OneVsRestClassifier`. Parameters as for
+    `BoostingRegressor`, but for the loss and the range of labels, which are given.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from spanboost.river import BoostingClassifier
+    >>> auc = metrics.ROCAUC()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), BoostingClassifier(), auc)
+    ROCAUC: 95...%
+    """
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        booster: str = "span",
+        n_models: int | None = None,
+        learning_rate: float | None = None,
+        budget: str = "default",
+        seed: int = 0,
+    ) -> None:
+        self.learner, self.booster, self.n_models = learner, booster, n_models
+        self.learning_rate, self.budget, self.seed = learning_rate, budget, seed
+        self._begin("logistic", (-1, 1))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        for learner in ("auto", "trees", "linear", "stumps", "network"):
+            yield {"learner": learner, "budget": "fast"}
+
+    @property
+    def _multiclass(self) -> bool:
+        return False
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one row, of importance w."""
+        self._model.learn_one(x, _sign(y), w)
+
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """How probable both classes are."""
+        false, true = probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
+        return {False: false, True: true}
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+        """Learn a block of rows, in order; w is a weight, or one for each row."""
+        if len(X):
+            self._model.learn_many(_rows(X), [_sign(label) for label in y], _weights(w, len(X)))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """How probable both classes are, for a block of rows."""
+        shares = probabilities(self._answers(X))
+        return pd.DataFrame(shares, index=X.index, columns=[False, True])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """The likelier class of each row of a block."""
+        return pd.Series(self._answers(X) > 0, index=X.index)
+
+
+def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
+    """As River has them one at a time, so that both ways give the same model."""
+    return X.to_dict("records")
+
+
+def _weights(w: Any, rows: int) -> Array:
+    return np.broadcast_to(np.asarray(w, np.float64), (rows,))
+
+
+def _sign(y: Any) -> float:
+    if y not in (0, 1):
+        raise ValueError(
+            f"the label {y!r} is neither False nor True: for other labels wrap the model in "
+            "river.multiclass.OneVsRestClassifier"
+        )
+    return 1.0 if y else -1.0

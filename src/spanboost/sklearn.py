@@ -1,0 +1,398 @@
+"""Estimators for scikit-learn: `BoostingRegressor` and `BoostingClassifier`."""
+
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from spanboost.arrays import Array
+from spanboost.auto import AnyModel
+from spanboost.block import Rows
+from spanboost.booster import Booster
+from spanboost.errors import LabelWarning
+from spanboost.estimators import new_model, probabilities
+from spanboost.frames import FrameReader, has_categories, table_of
+from spanboost.importances import feature_importances
+from spanboost.learners.trees import Trees
+from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from spanboost.recipe import AUTO
+from spanboost.stages import partial_predictions
+
+try:
+    from scipy import sparse
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils import assert_all_finite, check_random_state
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+except ImportError as error:
+    raise ImportError(
+        "spanboost.sklearn needs scikit-learn 1.6 or newer: pip install 'spanboost[sklearn]'"
+    ) from error
+
+REGRESSION = {"squared_error": Squared(), "absolute_error": Absolute(), "huber": Huber()}
+CLASSIFICATION = {"log_loss": None, "hinge": Hinge()}  # None: by the number of classes
+
+
+def _one_booster(estimator: Any) -> bool:
+    if estimator.learner == AUTO:
+        raise AttributeError("learner='auto' has many boosters, and stages are those of one")
+    return True
+
+
+def _estimates_probabilities(estimator: Any) -> bool:
+    if estimator.loss != "log_loss":
+        raise AttributeError(f"probabilities come from loss='log_loss', not {estimator.loss!r}")
+    return True
+
+
+def _has_trees(estimator: Any) -> bool:
+    if not (isinstance(estimator.learner, Trees) or estimator.learner in (AUTO, "trees")):
+        raise AttributeError("feature_importances_ are those of trees: learner='auto' or 'trees'")
+    return True
+
+
+class _Boosting(BaseEstimator):
+    """What the regressor and the classifier share."""
+
+    learner: Any
+    booster: str
+    n_estimators: int | None
+    learning_rate: float | None
+    budget: str
+    n_epochs: int
+    shuffle: bool
+    random_state: Any
+    n_features_in_: int
+    model_: AnyModel
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        named = isinstance(self.learner, str) or getattr(self.learner, "named", False) is True
+        tags.input_tags.sparse = named
+        tags.input_tags.allow_nan = named
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the model as bytes: joblib can load arrays so that nobody may write to them, and it must
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = pickle.dumps(state["model_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "model_" in state:
+            state = state | {"model_": pickle.loads(state["model_"])}
+        super().__setstate__(state)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Shares of the columns in what the splits of all trees have gained; they sum up to 1."""
+        _has_trees(self)
+        check_is_fitted(self)
+        shares = np.zeros(self.n_features_in_)
+        frame = self._frame
+        numbers, categories = (None, []) if frame is None else (frame.numbers, [*frame.codes])
+        for feature, share in feature_importances(self.model_).items():
+            if isinstance(feature, str):  # "code j"
+                column = categories[int(feature.removeprefix("code "))]
+            else:
+                column = feature if numbers is None else numbers[feature]
+            shares[column] += share
+        return shares
+
+    def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
+        """As from nothing: several passes, each in an order of its own."""
+        if not (isinstance(self.n_epochs, int | np.integer) and self.n_epochs >= 1):
+            raise ValueError(f"n_epochs={self.n_epochs!r} is not allowed: a whole number from 1 on")
+        rows, weights = self._rows(X, y, sample_weight, first=True)
+        random = check_random_state(self.random_state)
+        self.model_ = self._new_model(loss, int(random.randint(2**31 - 1)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelWarning)  # no label comes as a surprise here
+            for _ in range(self.n_epochs):
+                order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
+                self.model_.learn_many(_take(rows, order), y[order], weights[order])
+        return self
+
+    def _learn(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
+        """One more block of a stream, in its own order."""
+        first = not hasattr(self, "model_")
+        rows, weights = self._rows(X, y, sample_weight, first=first)
+        if first:
+            random = check_random_state(self.random_state)
+            self.model_ = self._new_model(loss, int(random.randint(2**31 - 1)))
+        self.model_.learn_many(rows, y, weights)
+        return self
+
+    def _new_model(self, loss: Any, seed: int) -> AnyModel:
+        return new_model(
+            self.learner,
+            booster=self.booster,
+            n=self.n_estimators,
+            step=self.learning_rate,
+            loss=loss,
+            budget=self.budget,
+            label_range=getattr(self, "label_range", (-1, 1)),
+            seed=seed,
+            names=("n_estimators", "learning_rate"),
+        )
+
+    def _rows(self, X: Any, y: Array, weights: Any, *, first: bool) -> tuple[Any, Array]:
+        """Rows to be learned, and their weights."""
+        if first:
+            table = table_of(X)
+            self._frame = FrameReader(table) if has_categories(table) else None
+            self._sparse = sparse.issparse(X)
+        rows = self._read(X, learn=True, reset=first)
+        check_consistent_length(X, y)
+        return rows, _check_sample_weight(weights, y)
+
+    def _read(self, X: Any, *, learn: bool = False, reset: bool = False) -> Any:
+        """Rows as the model reads them, checked; sparse or not, as the first ones were."""
+        if self._frame is not None:
+            table = self._frame.table(X)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return self._frame.read(table, learn=learn)
+        allowed = self.__sklearn_tags__().input_tags
+        rows = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if allowed.sparse else False,
+            ensure_all_finite="allow-nan" if allowed.allow_nan else True,
+        )
+        if self._sparse:
+            return sparse.csr_array(rows)
+        return rows.toarray() if sparse.issparse(rows) else rows
+
+    def _answers(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(self.model_.predict_many(self._read(X)))
+
+    def _stages(self, X: Any) -> Array:
+        check_is_fitted(self)
+        assert isinstance(self.model_, Booster)
+        return partial_predictions(self.model_, self._read(X))
+
+
+class BoostingRegressor(RegressorMixin, _Boosting):
+    """Online gradient boosting for regression: one pass, or rows as they come.
+
+    Parameters
+    ----------
+    learner : "auto", "trees", "linear", "stumps", "stumps-intercept", "network" or an object
+        What is boosted: by default many boosters side by side, which leaves nothing to tune. An
+        object is a learner of this library with its parameters, such as ``Trees(depth=4)``, or
+        anybody's: see docs/bring-your-own.md.
+    booster : "span" or "hull"
+        Algorithm 1 or Algorithm 2.
+    n_estimators : int or None
+        Copies of the learner: None is 100 trees, or 32 of any other.
+    learning_rate : float or None
+        The step eta of Algorithm 1, from 1 / n_estimators to 1; None is ln(n) / n.
+    loss : "squared_error", "absolute_error", "huber" or a loss object
+        Loss objects are those of ``spanboost.losses``, or your own.
+    budget : "fast", "default" or "thorough"
+        Of learner="auto": more boosters, less error, more time.
+    label_range : "auto", "auto-zero" or (low, high)
+        What labels are scaled by; "auto" grows with them.
+    n_epochs : int
+        Passes over the data in ``fit``.
+    shuffle : bool
+        Whether each pass of ``fit`` has an order of its own; ``partial_fit`` never changes it.
+    random_state : int, RandomState instance or None
+        For the shuffling, and for learners that draw at random.
+
+    Attributes
+    ----------
+    model_ : the model of this library, which ``spanboost.save`` writes to a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from spanboost.sklearn import BoostingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> bool(cross_val_score(BoostingRegressor(budget="fast", random_state=0), X, y).mean() > 0.4)
+    True
+    """
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        *,
+        booster: str = "span",
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        loss: Any = "squared_error",
+        budget: str = "default",
+        label_range: tuple[float, float] | str = "auto",
+        n_epochs: int = 1,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
+        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
+        self.label_range, self.n_epochs, self.shuffle = label_range, n_epochs, shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn all rows, forgetting what was learned before."""
+        return self._fit(X, self._labels(X, y), sample_weight, _named(self.loss, REGRESSION))
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows, once, in their order."""
+        return self._learn(X, self._labels(X, y), sample_weight, _named(self.loss, REGRESSION))
+
+    def predict(self, X: Any) -> Array:
+        """A number for each row."""
+        return self._answers(X)
+
+    @available_if(_one_booster)
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """What would be predicted with the first copy only, with the first two, and so on."""
+        yield from self._stages(X)
+
+    def _labels(self, X: Any, y: Any) -> Array:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        return column_or_1d(y, warn=True, dtype=np.float64)
+
+
+class BoostingClassifier(ClassifierMixin, _Boosting):
+    """Online gradient boosting for classification: one pass, or rows as they come.
+
+    Parameters as for `BoostingRegressor`, which also takes ``label_range``, but for
+
+    loss : "log_loss" or "hinge"
+        "log_loss" estimates probabilities, of any number of classes; "hinge" is for two.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    model_ : the model of this library, which ``spanboost.save`` writes to a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from spanboost.sklearn import BoostingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bool(cross_val_score(BoostingClassifier(budget="fast", random_state=0), X, y).mean() > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        *,
+        booster: str = "span",
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        loss: str = "log_loss",
+        budget: str = "default",
+        n_epochs: int = 1,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
+        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
+        self.n_epochs, self.shuffle, self.random_state = n_epochs, shuffle, random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn all rows, forgetting what was learned before."""
+        y = self._labels(y)
+        self.classes_ = np.unique(y)
+        return self._fit(X, self._codes(y), sample_weight, self._loss())
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows, once, in their order; the first call names all classes."""
+        y = self._labels(y)
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit")
+            self.classes_ = np.unique(classes)
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(f"classes={classes!r} are not those of before: {self.classes_}")
+        return self._learn(X, self._codes(y), sample_weight, self._loss())
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the classes; of two, that of the second: above 0 where it is likelier."""
+        return self._answers(X)
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each row."""
+        return self._likeliest(self._answers(X))
+
+    @available_if(_estimates_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        return probabilities(self._answers(X))
+
+    @available_if(_estimates_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @available_if(_one_booster)
+    def staged_predict(self, X: Any) -> Iterator[Array]:
+        """What would be predicted with the first copy only, with the first two, and so on."""
+        for scores in self._stages(X):
+            yield self._likeliest(scores)
+
+    def _labels(self, y: Any) -> Array:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        return y
+
+    def _codes(self, y: Array) -> Array:
+        """-1 and 1 of two classes, else their numbers."""
+        number = len(self.classes_)
+        if number < 2:
+            raise ValueError("there must be two classes or more, and y has 1 class only")
+        codes = np.searchsorted(self.classes_, y).clip(max=number - 1)
+        strange = self.classes_[codes] != y
+        if strange.any():
+            raise ValueError(
+                f"the label {y[strange][0]!s:.40} is none of the classes {self.classes_}"
+            )
+        return codes if number > 2 else 2.0 * codes - 1
+
+    def _loss(self) -> Any:
+        number = len(self.classes_)
+        loss = _named(self.loss, CLASSIFICATION)
+        if loss is not None and number > 2:
+            raise ValueError(f"loss={self.loss!r} is for two classes, and there are {number}")
+        return loss or (Logistic() if number == 2 else Softmax(number))
+
+    def _likeliest(self, scores: Array) -> Array:
+        best = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
+        return np.asarray(self.classes_[best])
+
+
+def _named(loss: Any, losses: dict[str, Any]) -> Any:
+    if not isinstance(loss, str):
+        return loss
+    if loss not in losses:
+        raise ValueError(f"loss={loss!r} is not known: {', '.join(map(repr, losses))}")
+    return losses[loss]
+
+
+def _take(rows: Any, order: Array) -> Any:
+    if isinstance(rows, Rows):
+        numbers = None if rows.numbers is None else rows.numbers[order]
+        return Rows(numbers, rows.codes[order])
+    return rows[order]

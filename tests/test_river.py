@@ -1,0 +1,118 @@
+"""River's own checks, and what its users do: pipelines, streams of dictionaries, mini-batches."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import checks, compose, datasets, evaluate, metrics, multiclass, preprocessing
+
+from spanboost import HullBoost, LabelWarning, LinearSGD, SpanBoost, Trees
+from spanboost.river import BoostingClassifier, BoostingRegressor
+
+LEARNERS = ["trees", "linear", "stumps", "stumps-intercept", "network"]
+STREAM = [(x, y) for x, y in datasets.TrumpApproval().take(200)]
+
+
+def every_check():
+    for model in (BoostingRegressor(), BoostingClassifier(), BoostingRegressor("linear")):
+        assert model._unit_test_skips() == set()
+        for k, check in enumerate(checks.yield_checks(model)):
+            name = f"{type(model).__name__}-{model.learner}-{check.__name__}-{k}"
+            yield pytest.param(model, check, id=name)
+
+
+@pytest.mark.parametrize(("model", "check"), [*every_check()])
+def test_rivers_checks(model, check):
+    check(model.clone())
+
+
+@pytest.mark.parametrize("booster", ["span", "hull"])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_learns_pickles_and_copies(learner, booster):
+    model = BoostingRegressor(learner, booster=booster, n_models=8)
+    own = (SpanBoost if booster == "span" else HullBoost)(
+        model._model.learner, n=8, label_range="auto"
+    )
+    for x, y in STREAM[:150]:
+        assert model.predict_one(x) == own.learn_one(x, y)
+        assert model.learn_one(x, y) is None
+    twins = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for x, y in STREAM[150:]:
+        want = own.learn_one(x, y)
+        for each in (model, *twins):
+            assert each.predict_one(x) == want
+            each.learn_one(x, y)
+    fresh = model.clone()
+    assert fresh.predict_one(STREAM[0][0]) == 0 != model.predict_one(STREAM[0][0])
+    assert repr(fresh) == repr(model)
+
+
+def test_blocks_are_rows_one_at_a_time_to_the_last_bit():
+    one, many = BoostingRegressor("trees", n_models=8), BoostingRegressor("trees", n_models=8)
+    weights = np.random.default_rng(0).choice([0.0, 1.0, 2.5], 200)
+    for (x, y), w in zip(STREAM, weights.tolist(), strict=True):
+        one.learn_one(x, y, w=w)
+    X, y = pd.DataFrame([x for x, _ in STREAM]), pd.Series([y for _, y in STREAM])
+    for rows in np.array_split(np.arange(200), 7):
+        many.learn_many(X.iloc[rows], y.iloc[rows], w=weights[rows])
+    X.index = X.index + 1000
+    answers = many.predict_many(X)
+    assert answers.index.equals(X.index)
+    assert answers.tolist() == [one.predict_one(x) for x, _ in STREAM]
+    assert many.predict_many(X.iloc[:0]).empty
+
+
+def test_a_weight_of_zero_is_no_row():
+    with_it, without = BoostingRegressor("linear"), BoostingRegressor("linear")
+    for t, (x, y) in enumerate(STREAM):
+        if t % 2:
+            without.learn_one(x, y)
+        with_it.learn_one(x, y, w=float(t % 2))
+    assert with_it.predict_one(STREAM[0][0]) == without.predict_one(STREAM[0][0])
+
+
+def test_pipelines_and_progressive_validation():
+    model = preprocessing.StandardScaler() | BoostingRegressor("stumps")
+    own = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    assert own.get() < 0.4
+    encoded = compose.SelectType(str) | preprocessing.OneHotEncoder()
+    mixed = (encoded + compose.SelectType(float)) | BoostingClassifier("linear")
+    rows = [({"a": float(t % 5), "b": "xy"[t % 2]}, t % 2 == 0) for t in range(400)]
+    assert evaluate.progressive_val_score(rows, mixed, metrics.Accuracy()).get() > 0.95
+
+
+def test_two_classes_are_false_and_true_and_more_are_one_against_the_rest():
+    model = BoostingClassifier("linear", n_models=8)
+    rows = list(datasets.Phishing().take(600))
+    for x, y in rows:
+        model.learn_one(x, y)
+    X = pd.DataFrame([x for x, _ in rows])
+    assert model.predict_many(X).tolist() == [model.predict_one(x) for x, _ in rows]
+    assert np.mean(model.predict_many(X) == [y for _, y in rows]) > 0.8
+    with pytest.raises(ValueError, match="'spam' is neither False nor True"):
+        model.learn_one({"a": 1.0}, "spam")
+    one_vs_rest = multiclass.OneVsRestClassifier(BoostingClassifier("linear", n_models=4))
+    found = evaluate.progressive_val_score(
+        datasets.ImageSegments().take(800), one_vs_rest, metrics.Accuracy()
+    )
+    assert found.get() > 0.6
+
+
+def test_learners_and_losses_with_parameters():
+    model = BoostingRegressor(Trees(depth=2), n_models=4, learning_rate=0.5, loss="absolute")
+    for x, y in STREAM:
+        model.learn_one(x, y)
+    assert abs(model.predict_one(STREAM[-1][0]) - STREAM[-1][1]) < 3
+    assert model.clone().learner == Trees(depth=2)
+    with pytest.raises(ValueError, match="n_models and learning_rate belong to one learner"):
+        BoostingRegressor(n_models=3)
+
+
+def test_a_wild_label_is_a_warning():
+    model = BoostingRegressor(LinearSGD(), n_models=2)
+    for x, y in STREAM[:50]:
+        model.learn_one(x, y)
+    with pytest.warns(LabelWarning):
+        model.learn_one(STREAM[50][0], 1e6)

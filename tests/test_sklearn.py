@@ -1,0 +1,271 @@
+"""scikit-learn's own checks, and what its users do: frames, pipelines, searches, streams."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import SGDRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from spanboost import HullBoost, LinearBall, SpanBoost, Trees, load, save
+from spanboost.losses import Quantile
+from spanboost.sklearn import BoostingClassifier, BoostingRegressor
+
+WEIGHTS = "a row of weight 2 is learned in one step, which is not quite two rows after each other"
+EXPECTED = {  # those of scikit-learn's SGDRegressor, and no others
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+LEARNERS = ["trees", "linear", "stumps", "stumps-intercept", "network"]
+
+
+def named(learner, **parameters):
+    return BoostingRegressor(learner, n_estimators=8, random_state=0, **parameters)
+
+
+@parametrize_with_checks(
+    [BoostingRegressor(), BoostingClassifier()],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_expected_failures_are_those_of_sgd_regressor():
+    from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
+
+    assert set(EXPECTED) <= set(PER_ESTIMATOR_XFAIL_CHECKS[SGDRegressor])
+    for estimator in (BoostingRegressor(), BoostingClassifier()):
+        tags = estimator.__sklearn_tags__()
+        assert not tags.non_deterministic
+        assert not (tags.regressor_tags or tags.classifier_tags).poor_score
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Numbers with gaps, text, a category of numbers, truth values; what the label is made of."""
+    rng = np.random.default_rng(0)
+    city, floor = rng.choice(["Ulm", "Bonn", "Jena"], 600), rng.integers(0, 4, 600)
+    area, lift = rng.uniform(20, 200, 600), rng.random(600) < 0.5
+    price = 3 * area + 200.0 * (city == "Ulm") + 50.0 * (floor == 3)
+    area[::17] = np.nan
+    return {"city": city, "area": area, "floor": floor, "lift": lift}, price
+
+
+def as_pandas(columns):
+    return pd.DataFrame(columns).astype({"floor": "category"})
+
+
+def as_polars(columns):
+    frame = pl.DataFrame(columns)
+    return frame.with_columns(pl.col("city").cast(pl.Categorical), pl.col("floor").cast(pl.String))
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, Trees(depth=3), "auto"], ids=str)
+def test_every_learner_fits(learner, diabetes):
+    X, y = diabetes
+    auto = BoostingRegressor(budget="fast", random_state=0)
+    model = auto if learner == "auto" else named(learner)
+    assert model.fit(X, y).score(X, y) > 0.1
+    twins = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    want = model.partial_fit(X[:50], y[:50]).predict(X)
+    for twin in twins:
+        np.testing.assert_array_equal(twin.partial_fit(X[:50], y[:50]).predict(X), want)
+
+
+@pytest.mark.parametrize("learner", ["stumps", LinearBall()], ids=str)
+def test_both_boosters_are_those_of_the_library(learner, diabetes):
+    X, y = diabetes
+    for booster, kind in (("span", SpanBoost), ("hull", HullBoost)):
+        model = named(learner, booster=booster, shuffle=False).fit(X, y)
+        own = kind(model.model_.learner, n=8, label_range="auto", seed=model.model_.seed)
+        own.learn_many(X, y)
+        np.testing.assert_array_equal(model.predict(X), own.predict_many(X))
+
+
+def test_partial_fit_is_fit_in_parts(diabetes):
+    X, y = diabetes
+    whole = named("trees", shuffle=False).fit(X, y)
+    parts = named("trees")
+    for rows in np.array_split(np.arange(len(y)), 7):
+        parts.partial_fit(X[rows], y[rows])
+    np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
+
+
+def test_epochs_are_passes_and_each_has_an_order_of_its_own(diabetes):
+    X, y = diabetes
+    once = named("trees").fit(X, y).score(X, y)
+    assert named("trees", n_epochs=5).fit(X, y).score(X, y) > once + 0.1
+    plain = named("linear", n_epochs=2, shuffle=False).fit(X, y)
+    stream = named("linear").partial_fit(X, y).partial_fit(X, y)
+    np.testing.assert_array_equal(plain.predict(X), stream.predict(X))
+    assert (named("linear", n_epochs=2).fit(X, y).predict(X) != plain.predict(X)).any()
+
+
+def test_weights_and_classes_of_streams():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    order = np.random.default_rng(0).permutation(150)
+    model = BoostingClassifier("linear", random_state=0)
+    for rows in np.array_split(order, 5):
+        model.partial_fit(X[rows], names[y[rows]], classes=names, sample_weight=np.ones(len(rows)))
+    assert model.score(X, names[y]) > 0.8
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(names[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+    twin = copy.deepcopy(model)
+    model.partial_fit(X, names[y], sample_weight=np.arange(150) < 9)  # the others are not learned
+    twin.partial_fit(X[:9], names[y[:9]])
+    np.testing.assert_array_equal(model.predict_proba(X), twin.predict_proba(X))
+    with pytest.raises(ValueError, match="the label rose is none of the classes"):
+        model.partial_fit(X[:1], ["rose"])
+    with pytest.raises(ValueError, match="are not those of before"):
+        model.partial_fit(X[:1], names[:1], classes=["setosa", "rose"])
+    with pytest.raises(ValueError, match="classes must be given in the first call"):
+        BoostingClassifier().partial_fit(X, y)
+
+
+@pytest.mark.parametrize("learner", ["trees", "stumps"])
+def test_stages_end_in_the_prediction_and_each_is_the_model_of_fewer_copies(learner, diabetes):
+    X, y = diabetes
+    model = named(learner, learning_rate=0.5, shuffle=False).fit(X, y)
+    stages = list(model.staged_predict(X))
+    assert len(stages) == 8
+    np.testing.assert_array_equal(stages[-1], model.predict(X))
+    fewer = clone(model).set_params(n_estimators=3).fit(X, y)
+    np.testing.assert_array_equal(stages[2], fewer.predict(X))
+    with pytest.raises(AttributeError):
+        BoostingRegressor().staged_predict  # noqa: B018
+
+
+def test_stages_of_classes():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BoostingClassifier("stumps", n_estimators=8, random_state=0).fit(X, y)
+    stages = list(model.staged_predict(X))
+    np.testing.assert_array_equal(stages[-1], model.predict(X))
+    assert model.score(X, y) > 0.85
+    assert (model.decision_function(X) > 0).tolist() == model.predict(X).tolist()
+
+
+def test_sparse_rows_are_dense_rows_to_linear_functions(diabetes):
+    X, y = diabetes
+    X = np.where(np.abs(X) < 0.03, 0, X)
+    dense = named("linear").fit(X, y)
+    for form in (sparse.csr_array, sparse.csc_matrix):
+        model = named("linear").fit(form(X), y)
+        np.testing.assert_array_equal(model.predict(form(X)), dense.predict(X))
+        np.testing.assert_array_equal(model.predict(X), dense.predict(X))  # any form will do
+        np.testing.assert_array_equal(dense.predict(form(X)), dense.predict(X))
+
+
+def test_frames_have_categories(mixed):
+    columns, price = mixed
+    scores = {}
+    for read in (as_pandas, as_polars):
+        frame = read(columns)
+        model = BoostingRegressor("trees", random_state=0, n_epochs=3).fit(frame, price)
+        scores[read] = model.score(frame, price)
+        assert list(model.feature_names_in_) == ["city", "area", "floor", "lift"]
+        shares = dict(zip(columns, model.feature_importances_, strict=True))
+        assert sum(shares.values()) == pytest.approx(1)
+        assert shares["city"] > 0.1
+        assert shares["area"] > 0.1 > shares["lift"]
+    assert scores[as_pandas] > 0.9
+    assert scores[as_polars] == scores[as_pandas]
+
+
+def test_new_categories_are_missing_and_learned_when_they_come(mixed):
+    columns, price = mixed
+    frame = as_pandas(columns)
+    model = named("linear").fit(frame, price)
+    rows = frame.iloc[:40].assign(city="Kiel")
+    np.testing.assert_array_equal(model.predict(rows), model.predict(rows.assign(city=None)))
+    before = model.predict(rows)
+    for _ in range(20):
+        model.partial_fit(rows, np.full(40, 1000.0))
+    assert (model.predict(rows) > before).all()
+    with pytest.raises(ValueError, match="give it a frame, not ndarray"):
+        model.predict(np.zeros((1, 4)))
+    with pytest.raises(ValueError, match=r"'area' holds (large_)?string"):
+        model.predict(rows.assign(area="large"))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(rows.rename(columns={"area": "size"}))
+
+
+def test_pipelines_searches_and_frames_from_transformers(diabetes):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    pipeline = make_pipeline(StandardScaler(), named("trees")).set_output(transform="pandas")
+    search = GridSearchCV(
+        pipeline,
+        {
+            "boostingregressor__learner": ["linear", Trees(depth=2)],
+            "boostingregressor__n_epochs": [1, 2],
+        },
+        cv=2,
+    )
+    search.fit(X, y)
+    assert search.best_score_ > 0.3
+    assert list(search.best_estimator_[-1].feature_names_in_) == list(X.columns)
+
+
+def test_the_model_is_one_of_the_library(diabetes, tmp_path):
+    X, y = diabetes
+    model = named("trees").fit(X, y)
+    save(model.model_, tmp_path / "model.sb")
+    np.testing.assert_array_equal(load(tmp_path / "model.sb").predict_many(X), model.predict(X))
+
+
+def test_losses_have_scikit_learns_names(diabetes):
+    X, y = diabetes
+    high, low = (named("trees", loss=Quantile(tau), n_epochs=3).fit(X, y) for tau in (0.9, 0.1))
+    assert np.mean(y < low.predict(X)) < 0.3
+    assert np.mean(y < high.predict(X)) > 0.7
+    for loss in ("absolute_error", "huber"):
+        assert named("trees", loss=loss, n_epochs=3).fit(X, y).score(X, y) > 0.2
+    X, y = load_breast_cancer(return_X_y=True)
+    hinge = BoostingClassifier("linear", loss="hinge").fit(X, y)
+    assert hinge.score(X, y) > 0.85
+    with pytest.raises(AttributeError):
+        hinge.predict_proba  # noqa: B018
+
+
+def test_one_pass_of_the_default_is_worth_its_time(diabetes):
+    X, y = diabetes
+    assert cross_val_score(BoostingRegressor(random_state=0), X, y).mean() > 0.38
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"learner": "forest"}, "learner='forest' is not known: 'auto', 'linear'"),
+        ({"booster": "span2"}, "booster='span2' is not known"),
+        ({"loss": "squared"}, "loss='squared' is not known: 'squared_error'"),
+        ({"n_estimators": 5}, "booster, n_estimators and learning_rate belong to one learner"),
+        ({"learner": "trees", "booster": "hull", "learning_rate": 0.5}, "learning_rate is for"),
+        ({"n_epochs": 0}, "n_epochs=0 is not allowed"),
+        ({"budget": "huge"}, "budget='huge' is not known"),
+    ],
+)
+def test_wrong_parameters_are_one_sentence(parameters, message, diabetes):
+    with pytest.raises(ValueError, match=message):
+        BoostingRegressor(**parameters).fit(*diabetes)
+
+
+def test_what_does_not_apply_is_no_attribute(diabetes):
+    with pytest.raises(AttributeError, match="feature_importances_ are those of trees"):
+        named("linear").fit(*diabetes).feature_importances_  # noqa: B018
+    with pytest.raises(ValueError, match="loss='hinge' is for two classes, and there are 3"):
+        BoostingClassifier(loss="hinge").fit(*load_iris(return_X_y=True))
