@@ -228,6 +228,23 @@ except ClusterError as error:
     assert out == "a disk of the cluster is full: Ray has no room for what it works on", err
 
 
+def test_too_little_memory_has_an_end():
+    """Ray ends tasks where memory is short, here always, and would try again for ever."""
+    program = """
+import time
+from spanboost.cluster import Cluster
+from spanboost.errors import ClusterError
+with Cluster(processors=1) as place:
+    try:
+        place.results([place.call(lambda: time.sleep(60))])
+    except ClusterError as error:
+        print(error)
+"""
+    short = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "50"}
+    out, err = in_a_process(program, **short)
+    assert out == "a machine of the cluster has too little memory for a task", err
+
+
 def test_no_cluster_at_the_address():
     program = """
 from spanboost.cluster import Cluster
@@ -263,3 +280,30 @@ def test_a_local_cluster_is_quiet_and_ends(tmp_path):
     out, err = in_a_process(program)
     assert out.endswith("0")
     assert [line for line in err.splitlines() if "compiling" not in line] == []
+
+
+def test_the_reproduction_on_it_is_the_one_here(cluster, tmp_path):
+    from dataclasses import replace
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from spanboost.paper.cells import Kept
+    from spanboost.paper.protocol import Grid
+    from spanboost.paper.reproduce import Asked, Watcher, reproduce
+
+    X, y = rows(200, 0)
+    columns = {f"x{j}": X[:, j] for j in range(4)} | {"label": np.clip(y.round(), 0, 29)}
+    parquet.write_table(pa.table(columns), tmp_path / "abalone.parquet")
+    asked = Asked(["abalone"], ["linear", "network"], ["file"], ["greedy", "linear"])
+    grid = Grid(rates=(0.25, 2.0), etas=(0.25, 0.5), copies=6)
+    told = []
+    watcher = Watcher(told.append, lambda amount: None, lambda cell, before: None)
+    here, there = (
+        reproduce(asked, tmp_path, Kept(tmp_path / name), watcher, grid, place)[0]
+        for name, place in (("here", None), ("there", cluster))
+    )
+    assert len(told) == 2 * (1 + 4)
+    assert [replace(cell, seconds=0) for cell in here] == [
+        replace(cell, seconds=0) for cell in there
+    ]

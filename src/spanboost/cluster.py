@@ -115,6 +115,7 @@ def _knock(address: str) -> None:
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # no advice about graphics
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # else for ever
     try:
         import ray
     except ImportError:

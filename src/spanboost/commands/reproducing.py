@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
     result = as_json(cells, absent) | {
         "grid": Grid()._asdict() | {"scale": {"span": 1.0, "hull": SCALES}},
         "seconds": round(seconds, 3),
-        "processor_seconds": round(sum(cell.seconds for cell in cells), 3),
+        "processor_seconds": None if args.ray else round(sum(cell.seconds for cell in cells), 3),
     }
     if args.json:
         with whole(args.json) as file:
