@@ -158,8 +158,8 @@ def _add_train(commands: Any) -> None:
         "--average-every",
         type=_at_least(1),
         metavar="K",
-        help="with --ray: workers average what they have learned after K rows each (1000); trees "
-        "are not averaged, but answer together",
+        help="with --ray: workers average what they have learned after K rows each (10,000); "
+        "trees are not averaged, but answer together",
     )
     train.set_defaults(command=_train)
 
