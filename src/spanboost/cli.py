@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from spanboost import __version__
 from spanboost.errors import UserError
+from spanboost.paper import figures
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
@@ -88,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune(commands)
     _add_predict(commands)
     _add_inspect(commands)
+    _add_reproduce(commands)
     _add_serve(commands)
     return parser
 
@@ -278,6 +280,58 @@ def _add_inspect(commands: Any) -> None:
     inspect.add_argument("--top", type=_at_least(0), default=10, help="how many features (10)")
     inspect.add_argument("--json", action="store_true", help="as one JSON object")
     inspect.set_defaults(command=_inspect)
+
+
+def _add_reproduce(commands: Any) -> None:
+    reproduce = _command(
+        commands,
+        "reproduce",
+        "the paper's experiments, its figures beside ours",
+        "Runs the experiments of the paper on its data sets: SGD, regression stumps and networks, "
+        "alone and under both algorithms, tuned on the first half of each data set (rate, number "
+        "of copies, and the step of Algorithm 1) and judged on the second. Prints its Table 2 and "
+        "Table 1 with the paper's figures in brackets. What is known is kept: a run that was "
+        "stopped goes on where it was.",
+        """examples:
+  spanboost reproduce --data DIR --json found.json --report found.html
+  spanboost reproduce --download                          (into the usual folder, then run)
+  spanboost reproduce --sets abalone casp --learners stumps
+
+data sets are NAME.parquet, features first and `label` last: docs/reproduction.md says which, and
+where they come from.""",
+    )
+    reproduce.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of the data sets (default: $SPANBOOST_DATA, else one in the user's cache)",
+    )
+    reproduce.add_argument(
+        "--download",
+        action="store_true",
+        help="first fetch those that are missing from the public archives into the folder",
+    )
+    for name, known, what in (
+        ("sets", figures.DESCRIPTIONS, "data sets"),
+        ("learners", figures.LEARNERS, "base learners"),
+        ("orders", ("file", "shuffled"), "orders of the rows"),
+    ):
+        reproduce.add_argument(
+            f"--{name}",
+            nargs="+",
+            choices=known,
+            metavar="NAME",
+            help=f"{what}, of {', '.join(known)} (default: all)",
+        )
+    reproduce.add_argument(
+        "--work",
+        metavar="DIR",
+        default="spanboost-reproduction",
+        help="where what is known is kept (default: %(default)s)",
+    )
+    reproduce.add_argument("--json", metavar="FILE", help="everything, as one JSON object")
+    reproduce.add_argument("--report", metavar="FILE", help="tables and plots as one page: .html")
+    reproduce.add_argument("--quiet", action="store_true", help="no bar, nothing but the tables")
+    reproduce.set_defaults(command=_reproduce)
 
 
 def _add_serve(commands: Any) -> None:
@@ -590,6 +644,12 @@ def _predict(args: argparse.Namespace) -> int:
     from spanboost.commands.predicting import predict
 
     return predict(args)
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from spanboost.commands.reproducing import run
+
+    return run(args)
 
 
 def _inspect(args: argparse.Namespace) -> int:

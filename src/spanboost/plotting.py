@@ -63,8 +63,13 @@ def write(path: str | Path, figure: Callable[[], Any]) -> None:
 
 def inline_svg(names: Sequence[str], tape: Tape, constant: float | None) -> str:
     """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
+    return inline(lambda: _figure(names, tape, constant))
+
+
+def inline(figure: Callable[[], Any]) -> str:
+    """A figure as an <svg> element."""
     check_matplotlib()
-    text = _drawn("svg", lambda: _figure(names, tape, constant), facecolor="none").decode()
+    text = _drawn("svg", figure, facecolor="none").decode()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
