@@ -1,6 +1,7 @@
 """`spanboost reproduce`: the protocol against a plain one, resumption, tables, JSON, the page."""
 
 import json
+from dataclasses import replace
 from statistics import mean, median
 
 import numpy as np
@@ -19,6 +20,7 @@ from spanboost.paper.folder import read
 from spanboost.paper.protocol import LEARNERS, Grid
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
 from spanboost.paper.sets import SETS
+from spanboost.places import Here
 
 SMALL = Grid(rates=(0.25, 2.0), etas=(0.25, 0.5), copies=6)
 ROWS = 90
@@ -135,6 +137,20 @@ def test_a_run_that_was_stopped_goes_on(data, tmp_path):
         assert cell.models == other.models
     assert found["bank"].features == 5  # three numbers, and two categories that are not "?"
     assert not found["bank"].published
+
+
+def test_elsewhere_it_is_the_same(data, tmp_path):
+    """Cells come from several threads, their work from a place; all in the same order."""
+    asked = Asked(["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"])
+    here, _ = reproduce(asked, data, Kept(tmp_path / "here"), watcher(), SMALL)
+    told = []
+    there, _ = reproduce(asked, data, Kept(tmp_path / "there"), watcher(told), SMALL, Here())
+    assert len(told) == len(there) == 8
+    for cell, other in zip(here, there, strict=True):
+        assert replace(cell, seconds=0) == replace(other, seconds=0)
+    kept, stopped = Kept(tmp_path / "stopped"), watcher([], interrupt_after=1)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(asked, data, kept, stopped, SMALL, Here())
 
 
 def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,12 +11,13 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost import __version__
-from spanboost.errors import UserError
+from spanboost.errors import ClusterError, UserError
 from spanboost.paper import figures
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -41,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
         return 1
-    except UserError as error:
+    except (UserError, ClusterError) as error:
         print(f"spanboost: {error}", file=sys.stderr)
-        return 2
+        return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # a missing file; or a full disk, say
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
@@ -121,7 +123,8 @@ def _add_train(commands: Any) -> None:
   spanboost train houses.csv -o houses.sb --label price
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000     (and again with --resume)
-  zcat log.vw.gz | spanboost train - --format vw -f log.sb""",
+  zcat log.vw.gz | spanboost train - --format vw -f log.sb
+  spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
     )
     train.add_argument(
         *("-o", "-f", "--output"), metavar="MODEL", required=True, help="where the model goes (.sb)"
@@ -140,6 +143,23 @@ def _add_train(commands: Any) -> None:
         "--resume",
         action="store_true",
         help="go on from the checkpoint of the same command; the model is the same, byte for byte",
+    )
+    team = train.add_argument_group(
+        "more than one machine, or processor (docs/cluster.md: when it pays)"
+    )
+    _add_ray(team)
+    team.add_argument(
+        "--workers",
+        type=_at_least(1),
+        metavar="W",
+        help="with --ray: row t is learned by worker t mod W (default: as many as processors)",
+    )
+    team.add_argument(
+        "--average-every",
+        type=_at_least(1),
+        metavar="K",
+        help="with --ray: workers average what they have learned after K rows each (1000); trees "
+        "are not averaged, but answer together",
     )
     train.set_defaults(command=_train)
 
@@ -239,6 +259,7 @@ def _add_tune(commands: Any) -> None:
     run.add_argument("--plot", metavar="FILE", help="losses over copies and parameters: .png, .svg")
     run.add_argument("--json", metavar="FILE", help="every loss as one JSON object; - is stdout")
     run.add_argument("--threads", type=_at_least(1), help="default: one for each processor")
+    _add_ray(run)
     run.add_argument("--quiet", action="store_true", help="no bar; the table alone")
     tune.set_defaults(command=_tune)
 
@@ -328,6 +349,7 @@ where they come from.""",
         default="spanboost-reproduction",
         help="where what is known is kept (default: %(default)s)",
     )
+    _add_ray(reproduce)
     reproduce.add_argument("--json", metavar="FILE", help="everything, as one JSON object")
     reproduce.add_argument("--report", metavar="FILE", help="tables and plots as one page: .html")
     reproduce.add_argument("--quiet", action="store_true", help="no bar, nothing but the tables")
@@ -534,15 +556,32 @@ def _add_run(parser: Any) -> None:
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
 
 
+def _add_ray(group: Any) -> None:
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        metavar="ADDRESS",
+        help="do the work on a Ray cluster: HOST:PORT, ray://HOST:PORT or auto; without an address "
+        "that of RAY_ADDRESS, or one that starts here (extra `ray`; docs/cluster.md)",
+    )
+
+
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Ranges that begin with a minus are no options."""
+    """Ranges that begin with a minus are no options; only an address belongs to --ray, no file."""
     words: list[str] = []
     for word in argv:
-        if words and words[-1] == "--label-range":
+        range_of_labels = words and words[-1] == "--label-range"
+        address = words and words[-1] == "--ray" and _ADDRESS.fullmatch(word)
+        if range_of_labels or address:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return words
+    return [f"{word}={_cluster()}" if word == "--ray" else word for word in words]
+
+
+def _cluster() -> str:
+    """The one of --ray without an address: Ray's own variable may name it."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _at_least(least: int) -> "type[int]":

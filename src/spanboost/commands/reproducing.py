@@ -10,6 +10,7 @@ from statistics import mean, median
 from typing import Any
 
 from spanboost.commands import report, reproduction_page
+from spanboost.commands.machines import cluster_of
 from spanboost.errors import UserError
 from spanboost.files import check_place, whole
 from spanboost.paper import folder
@@ -44,9 +45,10 @@ def run(args: Namespace) -> int:
         )
     asked = Asked(there, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
     began = time.perf_counter()
-    with _Bar(work_of(asked), args.quiet) as bar:
+    with cluster_of(args) as cluster, _Bar(work_of(asked), args.quiet) as bar:
+        kept = Kept(Path(args.work))
         try:
-            cells, found = reproduce(asked, place, Kept(Path(args.work)), bar.watcher(), Grid())
+            cells, found = reproduce(asked, place, kept, bar.watcher(), Grid(), cluster)
         except KeyboardInterrupt:
             print(
                 f"\nspanboost: what is known is in {args.work}: run it again to go on",
@@ -58,7 +60,7 @@ def run(args: Namespace) -> int:
     result = as_json(cells, absent) | {
         "grid": Grid()._asdict() | {"scale": {"span": 1.0, "hull": SCALES}},
         "seconds": round(seconds, 3),
-        "processor_seconds": round(sum(cell.seconds for cell in cells), 3),
+        "processor_seconds": None if args.ray else round(sum(cell.seconds for cell in cells), 3),
     }
     if args.json:
         with whole(args.json) as file:
@@ -171,13 +173,14 @@ class _Bar:
 
     def _works(self, amount: float) -> None:
         if self._bar is not None:
-            self._bar.update(amount)
+            with self._bar.get_lock():  # cells may come from several threads
+                self._bar.update(amount)
 
     def _ends(self, cell: Cell, before: bool) -> None:
         if self.quiet or self._bar is not None:
             return
         losses = ", ".join(f"{way} {one.second_half:.4f}" for way, one in cell.models.items())
-        known = "known" if before else f"{cell.seconds:.0f} s of processor time"
+        known = "known" if before else f"{cell.seconds:.0f} s"
         names = f"{cell.set} {cell.order} {cell.learner} {cell.feedback}"
         print(f"{names}: {losses} ({known})", file=sys.stderr, flush=True)
 

@@ -44,7 +44,7 @@ class Cell:
     learner: str
     feedback: str
     rows: int
-    seconds: float  # of processor time
+    seconds: float  # of processor time; on a cluster, from beginning to end
     models: dict[str, Chosen]  # baseline, span, hull
 
     def as_json(self) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.booster import Booster
 from spanboost.data.batch import Batch
 from spanboost.grid import Configuration, configurations
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
 from spanboost.paper.cells import Cell, Chosen
-from spanboost.tuning import Sweeping, parts
+from spanboost.places import Here, Place
+from spanboost.tuning import parts, sweep_of
 
 LEARNERS: dict[str, Any] = {
     "linear": LinearSGD(),
@@ -62,49 +62,69 @@ def run(
     largest: float,
     grid: Grid,
     tell: Callable[[int], None],
+    place: Place | None = None,
 ) -> Cell:
     """A cell; `named` are its set, order, learner and feedback, |label| <= largest.
 
-    `tell` hears how many rows more of the first half have been tuned on.
+    `tell` hears how many rows more of the first half have been tuned on. The work is done at the
+    place, or here.
     """
-    started, half = time.process_time(), examples.rows // 2
+    clock = time.process_time if place is None else time.perf_counter
+    started, half = clock(), examples.rows // 2
     ways = grid.ways(*named[2:], largest)
-    sweeping = Sweeping([one for configured in ways.values() for one in configured])
-    for batch in parts([examples.part(0, half)], half):
+    sweeping = sweep_of([one for configured in ways.values() for one in configured], place=place)
+    for batch in parts([examples.part(0, half)], half, sweeping.at_once(half)):
         sweeping.learn(batch)
         tell(batch.rows)
-    tuned, models, first = sweeping.tuned(), {}, 0
+    tuned, choices, first = sweeping.tuned(), [], 0
     alone = tuned.loss_first[: len(ways["baseline"])]
-    for way, configured in ways.items():
+    for configured in ways.values():
         losses = tuned.loss_first[first : first + len(configured)]
         first += len(configured)
-        models[way] = chosen(ways["baseline"], alone, configured, losses, examples)
-    return Cell(*named, examples.rows, time.process_time() - started, models)
+        choices.append(choice_of(ways["baseline"], alone, configured, losses))
+    where: Place = place or Here()
+    rows = where.put(examples)
+    runs = where.results([where.call(squared, one.model, one.n, rows) for one in choices])
+    models = {way: chosen(*both) for way, *both in zip(ways, choices, runs, strict=True)}
+    return Cell(*named, examples.rows, clock() - started, models)
 
 
-def chosen(
+class Choice(NamedTuple):
+    """A model that is best on the first half."""
+
+    model: Configuration
+    n: int
+    loss: float
+    against_n: list[float | None]
+
+
+def choice_of(
     alone: list[Configuration],
     alone_losses: Array,
     own: list[Configuration],
     own_losses: Array,
-    examples: Batch,
-) -> Chosen:
-    """The best on the first half, of these and of the learner alone, run over the whole stream."""
+) -> Choice:
+    """The best on the first half, of these and of the learner alone."""
     k, n = least(own_losses)
     against_n = [float(loss) if np.isfinite(loss) else None for loss in own_losses[k, : own[k].n]]
     one, loss = own[k], own_losses[k, n - 1]
     j, _ = least(alone_losses)
     if not alone_losses[j, 0] > loss:
         one, loss, n = alone[j], alone_losses[j, 0], 1
-    losses = squared(one.model(n), examples)
+    return Choice(one, n, float(loss), against_n)
+
+
+def chosen(choice: Choice, losses: Array) -> Chosen:
+    """What became of it: its losses of all rows."""
+    settings = choice.model.settings
     ends = np.linspace(0, len(losses), WINDOWS + 1).astype(int)[1:-1]
     return Chosen(
-        rate=one.settings["rate"],
-        n=n,
-        eta=one.settings.get("eta"),
-        first_half=float(loss),
+        rate=settings["rate"],
+        n=choice.n,
+        eta=settings.get("eta"),
+        first_half=choice.loss,
         second_half=float(losses[len(losses) // 2 :].mean()),
-        against_n=against_n,
+        against_n=choice.against_n,
         curve=[float(part.mean()) for part in np.split(losses, ends) if len(part)],
     )
 
@@ -116,7 +136,8 @@ def least(losses: Array) -> tuple[int, int]:
     return k, i + 1
 
 
-def squared(model: Booster, examples: Batch) -> Array:
-    """The squared loss of every row, predicted before it was learned."""
+def squared(one: Configuration, n: int, examples: Batch) -> Array:
+    """The squared loss of every row, predicted before it was learned by n copies."""
+    model = one.model(n)
     answers = [model.learn_many(batch.X, batch.y) for batch in parts([examples], 0)]
     return (np.concatenate(answers) - examples.y) ** 2

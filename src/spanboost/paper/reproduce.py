@@ -1,19 +1,24 @@
 """The whole reproduction: every cell that is asked for, kept as it is known."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.data.batch import Batch
 from spanboost.paper import protocol
 from spanboost.paper.cells import Cell, Kept, stamp_of
 from spanboost.paper.content import counts, digest, examples_of, shuffled
 from spanboost.paper.folder import file_of, read
 from spanboost.paper.protocol import Grid
 from spanboost.paper.sets import SETS, DataSet
+from spanboost.places import Place
 
+AT_ONCE = 4  # cells of a set on a cluster, each of some groups of configurations
 COSTS = {"linear": 1, "stumps": 4, "network": 4}  # of a feature, roughly, for the progress bar
 
 
@@ -66,10 +71,19 @@ def work_of(asked: Asked) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")  # rates that are too much for a learner lose
 def reproduce(
-    asked: Asked, folder: Path, kept: Kept, watcher: Watcher, grid: Grid
+    asked: Asked,
+    folder: Path,
+    kept: Kept,
+    watcher: Watcher,
+    grid: Grid,
+    place: Place | None = None,
 ) -> tuple[list[Cell], dict[str, Found]]:
-    """All cells, those that were kept among them, and what was found of each data set."""
-    cells, found = [], {}
+    """All cells, those that were kept among them, and what was found of each data set.
+
+    At a place of its own the cells of a set are worked on several at a time.
+    """
+    cells: list[Cell] = []
+    found = {}
     for name in asked.sets:
         watcher.starts(name)
         one = SETS[name]
@@ -78,20 +92,40 @@ def reproduce(
         found[name] = Found(content == one.content, examples.rows, *counts(examples))
         orders = {"file": examples, "shuffled": shuffled(examples)}
         stamp = stamp_of(content, (grid, protocol.SCALES))
-        for order, learner, feedback in asked.of_a_set():
-            named = name, order, learner, feedback
-            cell = kept.find(stamp, *named)
-            before = cell is not None
+
+        def work(
+            named: tuple[str, str, str],
+            one: DataSet = one,
+            stamp: str = stamp,
+            orders: dict[str, Batch] = orders,
+        ) -> Cell:
+            cell = kept.find(stamp, one.name, *named)
+            before, cost = cell is not None, _cost(one, named[1])
             if cell is None:
-                watcher.starts(" ".join(named))
-                works = partial(_works, watcher, _cost(one, learner) / (examples.rows // 2))
-                cell = protocol.run(named, orders[order], one.largest, grid, works)
+                watcher.starts(" ".join((one.name, *named)))
+                rows = orders[named[0]]
+                works = partial(_works, watcher, cost / (rows.rows // 2))
+                cell = protocol.run((one.name, *named), rows, one.largest, grid, works, place)
                 kept.keep(stamp, cell)
             else:
-                watcher.works(_cost(one, learner))
-            cells.append(cell)
+                watcher.works(cost)
             watcher.ends(cell, before)
+            return cell
+
+        cells += _each(work, list(asked.of_a_set()), 1 if place is None else AT_ONCE)
     return cells, found
+
+
+def _each(work: Callable[[Any], Cell], items: Sequence[Any], at_once: int) -> list[Cell]:
+    """The cells of all items; one that fails ends the others, which are not waited for."""
+    if at_once == 1:
+        return list(map(work, items))
+    pool = ThreadPoolExecutor(at_once)
+    try:  # in copies of this context: NumPy keeps there what it is told to ignore
+        running = [pool.submit(copy_context().run, work, item) for item in items]
+        return [one.result() for one in running]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _works(watcher: Watcher, cost: float, rows: int) -> None:
