@@ -28,9 +28,10 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             count += 1
-            outputs = _outputs(cell, count, space)
-            cell = {**cell, "execution_count": count, "outputs": outputs}
-        cells.append(cell)
+            shown = {"execution_count": count, "outputs": _outputs(cell, count, space)}
+            cells.append({**cell, **shown})
+        else:
+            cells.append(cell)
     return {**notebook, "cells": cells}
 
 

@@ -10,7 +10,7 @@ INTRODUCTION = """\
 # Command-line reference
 
 This page is made from the program itself; `spanboost COMMAND --help` says the same in a terminal.
-What the commands are good for, with examples that are run, is in [the command line](command-line.md).
+What the commands are good for is in [the command line](command-line.md), with examples.
 """
 
 
@@ -27,8 +27,7 @@ def commands() -> Iterator[argparse.ArgumentParser]:
 
 
 def _command(parser: argparse.ArgumentParser) -> str:
-    usage = parser.format_usage().removeprefix("usage: ").rstrip()
-    parts = [f"## {parser.prog}\n", f"{parser.description}\n", f"```text\n{usage}\n```\n"]
+    parts = [f"## {parser.prog}\n", f"{parser.description}\n"]
     parts += [_group(parser, group) for group in parser._action_groups if group._group_actions]
     if parser.epilog:
         head, _, lines = parser.epilog.partition("\n")
@@ -39,18 +38,26 @@ def _command(parser: argparse.ArgumentParser) -> str:
 def _group(parser: argparse.ArgumentParser, group: Any) -> str:
     formatter: Any = parser._get_formatter()
     rows = [
-        f"| `{formatter._format_action_invocation(action)}` | {_prose(formatter, action)} |"
-        for action in group._group_actions
+        f"| {_names(action)} | {_prose(formatter, action)} |" for action in group._group_actions
     ]
     return "\n".join([f"| {group.title} | |", "|---|---|", *rows, ""])
 
 
+def _names(action: argparse.Action) -> str:
+    """All names of an option, and what follows them."""
+    word = action.metavar or action.dest.upper()
+    if not action.option_strings:
+        return f"`{word}`"
+    names = ", ".join(f"`{name}`" for name in action.option_strings)
+    return names if action.nargs == 0 else f"{names} `{word}`"
+
+
 def _prose(formatter: Any, action: argparse.Action) -> str:
     text = formatter._expand_help(action) if action.help else ""
-    if action.choices and "{" not in formatter._format_action_invocation(action):
-        text += f" ({', '.join(map(str, action.choices))})"
     for sign in "\\|*_<":
         text = text.replace(sign, f"\\{sign}")
+    if action.choices:
+        text += f". One of {', '.join(f'`{choice}`' for choice in action.choices)}"
     return text
 
 
