@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune(commands)
     _add_predict(commands)
     _add_inspect(commands)
+    _add_serve(commands)
     return parser
 
 
@@ -279,6 +280,59 @@ def _add_inspect(commands: Any) -> None:
     inspect.set_defaults(command=_inspect)
 
 
+def _add_serve(commands: Any) -> None:
+    serve = _command(
+        commands,
+        "serve",
+        "a learning service: predict now, label later, lose nothing",
+        "Answers POST /predict and learns from POST /learn, over HTTP, from a state folder that "
+        "outlives it. A label is acknowledged when it is in the journal; after any crash the "
+        "model is the one it would have been, bit for bit. There is a live page at /. Rows are "
+        "JSON objects, JSON lines or Arrow.",
+        """examples:
+  spanboost serve --dir state                                 (AutoBoost; rows have a `label`)
+  spanboost serve --dir state --label price --port 8080
+  spanboost serve --dir state -m houses.sb                    (go on from a trained model)
+  curl -d '{"size": 3, "city": "Ulm"}' -H 'Content-Type: application/json' localhost:8000/predict
+
+An address other than this machine's is refused unless there are tokens, in the environment:
+SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
+    )
+    serve.add_argument("--dir", required=True, metavar="STATE", help="the state folder")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    serve.add_argument(
+        "--port", type=_between(0, 65535), default=8000, help="port (8000); 0 is any free one"
+    )
+    serve.add_argument("--quiet", action="store_true", help="no bar while the journal is replayed")
+    columns = serve.add_argument_group("rows")
+    columns.add_argument(
+        "--id", default="id", metavar="NAME", help="what ids are called in rows (id)"
+    )
+    _add_columns(columns, "`label`")
+    _add_model(serve, ("-m", "-i", "--model"))
+    _add_bounds(serve)
+    serve.set_defaults(command=_serve)
+
+
+def _add_bounds(serve: Any) -> None:
+    """What a service keeps, and how much it lets itself be asked for."""
+    keeps = serve.add_argument_group("what is kept")
+    limits = serve.add_argument_group("limits")
+    for group, name, kind, default, words in (
+        (keeps, "--pending", _at_least(1), 100_000, "predicted rows that wait for a label"),
+        (keeps, "--pending-days", float, 7.0, "for how many days"),
+        (keeps, "--ids", _at_least(1), 500_000, "ids of labels, not to learn one twice"),
+        (keeps, "--snapshot-every", _at_least(1), 100_000, "rows from snapshot to snapshot"),
+        (limits, "--max-body", _at_least(1), 16, "MiB of a request"),
+        (limits, "--max-rows", _at_least(1), 10_000, "rows of a request"),
+        (limits, "--max-width", _at_least(1), 10_000, "names in a row"),
+        (limits, "--max-open", _at_least(1), 256, "requests at once"),
+        (limits, "--max-waiting", _at_least(1), 50_000, "rows that wait to be learned"),
+    ):
+        help = f"{words} ({default:,})"
+        group.add_argument(name, type=kind, default=default, metavar="N", help=help)
+
+
 def _command(commands: Any, name: str, help: str, description: str, epilog: str) -> Any:
     return commands.add_parser(
         name,
@@ -323,9 +377,12 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         default="stop",
         help="a bad row ends the run (default), or is left out and counted",
     )
-    if not learning:
-        return
-    data.add_argument("--label", metavar="NAME", help="default: `label`, else the last column")
+    if learning:
+        _add_columns(data, "`label`, else the last column")
+
+
+def _add_columns(data: Any, label: str) -> None:
+    data.add_argument("--label", metavar="NAME", help=f"default: {label}")
     data.add_argument("--weight", metavar="NAME", help="the column of importance weights")
     data.add_argument("--ignore", type=_names, metavar="NAMES", help="columns to leave out")
     data.add_argument(
@@ -337,7 +394,7 @@ def _add_data(parser: Any, learning: bool = True) -> None:
     data.add_argument("--classes", type=_at_least(2), metavar="K", help="of --loss softmax")
 
 
-def _add_model(parser: Any) -> None:
+def _add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
     model = parser.add_argument_group("model")
     model.add_argument(
         "--learner",
@@ -381,7 +438,7 @@ def _add_model(parser: Any) -> None:
     )
     model.add_argument("-l", "--rate", type=float, metavar="R", help="learning rate (0.5)")
     _add_loss(model)
-    model.add_argument("-i", "--initial", metavar="MODEL", help="start from this model")
+    model.add_argument(*initial, metavar="MODEL", help="start from this model")
 
 
 def _add_loss(model: Any) -> None:
@@ -539,3 +596,9 @@ def _inspect(args: argparse.Namespace) -> int:
     from spanboost.commands.inspecting import inspect
 
     return inspect(args)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from spanboost.service.command import serve
+
+    return serve(args)

@@ -64,6 +64,13 @@ class ModelFileError(UserError):
 
 def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> None:
     """Write a model to a file; in a checkpoint `run` says how far its run is, in terms of JSON."""
+    data = dumped(model, run=run)
+    with whole(path) as file:
+        file.write(data)
+
+
+def dumped(model: AnyModel, *, run: Any = None) -> bytes:
+    """The bytes of a model's file."""
     from safetensors.numpy import save as to_bytes
 
     header = {
@@ -76,9 +83,7 @@ def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> N
     tensors = dict(_tensors(model)) if model.started else {}
     header = json.loads(_text(header))  # a copy: a reader may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
-    data = to_bytes(tensors, metadata={"spanboost": text})
-    with whole(path) as file:
-        file.write(data)
+    return to_bytes(tensors, metadata={"spanboost": text})
 
 
 def _text(header: dict[str, Any]) -> str:
