@@ -6,14 +6,16 @@ holds them against the results.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy import results as accuracy
+from benchmarks.accuracy import speeds as timed
 from benchmarks.accuracy import verdicts
 from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.markdown import markdown
+from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.verdicts import AUTO, DEMANDS, Demand
 
@@ -22,7 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 PAGES = ("README.md", "docs/performance.md")
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
 COLUMNS = {AUTO: "AutoBoost", "lightgbm-batch": "LightGBM", "xgboost-batch": "XGBoost"}
-HEADLINES = ("against VW", "against River's linear", "the same, against one scaled linear of River")
+HEADLINES = ("against VW", "against River's linear")
 
 
 def main() -> None:
@@ -57,7 +59,11 @@ def _count(runs: Any, demand: Demand) -> list[str]:
 def errors() -> str:
     """The errors of AutoBoost and of batch libraries, data set by data set."""
     runs = accuracy.read(accuracy.FILE)
-    head = ["data", "rows", *(f"{title}, {_order(o)}" for o in ORDERS for title in COLUMNS.values())]
+    head = [
+        "data",
+        "rows",
+        *(f"{title}, {_order(o)}" for o in ORDERS for title in COLUMNS.values()),
+    ]
     rows = []
     for data in TASKS:
         there = [[runs.get(Key("accuracy", data, o, name)) for name in COLUMNS] for o in ORDERS]
@@ -71,7 +77,9 @@ def _order(order: str) -> str:
 
 
 def _cells(group: list[dict[str, Any] | None]) -> list[str]:
-    shares = [row["mse"] / row["variance"] if row and row.get("variance") else None for row in group]
+    shares = [
+        row["mse"] / row["variance"] if row and row.get("variance") else None for row in group
+    ]
     least = min((share for share in shares if share is not None), default=None)
     return [
         "-" if share is None else f"**{share:.3g}**" if share == least else f"{share:.3g}"
@@ -80,23 +88,29 @@ def _cells(group: list[dict[str, Any] | None]) -> list[str]:
 
 
 def speed() -> str:
-    """The lines of the speed benchmark that compare with another library."""
-    return _speeds([row for row in _read("speed")["rows"] if _is_headline(row)])
+    """What compares with another library: lines of the speed benchmark, and timed runs."""
+    rows = [
+        [row["measure"], *map(_number, (row["ours"], row["theirs"], row["ratio"]))]
+        for row in _read("speed")["rows"]
+        if any(words in row["measure"] for words in HEADLINES)
+    ]
+    return markdown(["rows a second", "spanboost", "the other", "ratio"], [*rows, *_timed()])
 
 
-def _is_headline(row: dict[str, Any]) -> bool:
-    return any(words in row["measure"] for words in HEADLINES)
+def _timed() -> Iterator[list[str]]:
+    runs = accuracy.read(accuracy.FILE)
+    for ours, theirs, _ in timed.RATIOS:
+        for data, ratio in timed.ratios(runs, ours, theirs).items():
+            both = (timed.speed_of(runs, data, name) for name in (ours, theirs))
+            name = f"{METHODS[ours].title}, {data}, against {METHODS[theirs].title}"
+            yield [name, *map(_number, both), _number(ratio)]
 
 
 def speeds() -> str:
     """All lines of the speed benchmark."""
-    return _speeds(_read("speed")["rows"])
-
-
-def _speeds(rows: list[dict[str, Any]]) -> str:
     head = ["measured", "unit", "spanboost", "the other", "ratio", "must", "met"]
     cells = []
-    for row in rows:
+    for row in _read("speed")["rows"]:
         met = "-" if row["met"] is None else "yes" if str(row["met"]) == "True" else "**no**"
         numbers = [_number(row[name]) for name in ("ours", "theirs", "ratio")]
         cells.append([row["measure"], row["unit"], *numbers, row["must"] or "-", met])
