@@ -66,9 +66,10 @@ def errors() -> str:
     ]
     rows = []
     for data in TASKS:
-        there = [[runs.get(Key("accuracy", data, o, name)) for name in COLUMNS] for o in ORDERS]
-        size = next((f"{row['rows']:,}" for row in sum(there, []) if row and "rows" in row), "-")
-        rows.append([data, size, *(cell for group in there for cell in _cells(group))])
+        groups = [[runs.get(Key("accuracy", data, o, name)) for name in COLUMNS] for o in ORDERS]
+        there = [row for group in groups for row in group if row and "rows" in row]
+        size = f"{there[0]['rows']:,}" if there else "-"
+        rows.append([data, size, *(cell for group in groups for cell in _cells(group))])
     return markdown(head, rows)
 
 

@@ -81,10 +81,10 @@ def _in_repository(page: str, target: str) -> str:
 def _link(page: str, image: str, text: str, target: str, anchor: str) -> str:
     """A link from a page, to where its target is on the site; folders are only named."""
     path = _in_repository(page, target)
+    if (ROOT / path).is_dir():
+        return text
     if path.startswith("docs/"):
         place = path.removeprefix("docs/")
-    elif (ROOT / path).is_dir():
-        return text
     else:
         place = PAGES.get(path) or _source_page(path)
     relative = posixpath.relpath(place, posixpath.dirname(page) or ".")

@@ -12,7 +12,7 @@ import numpy as np
 from river import forest, linear_model, preprocessing, tree
 
 from spanboost import AutoBoost
-from spanboost.plotting import COLOURS, LOOK, write
+from spanboost.plotting import COLOURS, write
 
 FILE = Path(__file__).parents[1] / "docs" / "stream.svg"
 ROWS, WINDOW = 20_000, 500
@@ -64,19 +64,21 @@ def figure(losses: dict[str, Any], variance: float) -> Any:
         width = 2.5 if name == "AutoBoost" else 1.3
         places = WINDOW * (np.arange(len(windows)) + 0.5)
         axes.plot(places, windows, color=colour, linewidth=width)
-        axes.annotate(name, (places[-1], windows[-1]), (6, 0), textcoords="offset points",
-                      color=colour, va="center", annotation_clip=False)  # fmt: skip
+        _note(axes, name, (places[-1], windows[-1]), (6, -3), color=colour)
     axes.axhline(1 / variance, color="grey", linewidth=0.8, linestyle="--")
-    axes.annotate("noise: nobody can do better", (0, 1 / variance), (4, 4),
-                  textcoords="offset points", color="grey", fontsize=8)  # fmt: skip
+    _note(axes, "noise: nobody can do better", (0, 1 / variance), (4, 4), color="grey")
     axes.axvline(ROWS // 2, color="grey", linewidth=0.8, linestyle=":")
-    axes.annotate("the rule changes", (ROWS // 2, 1), (4, 0), textcoords="offset points",
-                  xycoords=("data", "axes fraction"), color="grey", fontsize=8, va="top")  # fmt: skip
+    _note(axes, "the rule changes", (ROWS // 2, 1), (4, 0), color="grey")
     axes.set(yscale="log", xlim=(0, ROWS), xlabel="rows", ylabel="squared error / variance")
-    axes.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
-    axes.set_xticks([0, 5000, 10_000, 15_000, 20_000], ["0", "5,000", "10,000", "15,000", "20,000"])
+    axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], map(str, ticks))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
     return drawn
+
+
+def _note(axes: Any, text: str, at: tuple[float, float], off: tuple[int, int], color: str) -> None:
+    look = {"color": color, "fontsize": 9, "annotation_clip": False}
+    axes.annotate(text, at, off, textcoords="offset points", **look)
 
 
 if __name__ == "__main__":
