@@ -26,6 +26,7 @@ PAGES = {  # files of the repository that are pages of the site
 SOURCES = {page: source for source, page in PAGES.items()}
 LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
+BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table, where other readers need it
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -50,6 +51,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if here.startswith("source/"):
         return markdown
     markdown = markdown.replace("```python\n>>>", "```pycon\n>>>")
+    markdown = BAR.sub(lambda found: found.group().replace(r"\|", "|"), markdown)
     return LINK.sub(lambda found: _link(here, *found.groups(default="")), markdown)
 
 
@@ -79,12 +81,14 @@ def _in_repository(page: str, target: str) -> str:
 
 
 def _link(page: str, image: str, text: str, target: str, anchor: str) -> str:
-    """A link from a page, to where its target is on the site; folders are only named."""
+    """A link from a page to where its target is on the site; folders are only named."""
     path = _in_repository(page, target)
     if (ROOT / path).is_dir():
         return text
     if path.startswith("docs/"):
         place = path.removeprefix("docs/")
+        if place.endswith(".ipynb") and not page.startswith("notebooks/"):
+            place = place.removesuffix(".ipynb") + ".md"
     else:
         place = PAGES.get(path) or _source_page(path)
     relative = posixpath.relpath(place, posixpath.dirname(page) or ".")
