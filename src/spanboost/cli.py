@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_tune(commands)
     _add_predict(commands)
+    _add_explain(commands)
     _add_inspect(commands)
     return parser
 
@@ -262,6 +263,28 @@ def _add_predict(commands: Any) -> None:
     predict.add_argument("-t", "--test", action="store_true", help="accepted: predicting is this")
     _add_data(predict, learning=False)
     predict.set_defaults(command=_predict)
+
+
+def _add_explain(commands: Any) -> None:
+    explain = _command(
+        commands,
+        "explain",
+        "what each feature contributes to a prediction",
+        "Predicts the first rows of DATA, and says of each what its features contribute, in the "
+        "units of predictions (of classes: scores). It adds up to the prediction: exact for linear "
+        "functions and stumps, along the path for trees, an approximation for networks; of auto, "
+        "what its experts say, by what each counts for.",
+        """examples:
+  spanboost explain new-houses.csv -m houses.sb
+  spanboost explain clicks.vw -m clicks.sb --top 20
+  spanboost explain new-houses.parquet -m houses.sb --rows 1000 --json > explained.jsonl""",
+    )
+    explain.add_argument("-m", "-i", "--model", required=True, help="the model (.sb)")
+    explain.add_argument("--rows", type=_at_least(1), default=1, help="so many of the first (1)")
+    explain.add_argument("--top", type=_at_least(0), default=10, help="how many features (10)")
+    explain.add_argument("--json", action="store_true", help="one JSON object a row, all features")
+    _add_data(explain, learning=False)
+    explain.set_defaults(command=_explain)
 
 
 def _add_inspect(commands: Any) -> None:
@@ -533,6 +556,12 @@ def _predict(args: argparse.Namespace) -> int:
     from spanboost.commands.predicting import predict
 
     return predict(args)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from spanboost.commands.explaining import explain
+
+    return explain(args)
 
 
 def _inspect(args: argparse.Namespace) -> int:
