@@ -15,6 +15,14 @@ from spanboost.errors import UserError
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+DETECTORS = ("adwin", "page-hinkley")
+PICTURES = {
+    "predictions": "predictions against the truth; of classes, what they were taken for",
+    "residuals": "label minus prediction, over time",
+    "stages": "what each stage contributes: its movement, and the loss if it were the last",
+    "sigma": "Algorithm 1's shrinkage of each stage, over time",
+    "importance": "the features that matter most",
+}
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -152,6 +160,7 @@ def _add_evaluate(commands: Any) -> None:
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
+  spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t           (test a model as it is)
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
     )
@@ -175,6 +184,11 @@ def _add_evaluate(commands: Any) -> None:
         action="store_true",
         help="also the regret against the best fixed function in hindsight, and the theorem's "
         "bound where there is one (squared loss)",
+    )
+    more.add_argument(
+        "--drift",
+        choices=DETECTORS,
+        help="look for moments at which errors rise, with a detector of River",
     )
     evaluate.set_defaults(command=_evaluate)
 
@@ -438,12 +452,15 @@ def _add_run(parser: Any) -> None:
         metavar="FILE",
         help="also write each prediction, made before its label was seen: CSV, Parquet or -",
     )
-    run.add_argument("--plot", metavar="FILE", help="draw the loss curves: .png or .svg")
     run.add_argument(
         "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
     )
     run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
+    pictures = parser.add_argument_group("pictures, .png or .svg; any number in one pass")
+    pictures.add_argument("--plot", metavar="FILE", help="loss curves")
+    for kind, help in PICTURES.items():
+        pictures.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
 
 
 def _joined(argv: Sequence[str]) -> list[str]:

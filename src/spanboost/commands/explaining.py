@@ -84,4 +84,5 @@ def _shown(model: AnyModel, place: str, found: Explanation, top: int) -> Iterato
     for k, (part, name) in enumerate(lines):
         bar = "#" * round(_WIDTH * abs(part) / size) if k and size else ""
         yield f"  {part:>+12.6g}  {name:<{width}}  {bar}".rstrip()
-    yield f"  {amount(found.prediction):>+12.6g}  {'prediction' if probability is None else 'score'}"
+    last = "prediction" if probability is None else "score"
+    yield f"  {amount(found.prediction):>+12.6g}  {last}"

@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,12 @@ def page(
         f"<h1>{escape(title)}</h1>",
         f"<pre><code>{escape(shlex.join(['spanboost', *words]))}</code></pre>",
         _section("Loss", _losses(names, tape)),
-        _section("Curves", _curves(names, tape, result["best_constant_loss"])),
+        _section("Curves", _curves(names, tape, result)),
+        _section("Drift", _drift(result["drift"])) if "drift" in result else "",
         _section("The stream", _stream(result)),
         _section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
         _section("Average loss so far", _progress(names, tape)),
+        _section("Average loss of each window", _windows(names, result["windows"])),
         _section("Parameters", _parameters(models)),
     ]
     body = "\n".join(filter(None, parts))
@@ -129,8 +132,9 @@ def _losses(names: Sequence[str], tape: Tape) -> str:
     return _table(head, rows)
 
 
-def _curves(names: Sequence[str], tape: Tape, constant: float | None) -> str:
-    svg = plotting.inline_svg(names, tape, constant)
+def _curves(names: Sequence[str], tape: Tape, result: Mapping[str, Any]) -> str:
+    moments = result["drift"]["rows"] if "drift" in result else ()
+    svg = plotting.inline_svg(names, tape, result["best_constant_loss"], moments)
     label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     caption = "The average over all rows so far (rows on a logarithmic scale), and of each window."
@@ -162,6 +166,22 @@ def _progress(names: Sequence[str], tape: Tape) -> str:
         for row in _powers(tape.rows)
     ]
     return _table(["rows", *names], rows)
+
+
+def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
+    columns = [windows["loss"][name] for name in names]
+    rows = [
+        [f"{first + 1:,} to {last:,}", *map(_number, losses)]
+        for (first, last), *losses in zip(pairwise([0, *windows["rows"]]), *columns, strict=True)
+    ]
+    return _table(["rows", *names], rows)
+
+
+def _drift(found: Mapping[str, Any]) -> str:
+    """Where errors were found to rise."""
+    moments = ", ".join(f"{row:,}" for row in found["rows"])
+    where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
+    return f"<p>According to {escape(found['detector'])}, errors of the first model {where}.</p>"
 
 
 def _powers(last: int) -> Iterator[int]:
