@@ -1,62 +1,64 @@
-"""Moments at which predictions become worse, found by a detector of River from errors alone."""
+"""Moments at which predictions become worse, found by a detector of River from losses alone."""
 
 import math
 from typing import Any
 
-import numpy as np
-
 from spanboost.arrays import Array
-from spanboost.auto import AnyModel
 from spanboost.errors import UserError
-from spanboost.losses import degree
+from spanboost.losses import degree, predicts_scores, resolve
 
-DETECTORS = ("adwin", "page-hinkley")
+WIDTH = 2.0  # mean deviations of labels, beyond which errors are all the same
 
 
 class Drift:
-    """A detector over the errors of a stream's rows, in order.
+    """A detector, "adwin" or "page-hinkley", over the errors of a stream's rows, in order.
 
-    Detectors take numbers between 0 and 1. The error of a number is its distance from the label in
-    widths of the label range, as the loss tells it; of a class, one minus the probability it was
-    given. `moments` are the numbers of rows, counted from 1, after which errors were found to have
-    risen; that they fall is what learning is for.
+    Detectors take numbers between 0 and 1. The error of a number is its distance from the label, as
+    the loss tells it, over 2 mean absolute deviations of the labels so far: a unit that neither a
+    single label nor what is learned can change by much. Of a class it is one minus the probability
+    it was given. `moments` are the numbers of rows, counted from 1, after which errors were found
+    to have risen; that they fall is what learning is for.
 
-    >>> drift = Drift("adwin")
+    >>> import numpy as np
+    >>> from spanboost.drift import Drift
     >>> rng = np.random.default_rng(0)
-    >>> drift.add(np.append(rng.uniform(0, 0.2, 1000), rng.uniform(0.2, 0.4, 1000)))
-    >>> len(drift.moments), 1000 < drift.moments[0] < 1100
+    >>> drift = Drift("adwin", "squared")
+    >>> errors = np.append(rng.normal(0, 0.1, 1000), rng.normal(0, 0.3, 1000))
+    >>> drift.add(errors**2, rng.normal(0, 1, 2000))
+    >>> len(drift.moments), 1000 < drift.moments[0] < 1200
     (1, True)
     """
 
-    def __init__(self, detector: str) -> None:
+    def __init__(self, detector: str, loss: Any) -> None:
         try:
             from river import drift
         except ImportError:
             raise UserError("drift detectors need River: pip install 'spanboost[river]'") from None
-        self.name = detector
+        self.name, self._loss = detector, resolve(loss)
+        self._classes = predicts_scores(self._loss)
         self._detector: Any = drift.ADWIN() if detector == "adwin" else drift.PageHinkley(mode="up")
-        self._rows = 0
+        self._rows, self._mean, self._deviation = 0, 0.0, 0.0
         self.moments: list[int] = []
 
-    def add(self, errors: Array) -> None:
-        """Errors of further rows."""
-        adaptive = self.name == "adwin"
-        for t, error in enumerate(errors.tolist(), self._rows + 1):
-            before = self._detector.estimation if adaptive else -math.inf
-            self._detector.update(error if math.isfinite(error) else 1.0)
-            if self._detector.drift_detected:
-                after = self._detector.estimation if adaptive else 0.0
-                if after > before:
-                    self.moments.append(t)
-        self._rows += len(errors)
+    def add(self, losses: Array, labels: Array) -> None:
+        """Losses of further rows, and their labels."""
+        for loss, label in zip(losses.tolist(), labels.tolist(), strict=True):
+            self._rows += 1
+            error = 1 - math.exp(-loss) if self._classes else self._distance(loss, label)
+            if self._rises(error):
+                self.moments.append(self._rows)
 
+    def _distance(self, loss: float, label: float) -> float:
+        self._mean += (label - self._mean) / self._rows
+        self._deviation += (abs(label - self._mean) - self._deviation) / self._rows
+        distance = loss ** (1 / degree(self._loss)) if loss < math.inf else math.inf
+        unit = WIDTH * self._deviation
+        return 0.0 if not unit > 0 else min(distance / unit, 1.0)
 
-def errors_of(model: AnyModel, losses: Array) -> Array:
-    """Errors between 0 and 1, of the losses of rows."""
-    if model._labels.scores:
-        return 1 - np.exp(-losses)
-    width, p = 2 * model._labels.half, degree(model.loss_)
-    if not width > 0:
-        return np.zeros(len(losses))
-    errors: Array = np.minimum(losses ** (1 / p) / width, 1.0)
-    return errors
+    def _rises(self, error: float) -> bool:
+        if self.name == "page-hinkley":  # looks at rises only
+            self._detector.update(error)
+            return bool(self._detector.drift_detected)
+        before = self._detector.estimation
+        self._detector.update(error)
+        return bool(self._detector.drift_detected and self._detector.estimation > before)

@@ -152,7 +152,7 @@ def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
         for k, label in ((1, "median"), (0, "5% and 95%"), (2, "")):
             dash = "-" if k == 1 else (0, (3, 2))
             axes.plot(middle, levels[:, k], linestyle=dash, color=COLOURS[1], label=label)
-        axes.legend(frameon=False, loc="upper right")
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
     axes.set_ylim(_limits(residuals))
     axes.set_xlabel("rows")
     axes.set_ylabel(name)
@@ -225,7 +225,7 @@ def _cloud(figure: Any, axes: Any, x: Array, y: Array) -> None:
         return
     inside = (y >= _limits(y)[0]) & (y <= _limits(y)[1])
     cells = axes.hexbin(
-        x[inside], y[inside], gridsize=(70, 40), bins="log", mincnt=1, cmap=MAP, linewidths=0.1
+        x[inside], y[inside], gridsize=(60, 30), bins="log", mincnt=1, cmap=MAP, linewidths=0.1
     )
     figure.colorbar(cells, ax=axes, label="rows", format="%g")
 

@@ -23,7 +23,7 @@ from spanboost.stages import partial_predictions
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
 KEPT = 20_000  # rows whose predictions are kept
 ASKED = 32  # rows of a piece whose stages are looked at
-PIECE = 4096  # rows between two looks at a model, in the long run
+PIECE = 1024  # rows between two looks at a model, at most
 LOOKS = 512  # at sigma, at most
 BARS = 20
 
@@ -65,6 +65,7 @@ class Album:
     def __init__(self, args: Namespace, model: AnyModel) -> None:
         self.places, self.model = places(args), model
         self.sample = Sample(KEPT)
+        self.rows, self.looks, self.every = 0, 0, 1  # every so many looks at sigma are kept
         self.times: list[int] = []
         self.sigma: list[Array] = []
         self.moved, self.lost = np.zeros((2, model.n))
@@ -73,8 +74,7 @@ class Album:
     def pieces(self, batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
         """The same rows, and stages looked at before each piece is learned.
 
-        Pieces end after 1, 2, 4, 8 ... rows of the stream, then every so many; none changes what is
-        learned.
+        They are short at first, when things change fast; none changes what is learned.
         """
         if not {"stages", "sigma"} & set(self.places):
             yield from batches
@@ -82,8 +82,8 @@ class Album:
         for batch in batches:
             first = 0
             while first < batch.rows:
-                end = (rows // PIECE + 1) * PIECE if rows >= PIECE else 1 << rows.bit_length()
-                piece = batch.part(first, min(first + end - rows, batch.rows))
+                length = min(max(1, rows // 16), PIECE)
+                piece = batch.part(first, min(first + length, batch.rows))
                 if "stages" in self.places:
                     self._look(piece)
                 yield piece
@@ -91,15 +91,22 @@ class Album:
 
     def watch(self, step: Step, answers: Array) -> None:
         """A piece that was answered, then learned."""
+        self.rows = step.first + len(answers)
         if {"predictions", "residuals"} & set(self.places):
-            rows = np.arange(step.first, step.first + len(answers)) + 1.0
+            rows = np.arange(step.first, self.rows) + 1.0
             assert step.batch.y is not None
             self.sample.add(np.column_stack([rows, step.batch.y, answers]))
         if "sigma" in self.places and isinstance(self.model, SpanBoost):
-            self.times.append(step.first + len(answers))
-            self.sigma.append(self.model.sigma_)
-            if len(self.times) > LOOKS:  # every other one will do, and the last
-                self.times, self.sigma = self.times[::2], self.sigma[::2]
+            self.looks += 1
+            if self.looks % self.every == 0:
+                self.times.append(self.rows)
+                self.sigma.append(self.model.sigma_)
+            if len(self.times) == LOOKS:
+                self.times, self.sigma, self.every = (
+                    self.times[1::2],
+                    self.sigma[1::2],
+                    2 * self.every,
+                )
 
     def _look(self, piece: Batch) -> None:
         """Stages, at some rows of a piece that are not learned yet."""
@@ -111,9 +118,10 @@ class Album:
         start = self.model._labels.to_user(np.zeros((1, self.model._d)))
         steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
         steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
-        self.moved += steps.sum(axis=1)
-        self.lost += [losses_of(self.model, asked.y, stage).sum() for stage in sums]
-        self.looked += asked.rows
+        self.moved += piece.rows * steps.mean(axis=1)
+        losses = [losses_of(self.model, asked.y, stage).mean() for stage in sums]
+        self.lost += piece.rows * np.array(losses)
+        self.looked += piece.rows
 
     def save(self) -> None:
         """Draw all that was asked for."""
@@ -142,7 +150,8 @@ class Album:
         pictures.save_stages(path, self.moved / rows, self.lost / rows)
 
     def _draw_sigma(self, path: str) -> None:
-        pictures.save_sigma(path, self.times, np.array(self.sigma))
+        assert isinstance(self.model, SpanBoost)
+        pictures.save_sigma(path, [*self.times, self.rows], [*self.sigma, self.model.sigma_])
 
     def _draw_importance(self, path: str) -> None:
         pictures.save_importances(path, *importances(self.model))
@@ -165,4 +174,5 @@ def importances(model: AnyModel) -> tuple[Mapping[str, float], str]:
     found: dict[str, Any] = report(model, BARS)
     if "largest_gains" in found:
         return found["largest_gains"], "share of what all splits have gained"
-    return found["largest_effects"], "how far it moves the prediction"
+    effects = {name: size for name, size in found["largest_effects"].items() if size > 0}
+    return effects, "how far it moves the prediction"

@@ -22,7 +22,7 @@ from spanboost.commands.screen import Screen
 from spanboost.data.batch import Batch
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
-from spanboost.drift import Drift, errors_of
+from spanboost.drift import Drift
 from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, losses_of, progressive
 from spanboost.files import check_place
@@ -48,7 +48,7 @@ class Pass:
         self.screen.go_on(tape)
         self.album = album.Album(args, self.first)
         detector = getattr(args, "drift", None)
-        self.drift = None if detector is None else Drift(detector)
+        self.drift = None if detector is None else Drift(detector, self.first.loss_)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None) -> Iterator[Step]:
@@ -85,7 +85,7 @@ class Pass:
         assert batch.y is not None  # labels were asked for
         self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
         if self.drift is not None:
-            self.drift.add(errors_of(self.first, losses_of(self.first, batch.y, answers)))
+            self.drift.add(losses_of(self.first, batch.y, answers), batch.y)
 
     def finish(self, witness: Witness | None = None) -> None:
         """Say what it came to, also according to a witness of all its rows."""
