@@ -22,6 +22,7 @@ from spanboost import (
 )
 from spanboost._jit import plain
 from spanboost.cli import main
+from spanboost.committee import Committee
 from spanboost.explaining import explain_many
 from spanboost.losses import Softmax
 
@@ -193,6 +194,7 @@ def test_autoboost_is_the_sum_of_what_its_experts_say(loss):
         model.assemble(dict(list(model.experts.items())[1:]))  # without the trees, which take long
         model.learn_many(X, label_of(loss, y))
         answers, found = model.predict_many(X), list(explain_many(model, X))
+        each = [expert.predict_many(X) for expert in model.experts.values()]
     for answer, one in zip(answers, found, strict=True):
         np.testing.assert_allclose(one.prediction, answer, atol=1e-12)
         np.testing.assert_allclose(total(one) + one.rest, answer, atol=1e-12)
@@ -200,17 +202,29 @@ def test_autoboost_is_the_sum_of_what_its_experts_say(loss):
         low, high = y.min(), y.max()
         inside = [
             one
-            for one, forecasts in zip(
-                found,
-                zip(*(e.predict_many(X) for e in model.experts.values()), strict=True),
-                strict=True,
-            )
-            if all(low < f < high for f in forecasts) and low < one.prediction < high
+            for one, *forecasts in zip(found, *each, strict=True)
+            if all(low < forecast < high for forecast in (one.prediction, *forecasts))
         ]
         assert len(inside) > 30
         assert max(abs(one.rest) for one in inside) < 1e-5
     if loss == "absolute":
         assert max(abs(one.rest) for one in found) < 1e-5
+
+
+def test_a_committee_is_the_mean_of_its_members():
+    X, y = stream()
+    members = [HullBoost(LEARNERS["trees"], n=3, label_range=(-2, 2)) for _ in range(2)]
+    with plain():
+        for member, part in zip(members, (slice(0, 60), slice(60, 120)), strict=True):
+            member.learn_many(Rows(X.numbers[part], X.codes[part]), y[part])
+        model = Committee(members)
+        answers = model.predict_many(X)
+        found, each = list(explain_many(model, X)), [list(explain_many(m, X)) for m in members]
+    np.testing.assert_allclose([total(one) for one in found], answers, rtol=0, atol=1e-12)
+    for one, *others in zip(found, *each, strict=True):
+        for name, part in one.contributions.items():
+            mean = np.mean([other.contributions.get(name, 0) for other in others])
+            assert part == pytest.approx(mean, abs=1e-12)
 
 
 class Mean:

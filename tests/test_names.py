@@ -268,3 +268,36 @@ def test_the_symmetriser_reads_names_too():
         named = SpanBoost(Symmetrised(LinearSGD()), 2, feedback="linear")
         sparse = SpanBoost(Symmetrised(LinearSGD()), 2, feedback="linear")
         np.testing.assert_array_equal(named.learn_many(dicts(X), y), sparse.learn_many(Csr(X), y))
+
+
+VALUES = st.one_of(st.floats(-9, 9), st.sampled_from("uvw"), st.none(), st.integers(-3, 3))
+
+
+@given(
+    st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True),
+    st.integers(1, 6),
+    st.sampled_from([None, 4]),
+    st.data(),
+)
+@settings(max_examples=100, deadline=None)
+def test_rows_alike_are_read_as_any_others(keys, rows, bits, data):
+    kinds = [
+        data.draw(st.sampled_from([st.floats(-9, 9), st.sampled_from("uvw"), VALUES])) for _ in keys
+    ]
+    block = [
+        {key: data.draw(kind) for key, kind in zip(keys, kinds, strict=True)} for _ in range(rows)
+    ]
+    known, one_by_one = Names(bits), Names(bits)
+    for _ in range(2):  # of names that are new, and of those that are known
+        found, new = known.read(block)
+        parts = []
+        for row in block:
+            part, more = one_by_one.read([row, {}])  # two that are not alike
+            one_by_one.add(more)
+            parts.append(part)
+        known.add(new)
+        assert known.columns == one_by_one.columns
+        np.testing.assert_array_equal(found.indices, np.concatenate([p.indices for p in parts]))
+        np.testing.assert_array_equal(found.data, np.concatenate([p.data for p in parts]))
+        np.testing.assert_array_equal(np.diff(found.indptr), [len(row) for row in block])
+        assert found.indptr[0] == 0

@@ -9,6 +9,7 @@ from spanboost._jit import Caller
 from spanboost.arrays import Array
 from spanboost.booster import Booster, Checked, HullBoost, SpanBoost, only
 from spanboost.combining import Numbers, Odds, combine_rows, mix_rows, new_combination
+from spanboost.committee import Committee
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
@@ -43,7 +44,7 @@ BUDGETS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
         Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=3),
-        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
+        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=2),
         Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
         Expert("trees recent", Trees, {"depth": 10, "evidence": 5.0, "recency": 2}, 100, 0.1),
         *_SIMPLE,
@@ -194,7 +195,7 @@ class AutoBoost:
         return only(self._combined([np.array([answer]) for answer in answers], *labels))
 
 
-AnyModel = Booster | AutoBoost
+AnyModel = Booster | AutoBoost | Committee
 
 
 def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:

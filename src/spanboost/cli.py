@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost import __version__
-from spanboost.errors import UserError
+from spanboost.errors import ClusterError, UserError
+from spanboost.paper import figures
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
@@ -23,6 +25,7 @@ PICTURES = {
     "sigma": "Algorithm 1's shrinkage of each stage, over time",
     "importance": "the features that matter most",
 }
+_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -48,9 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
         return 1
-    except UserError as error:
+    except (UserError, ClusterError) as error:
         print(f"spanboost: {error}", file=sys.stderr)
-        return 2
+        return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # a missing file; or a full disk, say
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
@@ -97,6 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_explain(commands)
     _add_inspect(commands)
+    _add_reproduce(commands)
+    _add_serve(commands)
     return parser
 
 
@@ -127,7 +132,8 @@ def _add_train(commands: Any) -> None:
   spanboost train houses.csv -o houses.sb --label price
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000     (and again with --resume)
-  zcat log.vw.gz | spanboost train - --format vw -f log.sb""",
+  zcat log.vw.gz | spanboost train - --format vw -f log.sb
+  spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
     )
     train.add_argument(
         *("-o", "-f", "--output"), metavar="MODEL", required=True, help="where the model goes (.sb)"
@@ -146,6 +152,23 @@ def _add_train(commands: Any) -> None:
         "--resume",
         action="store_true",
         help="go on from the checkpoint of the same command; the model is the same, byte for byte",
+    )
+    team = train.add_argument_group(
+        "more than one machine, or processor (docs/cluster.md: when it pays)"
+    )
+    _add_ray(team)
+    team.add_argument(
+        "--workers",
+        type=_at_least(1),
+        metavar="W",
+        help="with --ray: row t is learned by worker t mod W (default: as many as processors)",
+    )
+    team.add_argument(
+        "--average-every",
+        type=_at_least(1),
+        metavar="K",
+        help="with --ray: workers average what they have learned after K rows each (1000); trees "
+        "are not averaged, but answer together",
     )
     train.set_defaults(command=_train)
 
@@ -251,6 +274,7 @@ def _add_tune(commands: Any) -> None:
     run.add_argument("--plot", metavar="FILE", help="losses over copies and parameters: .png, .svg")
     run.add_argument("--json", metavar="FILE", help="every loss as one JSON object; - is stdout")
     run.add_argument("--threads", type=_at_least(1), help="default: one for each processor")
+    _add_ray(run)
     run.add_argument("--quiet", action="store_true", help="no bar; the table alone")
     tune.set_defaults(command=_tune)
 
@@ -316,6 +340,112 @@ def _add_inspect(commands: Any) -> None:
     inspect.set_defaults(command=_inspect)
 
 
+def _add_reproduce(commands: Any) -> None:
+    reproduce = _command(
+        commands,
+        "reproduce",
+        "the paper's experiments, its figures beside ours",
+        "Runs the experiments of the paper on its data sets: SGD, regression stumps and networks, "
+        "alone and under both algorithms, tuned on the first half of each data set (rate, number "
+        "of copies, and the step of Algorithm 1) and judged on the second. Prints its Table 2 and "
+        "Table 1 with the paper's figures in brackets. What is known is kept: a run that was "
+        "stopped goes on where it was.",
+        """examples:
+  spanboost reproduce --data DIR --json found.json --report found.html
+  spanboost reproduce --download                          (into the usual folder, then run)
+  spanboost reproduce --sets abalone casp --learners stumps
+
+data sets are NAME.parquet, features first and `label` last: docs/reproduction.md says which, and
+where they come from.""",
+    )
+    reproduce.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of the data sets (default: $SPANBOOST_DATA, else one in the user's cache)",
+    )
+    reproduce.add_argument(
+        "--download",
+        action="store_true",
+        help="first fetch those that are missing from the public archives into the folder",
+    )
+    for name, known, what in (
+        ("sets", figures.DESCRIPTIONS, "data sets"),
+        ("learners", figures.LEARNERS, "base learners"),
+        ("orders", ("file", "shuffled"), "orders of the rows"),
+    ):
+        reproduce.add_argument(
+            f"--{name}",
+            nargs="+",
+            choices=known,
+            metavar="NAME",
+            help=f"{what}, of {', '.join(known)} (default: all)",
+        )
+    reproduce.add_argument(
+        "--work",
+        metavar="DIR",
+        default="spanboost-reproduction",
+        help="where what is known is kept (default: %(default)s)",
+    )
+    _add_ray(reproduce)
+    reproduce.add_argument("--json", metavar="FILE", help="everything, as one JSON object")
+    reproduce.add_argument("--report", metavar="FILE", help="tables and plots as one page: .html")
+    reproduce.add_argument("--quiet", action="store_true", help="no bar, nothing but the tables")
+    reproduce.set_defaults(command=_reproduce)
+
+
+def _add_serve(commands: Any) -> None:
+    serve = _command(
+        commands,
+        "serve",
+        "a learning service: predict now, label later, lose nothing",
+        "Answers POST /predict and learns from POST /learn, over HTTP, from a state folder that "
+        "outlives it. A label is acknowledged when it is in the journal; after any crash the "
+        "model is the one it would have been, bit for bit. There is a live page at /. Rows are "
+        "JSON objects, JSON lines or Arrow.",
+        """examples:
+  spanboost serve --dir state                                 (AutoBoost; rows have a `label`)
+  spanboost serve --dir state --label price --port 8080
+  spanboost serve --dir state -m houses.sb                    (go on from a trained model)
+  curl -d '{"size": 3, "city": "Ulm"}' -H 'Content-Type: application/json' localhost:8000/predict
+
+An address other than this machine's is refused unless there are tokens, in the environment:
+SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
+    )
+    serve.add_argument("--dir", required=True, metavar="STATE", help="the state folder")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    serve.add_argument(
+        "--port", type=_between(0, 65535), default=8000, help="port (8000); 0 is any free one"
+    )
+    serve.add_argument("--quiet", action="store_true", help="no bar while the journal is replayed")
+    columns = serve.add_argument_group("rows")
+    columns.add_argument(
+        "--id", default="id", metavar="NAME", help="what ids are called in rows (id)"
+    )
+    _add_columns(columns, "`label`")
+    _add_model(serve, ("-m", "-i", "--model"))
+    _add_bounds(serve)
+    serve.set_defaults(command=_serve)
+
+
+def _add_bounds(serve: Any) -> None:
+    """What a service keeps, and how much it lets itself be asked for."""
+    keeps = serve.add_argument_group("what is kept")
+    limits = serve.add_argument_group("limits")
+    for group, name, kind, default, words in (
+        (keeps, "--pending", _at_least(1), 100_000, "predicted rows that wait for a label"),
+        (keeps, "--pending-days", float, 7.0, "for how many days"),
+        (keeps, "--ids", _at_least(1), 500_000, "ids of labels, not to learn one twice"),
+        (keeps, "--snapshot-every", _at_least(1), 100_000, "rows from snapshot to snapshot"),
+        (limits, "--max-body", _at_least(1), 16, "MiB of a request"),
+        (limits, "--max-rows", _at_least(1), 10_000, "rows of a request"),
+        (limits, "--max-width", _at_least(1), 10_000, "names in a row"),
+        (limits, "--max-open", _at_least(1), 256, "requests at once"),
+        (limits, "--max-waiting", _at_least(1), 50_000, "rows that wait to be learned"),
+    ):
+        help = f"{words} ({default:,})"
+        group.add_argument(name, type=kind, default=default, metavar="N", help=help)
+
+
 def _command(commands: Any, name: str, help: str, description: str, epilog: str) -> Any:
     return commands.add_parser(
         name,
@@ -360,9 +490,12 @@ def _add_data(parser: Any, learning: bool = True) -> None:
         default="stop",
         help="a bad row ends the run (default), or is left out and counted",
     )
-    if not learning:
-        return
-    data.add_argument("--label", metavar="NAME", help="default: `label`, else the last column")
+    if learning:
+        _add_columns(data, "`label`, else the last column")
+
+
+def _add_columns(data: Any, label: str) -> None:
+    data.add_argument("--label", metavar="NAME", help=f"default: {label}")
     data.add_argument("--weight", metavar="NAME", help="the column of importance weights")
     data.add_argument("--ignore", type=_names, metavar="NAMES", help="columns to leave out")
     data.add_argument(
@@ -374,7 +507,7 @@ def _add_data(parser: Any, learning: bool = True) -> None:
     data.add_argument("--classes", type=_at_least(2), metavar="K", help="of --loss softmax")
 
 
-def _add_model(parser: Any) -> None:
+def _add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
     model = parser.add_argument_group("model")
     model.add_argument(
         "--learner",
@@ -418,7 +551,7 @@ def _add_model(parser: Any) -> None:
     )
     model.add_argument("-l", "--rate", type=float, metavar="R", help="learning rate (0.5)")
     _add_loss(model)
-    model.add_argument("-i", "--initial", metavar="MODEL", help="start from this model")
+    model.add_argument(*initial, metavar="MODEL", help="start from this model")
 
 
 def _add_loss(model: Any) -> None:
@@ -463,15 +596,32 @@ def _add_run(parser: Any) -> None:
         pictures.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
 
 
+def _add_ray(group: Any) -> None:
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        metavar="ADDRESS",
+        help="do the work on a Ray cluster: HOST:PORT, ray://HOST:PORT or auto; without an address "
+        "that of RAY_ADDRESS, or one that starts here (extra `ray`; docs/cluster.md)",
+    )
+
+
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Ranges that begin with a minus are no options."""
+    """Ranges that begin with a minus are no options; only an address belongs to --ray, no file."""
     words: list[str] = []
     for word in argv:
-        if words and words[-1] == "--label-range":
+        range_of_labels = words and words[-1] == "--label-range"
+        address = words and words[-1] == "--ray" and _ADDRESS.fullmatch(word)
+        if range_of_labels or address:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return words
+    return [f"{word}={_cluster()}" if word == "--ray" else word for word in words]
+
+
+def _cluster() -> str:
+    """The one of --ray without an address: Ray's own variable may name it."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _at_least(least: int) -> "type[int]":
@@ -581,7 +731,19 @@ def _explain(args: argparse.Namespace) -> int:
     return explain(args)
 
 
+def _reproduce(args: argparse.Namespace) -> int:
+    from spanboost.commands.reproducing import run
+
+    return run(args)
+
+
 def _inspect(args: argparse.Namespace) -> int:
     from spanboost.commands.inspecting import inspect
 
     return inspect(args)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from spanboost.service.command import serve
+
+    return serve(args)

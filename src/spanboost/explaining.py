@@ -1,6 +1,6 @@
 """What each feature contributes to one prediction, in the units of predictions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from spanboost.arrays import Array
 from spanboost.auto import AnyModel, AutoBoost
 from spanboost.booster import Booster, SpanBoost
 from spanboost.combining import Numbers, Odds
+from spanboost.committee import Committee
 from spanboost.learners.credits import NOBODY, credits_of, shrinkage
 from spanboost.loop import predict
 from spanboost.names import feature_name
@@ -44,6 +45,7 @@ def explain(model: AnyModel, x: Any) -> Explanation:
     Of AutoBoost it is the sum of what experts say, by what each counts for in the answer, as itself
     and in the regression over all. What is left is the `rest`: forecasts outside the range of
     labels seen are cut to it, and of classes it is probabilities that are mixed, not their scores.
+    Of a committee it is the mean over its members.
 
     Features are named as in dictionaries, by the columns of the files a model was made from, or by
     the number of their column; "code j" is column j of the category codes. Those that contribute
@@ -65,9 +67,8 @@ def explain(model: AnyModel, x: Any) -> Explanation:
 
 def explain_many(model: AnyModel, X: Any) -> Iterator[Explanation]:
     """Likewise, row by row, of a block as `predict_many` takes it."""
-    parts = _of_experts(model, X) if isinstance(model, AutoBoost) else _of_booster(model, X)
     names = _names(model, X)
-    for prediction, base, contributions in parts:
+    for prediction, base, contributions in _parts(model, X):
         size = {feature: -float(np.abs(part).sum()) for feature, part in contributions.items()}
         given = {
             names.get(feature, f"code {feature // 2}" if feature % 2 else feature // 2): _plain(
@@ -90,6 +91,12 @@ def coefficients(model: Booster, shrink: Any = 1.0) -> Array:
     shrink = np.broadcast_to(shrink, steps.shape)
     after = np.append(np.cumprod((kept * shrink)[:0:-1])[::-1], 1.0)  # over all later copies
     return model.scale * steps * shrink * after
+
+
+def _parts(model: AnyModel, X: Any) -> Iterator[_Parts]:
+    if isinstance(model, AutoBoost):
+        return _of_experts(model, X)
+    return _of_committee(model, X) if isinstance(model, Committee) else _of_booster(model, X)
 
 
 def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
@@ -118,16 +125,30 @@ def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
 
 def _of_experts(model: AutoBoost, X: Any) -> Iterator[_Parts]:
     """The experts' explanations, by what each of them counts for."""
-    # one combination serves every row: its scratch is that of the row mixed last
     for said in zip(*(_of_booster(expert, X) for expert in model.experts.values()), strict=True):
         answer = model._combined([parts.prediction[None] for parts in said])
-        counts, base = _believed(model.combination)
-        contributions: dict[int, Array] = {}
-        for count, parts in zip(counts, said, strict=True):
-            base = base + count * parts.base
-            for feature, part in parts.contributions.items():
-                contributions[feature] = contributions.get(feature, 0) + count * part
-        yield _Parts(answer.reshape(-1), base, contributions)
+        counts, constant = _believed(model.combination)  # it knows the row that was mixed last
+        base, contributions = _weighted(said, counts)
+        yield _Parts(answer.reshape(-1), base + constant, contributions)
+
+
+def _of_committee(model: Committee, X: Any) -> Iterator[_Parts]:
+    """The mean of its members' explanations."""
+    n = len(model.members)
+    for said in zip(*(_of_booster(member, X) for member in model.members), strict=True):
+        prediction = np.mean([parts.prediction for parts in said], axis=0)
+        yield _Parts(prediction, *_weighted(said, np.full(n, 1 / n)))
+
+
+def _weighted(said: Sequence[_Parts], counts: Array) -> tuple[Array, dict[int, Array]]:
+    """The base and the contributions of several explanations, by what each counts for."""
+    base = np.zeros_like(said[0].base)
+    contributions: dict[int, Array] = {}
+    for count, parts in zip(counts, said, strict=True):
+        base = base + count * parts.base
+        for feature, part in parts.contributions.items():
+            contributions[feature] = contributions.get(feature, 0) + count * part
+    return base, contributions
 
 
 def _believed(combination: Any) -> tuple[Array, Any]:
@@ -160,8 +181,7 @@ def _names(model: AnyModel, X: Any) -> Mapping[int, str]:
     if schema is not None and schema.columns is not None:
         named = {2 * j: column.name for j, column in enumerate(schema.numbers)}
         return named | {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
-    one = next(iter(model.experts.values())) if isinstance(model, AutoBoost) else model
-    known = one._reader.names
+    known = _booster_of(model)._reader.names
     if known is None:
         return {}
     if known.bits is None:
@@ -172,6 +192,13 @@ def _names(model: AnyModel, X: Any) -> Mapping[int, str]:
     texts = {feature_name(name, value) for row in X for name, value in row.items()}
     places = 2**known.bits - 1
     return {2 * ((known.column(text) or 0) & places): text for text in texts}
+
+
+def _booster_of(model: AnyModel) -> Booster:
+    """It, or the first of those it is made of."""
+    if isinstance(model, AutoBoost):
+        return next(iter(model.experts.values()))
+    return model.members[0] if isinstance(model, Committee) else model
 
 
 def _plain(part: Array) -> Any:

@@ -49,14 +49,14 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(beside).unlink(missing_ok=True)  # it may just have been moved
         raise
-    _sync_folder(final.parent)
+    sync_folder(final.parent)
 
 
 def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """The new name, too, outlives a loss of power."""
     if hasattr(os, "O_DIRECTORY"):
         entry = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

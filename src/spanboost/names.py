@@ -33,6 +33,9 @@ class Names:
 
     def read(self, rows: Sequence[Any]) -> tuple[Sparse, dict[str, int]]:
         """Dictionaries as a sparse matrix, and the columns of names not known yet."""
+        alike = self._read_alike(rows)
+        if alike is not None:
+            return alike, {}
         new: dict[str, int] = {}
         ends, indices, data = [0], [], []
         for t, row in enumerate(rows):
@@ -48,6 +51,37 @@ class Names:
             ends.append(len(data))
         columns = np.array(indices, np.int64)
         return Sparse(np.array(ends), columns, np.array(data, np.float64), (len(rows),)), new
+
+    def _read_alike(self, rows: Sequence[Any]) -> Sparse | None:
+        """The same, of rows alike: column by column, which takes a fifth of the time.
+
+        None where they do not all have the same names, all of them known, and under each of these
+        only floats or only strings.
+        """
+        keys, names = rows[0].keys(), in_order(rows[0])
+        alike = all(type(row) is dict and row.keys() == keys for row in rows)
+        if not alike or any(type(name) is not str for name in names):  # 1 and True are one key
+            return None
+        indices = np.empty((len(rows), len(names)), np.int64)
+        data = np.ones(indices.shape)
+        for j, name in enumerate(names):
+            values = [row[name] for row in rows]
+            kinds = {*map(type, values)}
+            if kinds == {float}:
+                column = self.column(name)
+                if column is None:
+                    return None
+                indices[:, j], data[:, j] = column, values
+            elif kinds == {str}:
+                known = {value: self.column(f"{name}={value}") for value in {*values}}
+                columns = [known[value] for value in values]
+                if None in columns:
+                    return None
+                indices[:, j] = np.array(columns)
+            else:
+                return None
+        ends = np.arange(len(rows) + 1) * len(names)
+        return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
 
     def add(self, new: dict[str, int]) -> None:
         """Names that are learned now."""

@@ -77,8 +77,13 @@ def inline_svg(
     names: Sequence[str], tape: Tape, constant: float | None, moments: Sequence[int] = ()
 ) -> str:
     """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
+    return inline(lambda: _figure(names, tape, constant, moments))
+
+
+def inline(figure: Callable[[], Any]) -> str:
+    """A figure as an <svg> element."""
     check_matplotlib()
-    text = _drawn("svg", lambda: _figure(names, tape, constant, moments), facecolor="none").decode()
+    text = _drawn("svg", figure, facecolor="none").decode()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 

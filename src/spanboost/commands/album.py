@@ -8,7 +8,7 @@ import numpy as np
 
 from spanboost import pictures, plotting
 from spanboost.arrays import Array
-from spanboost.auto import AnyModel, AutoBoost
+from spanboost.auto import AnyModel
 from spanboost.booster import Booster, SpanBoost
 from spanboost.commands.inspecting import report
 from spanboost.commands.options import UsageError
@@ -21,6 +21,7 @@ from spanboost.sampling import Sample
 from spanboost.stages import partial_predictions
 
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
+OF_MODELS = ("stages", "sigma", "importance")  # which look into the model
 KEPT = 20_000  # rows whose predictions are kept
 ASKED = 32  # rows of a piece whose stages are looked at
 PIECE = 1024  # rows between two looks at a model, at most
@@ -39,6 +40,8 @@ def check_places(args: Namespace) -> None:
     for kind, path in places(args).items():
         if getattr(args, "compare", None) is not None:
             raise UsageError(f"--plot-{kind} is of one model: no --compare with it")
+        if getattr(args, "ray", None) is not None and kind in OF_MODELS:
+            raise UsageError(f"--plot-{kind} is of one model: not with --ray, which has many")
         if getattr(args, "resume", False) and kind != "importance":
             raise UsageError(f"--plot-{kind} is of a whole run: not with --resume")
         plotting.check(path)
@@ -47,7 +50,7 @@ def check_places(args: Namespace) -> None:
 def check_model(args: Namespace, model: AnyModel) -> None:
     """Whether the pictures are of anything that the model has."""
     asked = places(args)
-    if "stages" in asked and isinstance(model, AutoBoost):
+    if "stages" in asked and not isinstance(model, Booster):
         raise UsageError("--plot-stages is of one booster, and auto has many: give --learner")
     if "sigma" in asked and not isinstance(model, SpanBoost):
         raise UsageError("--plot-sigma is of --booster span: nothing else has a sigma")
@@ -68,7 +71,7 @@ class Album:
         self.rows, self.looks, self.every = 0, 0, 1  # every so many looks at sigma are kept
         self.times: list[int] = []
         self.sigma: list[Array] = []
-        self.moved, self.lost = np.zeros((2, model.n))
+        self.moved, self.lost = np.zeros((2, 1))
         self.looked = 0
 
     def pieces(self, batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
@@ -118,9 +121,9 @@ class Album:
         start = self.model._labels.to_user(np.zeros((1, self.model._d)))
         steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
         steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
-        self.moved += piece.rows * steps.mean(axis=1)
         losses = [losses_of(self.model, asked.y, stage).mean() for stage in sums]
-        self.lost += piece.rows * np.array(losses)
+        self.moved = self.moved + piece.rows * steps.mean(axis=1)
+        self.lost = self.lost + piece.rows * np.array(losses)
         self.looked += piece.rows
 
     def save(self) -> None:

@@ -19,7 +19,7 @@ from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
-from spanboost.data.batch import Batch
+from spanboost.data.batch import Batch, as_one
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.drift import Drift
@@ -27,6 +27,8 @@ from spanboost.errors import DataError
 from spanboost.evaluate import Step, Tape, losses_of, progressive
 from spanboost.files import check_place
 from spanboost.theory.certificate import Witness
+
+MOST = 1 << 17  # rows that are kept until there are more of them
 
 
 class Pass:
@@ -51,8 +53,11 @@ class Pass:
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
         self.began, self.before = time.perf_counter(), tape.rows
 
-    def steps(self, every: int | None = None) -> Iterator[Step]:
-        """Every batch, once it is learned; none reaches over a multiple of `every` rows."""
+    def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
+        """Every batch, once it is learned; none reaches over a multiple of `every` rows.
+
+        With `rounds` they are as large as can be without reaching over a multiple of that.
+        """
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
@@ -65,7 +70,10 @@ class Pass:
             if self.args.predictions is not None:
                 place = stack.enter_context(writer(self.args.predictions))
             last: list[Batch] = []  # the one that is being learned
-            parts = self.album.pieces(cut(batches, every, self.tape.rows), self.tape.rows)
+            parts = cut(batches, every, self.tape.rows)
+            if rounds is not None:
+                parts = gathered(parts, rounds, self.tape.rows)
+            parts = self.album.pieces(parts, self.tape.rows)
             parts = _noted(parts, last)
             try:
                 for step in progressive(self.models, parts, self.tape, learn=learn):
@@ -145,6 +153,22 @@ def _noted(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
     for batch in batches:
         last[:] = [batch]
         yield batch
+
+
+def gathered(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
+    """The same rows, in batches from one multiple of `every` to the next, but each of one file."""
+    held: list[Batch] = []
+    for part in cut(batches, every, rows):
+        if held and part.file != held[0].file:
+            yield as_one(held)
+            held = []
+        held.append(part)
+        rows += part.rows
+        if rows % every == 0 or sum(one.rows for one in held) >= MOST:
+            yield as_one(held)
+            held = []
+    if held:
+        yield as_one(held)
 
 
 def cut(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:

@@ -19,8 +19,12 @@ _TOO_LARGE = 2.0**128 - 2.0**103  # from here on a number is infinite in single 
 _LARGEST_WEIGHT = 1e19
 
 
-class _BadRowError(ValueError):
-    """Why a line cannot be used."""
+class BadRowError(ValueError):
+    """Why a row cannot be used; `field` is the name it is about, if it is about one."""
+
+    def __init__(self, what: str, field: str | None = None) -> None:
+        super().__init__(what)
+        self.field = field
 
 
 class JsonReader:
@@ -49,7 +53,7 @@ class JsonReader:
                 continue
             try:
                 row, label, weight = self._row(text)
-            except _BadRowError as error:
+            except BadRowError as error:
                 bad.append((line, str(error)))
                 continue
             rows.append(row)
@@ -74,7 +78,16 @@ class JsonReader:
 
     def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
         """The features, the label and the weight that stand on one line."""
-        row, schema = _object(text), self.schema
+        row = as_row(decoded(text))
+        label, weight = self.split(row)
+        if not self.labelled:
+            return row, 0.0, 1.0
+        weight = self.weight_of(weight)
+        return row, self._label(label), weight  # of bad rows the target learns nothing
+
+    def split(self, row: dict[str, Any]) -> tuple[Any, Any]:
+        """Take label and weight out of a row, as they are; what is left of it are its features."""
+        schema = self.schema
         for name in schema.ignore:
             row.pop(name, None)
         label = row.pop(self.label, None)
@@ -83,57 +96,74 @@ class JsonReader:
             if name in row:
                 row[name] = _category(row[name])
         _make_features(row)
-        if not self.labelled:
-            return row, 0.0, 1.0
-        weight = _weight(weight)
-        return row, self._label(label), weight  # of bad rows the target learns nothing
+        return label, weight
+
+    def weight_of(self, weight: Any) -> float:
+        """An importance weight."""
+        name = self.schema.weight
+        if weight is None:
+            raise BadRowError("the weight is missing", name)
+        if not _is_number(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
+            limits = f"not a number from 0 to {_LARGEST_WEIGHT:g}"
+            raise BadRowError(f"the weight is {_shown(weight)}, {limits}", name)
+        return float(weight)
+
+    def plain_label(self, label: Any) -> float | str:
+        """A label as its target takes it: a number that stays one, or what to look up."""
+        if isinstance(label, dict | list):
+            raise BadRowError(f"the label is {_shown(label)}", self.label)
+        if _is_number(label):
+            return repr(label) if self.schema.target.as_text else float(label)
+        return json.dumps(label) if isinstance(label, bool) else label or ""
 
     def _label(self, label: Any) -> float:
         """A label's code; numbers that stay numbers are looked at later, all of them at once."""
-        target = self.schema.target
-        if isinstance(label, dict | list):
-            raise _BadRowError(f"the label is {_shown(label)}")
-        if _is_number(label):
-            if not target.as_text:
-                return float(label)
-            label = repr(label)
-        elif isinstance(label, bool):
-            label = json.dumps(label)
-        code = target.code(label or "")
+        plain, target = self.plain_label(label), self.schema.target
+        if isinstance(plain, float):
+            return plain
+        code = target.code(plain)
         if math.isnan(code):
-            raise _BadRowError(target.complaint(label))
+            raise BadRowError(target.complaint(plain), self.label)
         return code
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The object on a line; it says what is wrong with any other line."""
+def as_row(value: Any) -> dict[str, Any]:
+    """What JSON gave, if it is an object."""
+    if not isinstance(value, dict):
+        raise BadRowError(f"{_shown(value)} where an object is expected")
+    return value
+
+
+def decoded(text: str) -> Any:
+    """What JSON says; a BadRowError if it is none."""
     try:
-        row = _DECODER.decode(text)
+        value = _DECODER.decode(text)
         if "\\u" in text:
-            json.dumps(row, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         rest = text[error.pos : error.pos + 40]
-        raise _BadRowError(f"{error.msg}: column {error.colno}, {rest!r:.40}") from None
+        raise BadRowError(f"{error.msg}: column {error.colno}, {rest!r:.40}") from None
     except UnicodeEncodeError:
-        raise _BadRowError("half a surrogate pair in a string") from None
+        raise BadRowError("half a surrogate pair in a string") from None
     except RecursionError:
-        raise _BadRowError("nested too deeply") from None
-    if not isinstance(row, dict):
-        raise _BadRowError(f"{_shown(row)} where an object is expected")
-    return row
+        raise BadRowError("nested too deeply") from None
+    return value
 
 
 def _make_features(row: dict[str, Any]) -> None:
+    values = row.values()
+    if {*map(type, values)} == {float} and -_TOO_LARGE < min(values) <= max(values) < _TOO_LARGE:
+        return  # as most rows are
     for name, value in row.items():
         kind = type(value)
         if kind is float or kind is int:
             if not -_TOO_LARGE < value < _TOO_LARGE:
-                raise _BadRowError(f"{name!r:.40} is too large a number")
+                raise BadRowError(f"{name!r:.40} is too large a number", name)
             row[name] = float(value)
         elif kind is bool:
             row[name] = float(value)
         elif kind is not str and value is not None:
-            raise _BadRowError(f"{name!r:.40} is {_shown(value)}")
+            raise BadRowError(f"{name!r:.40} is {_shown(value)}", name)
 
 
 def _category(value: Any) -> Any:
@@ -141,16 +171,6 @@ def _category(value: Any) -> Any:
     if isinstance(value, bool):
         return json.dumps(value)
     return repr(value) if _is_number(value) and math.isfinite(value) else value
-
-
-def _weight(weight: Any) -> float:
-    if weight is None:
-        raise _BadRowError("the weight is missing")
-    if not _is_number(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
-        raise _BadRowError(
-            f"the weight is {_shown(weight)}, not a number from 0 to {_LARGEST_WEIGHT:g}"
-        )
-    return float(weight)
 
 
 def _is_number(value: Any) -> bool:
@@ -169,7 +189,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _BadRowError(f"{twice!r:.40} stands there twice")
+        raise BadRowError(f"{twice!r:.40} stands there twice", twice)
     return members
 
 
@@ -180,7 +200,7 @@ def _whole(digits: str) -> int | float:
 
 
 def _refuse(constant: str) -> None:
-    raise _BadRowError(f"{constant} is not JSON")
+    raise BadRowError(f"{constant} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_whole, parse_constant=_refuse)

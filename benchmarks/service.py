@@ -1,0 +1,315 @@
+"""`python -m benchmarks.service`: the learning service under load, and against FastAPI + River."""
+
+import asyncio
+import http.client
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import common
+from benchmarks.measure import Row, show
+
+ABOUT = """\
+Starts servers as processes of their own, on this machine, and asks them over loopback. Rows have
+ten numbers; bodies are JSON, made beforehand; one client sends one batch after another.
+
+throughput: rows a second, predicted and learned in batches of 1,000, by `spanboost serve` (with its
+journal and its rows that wait) and by a plain FastAPI + River service (which keeps nothing), in
+turn.
+latency: single predictions, 500 a second, while 5,000 rows a second are learned; each is timed from
+the moment it was due. soak: mixed traffic for --minutes; errors, memory, times.
+"""
+ENDS = """\
+examples:
+  python -m benchmarks.service                             throughput and latency, some minutes
+  python -m benchmarks.service --only soak --minutes 10
+"""
+IDLE = 5.0  # seconds after which a connection is not used again
+BATCH, NAMES = 1000, [f"x{j}" for j in range(10)]
+PAIRS = {  # our options: the rival's model
+    "one linear function": (["--learner", "linear", "-n", "1"], "linear"),
+    "32 linear functions": (["--learner", "linear", "-n", "32"], "32 linear"),
+    "trees: 100 boosted against a forest of 10": (["--learner", "trees"], "10 trees"),
+    "AutoBoost fast against a forest of 10": (["--budget", "fast"], "10 trees"),
+    "AutoBoost against a forest of 10": ([], "10 trees"),
+}
+
+
+class Server(NamedTuple):
+    """A process that answers on a port."""
+
+    port: int
+    process: Any
+
+    def memory(self) -> int:
+        """Resident bytes."""
+        with open(f"/proc/{self.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def running(command: Callable[[int], Sequence[str]]) -> Iterator[Server]:
+    """A server, once it answers."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-m", *command(port)], stderr=subprocess.PIPE)
+    try:
+        while True:
+            try:
+                ask(http.client.HTTPConnection("127.0.0.1", port, timeout=5), "GET", "/healthz")
+                break
+            except OSError:
+                if process.poll() is not None:
+                    raise SystemExit(process.stderr.read().decode()) from None
+                time.sleep(0.2)
+        yield Server(port, process)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def ours(options: Sequence[str]) -> Iterator[Server]:
+    """`spanboost serve` over a fresh folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = ["spanboost", "serve", "--dir", folder, "--quiet", *options, "--port"]
+        with running(lambda port: [*start, str(port)]) as server:
+            yield server
+
+
+def ask(connection: Any, method: str, path: str, body: bytes | None = None) -> bytes:
+    """One request that must be answered well."""
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    data = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status}: {data[:300].decode()}")
+    return data
+
+
+def bodies(number: int, rows: int, seed: int = 0) -> list[tuple[bytes, bytes]]:
+    """Batches to predict, and the same to learn."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(number):
+        X = rng.uniform(-1, 1, (rows, len(NAMES)))
+        y = 0.1 * X.sum(axis=1) * np.abs(X[:, 0])
+        plain = [dict(zip(NAMES, map(float, x), strict=True)) for x in X]
+        labelled = [row | {"label": float(t)} for row, t in zip(plain, y, strict=True)]
+        found.append((json.dumps(plain).encode(), json.dumps(labelled).encode()))
+    return found
+
+
+def speed(server: Server, batches: Sequence[tuple[bytes, bytes]], seconds: float) -> float:
+    """Rows a second that are predicted and then learned; ours is done when all is learned."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
+    for body in batches[0]:
+        ask(connection, "POST", "/predict" if body is batches[0][0] else "/learn", body)
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        predict, learn = batches[done % len(batches)]
+        ask(connection, "POST", "/predict", predict)
+        ask(connection, "POST", "/learn", learn)
+        done += 1
+    settle(connection)
+    return done * BATCH / (time.perf_counter() - began)
+
+
+def settle(connection: Any) -> None:
+    """Wait until nothing waits to be learned; the rival has learned when it answers."""
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    if answer.status == 200 and "\nspanboost_waiting_rows 0\n" not in text:
+        time.sleep(0.01)
+        settle(connection)
+
+
+def throughput(args: Any) -> Iterator[Row]:
+    """Against River, model by model."""
+    seconds = 2.0 if args.quick else 10.0
+    batches = bodies(10, BATCH)
+    for name, (options, rival) in PAIRS.items():
+        best = [0.0, 0.0]
+        with (
+            ours(options) as server,
+            running(lambda port, r=rival: ["benchmarks.river_service", r, str(port)]) as other,
+        ):
+            for _ in range(1 if args.quick else 2):
+                for k, one in enumerate((server, other)):
+                    best[k] = max(best[k], speed(one, batches, seconds))
+        yield Row(f"predict and learn, {name}", "rows/s", best[0], best[1], ">= 20")
+
+
+class Times:
+    """Seconds that requests took."""
+
+    def __init__(self) -> None:
+        self.each: list[float] = []
+
+    def quantile(self, q: float) -> float:
+        """In milliseconds."""
+        return 1000 * float(np.quantile(self.each, q))
+
+    def words(self) -> str:
+        """All that matters."""
+        most = ", ".join(f"p{100 * q:g} {self.quantile(q):.1f} ms" for q in (0.5, 0.9, 0.99, 0.999))
+        return f"{len(self.each):,} requests: {most}"
+
+
+class Connection:
+    """Keep-alive, for asyncio."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.used = port, time.perf_counter()
+        self._streams: Any = None
+
+    async def post(self, path: str, body: bytes) -> int:
+        """The status of the answer."""
+        if time.perf_counter() - self.used > IDLE and self._streams is not None:
+            self._streams[1].close()  # the server may be about to close it
+            self._streams = None
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self._streams
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        self.used = time.perf_counter()
+        return int(answer.split()[1])
+
+
+async def paced(
+    port: int,
+    path: str,
+    some: Sequence[bytes],
+    rate: float,
+    seconds: float,
+    times: Times,
+    seen: dict[int, int],
+) -> None:
+    """Requests at a rate, each timed from when it was due, over as many connections as it takes."""
+    free: list[Connection] = []
+    begin, running = time.perf_counter(), set[asyncio.Task[None]]()
+
+    async def one(due: float, body: bytes) -> None:
+        connection = free.pop() if free else Connection(port)
+        status = await connection.post(path, body)
+        times.each.append(time.perf_counter() - due)
+        seen[status] = seen.get(status, 0) + 1
+        free.append(connection)
+
+    for k in range(int(rate * seconds)):
+        due = begin + k / rate
+        if (early := due - time.perf_counter()) > 0:
+            await asyncio.sleep(early)
+        task = asyncio.create_task(one(due, some[k % len(some)]))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+
+
+def latency(args: Any) -> Iterator[Row]:
+    """Single predictions while it learns."""
+    seconds = 3.0 if args.quick else 20.0
+    single = [predict for predict, _ in bodies(200, 1)]
+    batches = [learn for _, learn in bodies(50, 100, 1)]
+    for options in (["--learner", "linear"], ["--budget", "fast"]):
+        with ours(options) as server:
+            speed(server, bodies(2, BATCH), 1.0)
+            times, seen = asyncio.run(while_learning(server.port, single, batches, seconds))
+        name = f"single predictions, 500/s, while learning 5,000 rows/s, {' '.join(options)}: p99"
+        yield Row(name, "ms", times.quantile(0.99), None, "<= 10", f"{times.words()}; {seen}")
+
+
+async def while_learning(
+    port: int, single: Sequence[bytes], batches: Sequence[bytes], seconds: float
+) -> tuple[Times, dict[int, int]]:
+    """How long single predictions took, and how all requests were answered."""
+    times, seen = Times(), dict[int, int]()
+    await asyncio.gather(
+        paced(port, "/predict", single, 500, seconds, times, seen),
+        paced(port, "/learn", batches, 50, seconds, Times(), seen),
+    )
+    return times, seen
+
+
+def soak(args: Any) -> Iterator[Row]:
+    """Mixed traffic for a long time."""
+    seconds = 5.0 if args.quick else 60 * args.minutes
+    rng = random.Random(0)
+    single = [predict for predict, _ in bodies(500, 1)]
+    many = [predict for predict, _ in bodies(20, 100)]
+    learn = [learn for _, learn in bodies(50, 50, 1)]
+    rng.shuffle(learn)
+    with ours(["--learner", "linear", "--snapshot-every", "20000"]) as server:
+        times, seen, memory = Times(), dict[int, int](), list[int]()
+
+        async def watch() -> None:
+            while True:
+                memory.append(server.memory())
+                await asyncio.sleep(seconds / 60)
+
+        async def all_of_it() -> None:
+            watching = asyncio.create_task(watch())
+            await asyncio.gather(
+                paced(server.port, "/predict", single, 100, seconds, times, seen),
+                paced(server.port, "/predict", many, 5, seconds, Times(), seen),
+                paced(server.port, "/learn", learn, 20, seconds, Times(), seen),
+            )
+            watching.cancel()
+
+        asyncio.run(all_of_it())
+    third = len(memory) // 3
+    growth = (max(memory[-third:]) - max(memory[third : 2 * third])) / (1 << 20)
+    errors = sum(count for status, count in seen.items() if status != 200)
+    words = f"RSS {memory[third] >> 20} MiB after a third, {memory[-1] >> 20} MiB at the end"
+    yield Row(f"soak, {seconds:.0f} s: errors", "", errors, None, "<= 0", times.words())
+    yield Row(
+        "soak: growth of memory, last third over middle third", "MiB", growth, None, "<= 8", words
+    )
+
+
+SECTIONS = {"throughput": throughput, "latency": latency, "soak": soak}
+
+
+def main() -> None:
+    """Measure what is asked for and print the table."""
+    parser = common.parser("service", ABOUT, ENDS)
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=SECTIONS,
+        default=["throughput", "latency"],
+        metavar="NAME",
+        help="throughput, latency, soak (default: the first two)",
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="of the soak (10)")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    rows: list[Row] = []
+    for name in args.only:
+        for row in SECTIONS[name](args):
+            common.say(f"{row.measure}: {row.ours:.1f} {row.unit}; {row.note}")
+            rows.append(row)
+    show(rows)
+    if load > 0.5:
+        print(f"\nThe machine was busy (load {load:.1f}): times are too long.")
+    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
+    common.save(args.json, content, quick=args.quick, load_before=load)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A learning service: predict now, label later, lose nothing."""

@@ -1,0 +1,139 @@
+"""What every request passes: who may ask, how many at once, what headers an answer has."""
+
+import asyncio
+import hmac
+import time
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from spanboost.service.figures import Meter
+
+PREDICT, LEARN, ADMIN = "predict", "learn", "admin"
+FREE = ("/healthz", "/readyz")
+LIVE = "/events"
+UNANSWERED = 500
+SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None, **dict.fromkeys(FREE)}
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; "
+        b"connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Limits(NamedTuple):
+    """How much a request may ask for."""
+
+    body: int = 16 << 20  # bytes
+    rows: int = 10_000
+    width: int = 10_000  # names in a row
+    open: int = 256  # requests
+    seconds: float = 30.0  # for a body to arrive
+    longest: float = 120.0  # seconds from the first byte of a request to the last of its answer
+    pages: int = 16  # live ones
+
+
+LIMITS = Limits()
+
+
+class Gate:
+    """Around the application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: dict[str, str],
+        limits: Limits,
+        meter: Meter,
+        paths: set[str],
+        stop: Callable[[], None],
+    ) -> None:
+        """stop: ends the answers that would go on for ever."""
+        self.app, self.tokens, self.limits, self.meter = app, tokens, limits, meter
+        self.paths, self.stop = paths, stop
+        self.open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), UNANSWERED
+
+        async def answer(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        self.open += 1
+        live = scope["path"] == LIVE
+        try:
+            async with asyncio.timeout(None if live else self.limits.longest):
+                await (self._refusal(scope) or self.app)(scope, receive, answer)
+        except TimeoutError:  # who does not take an answer gets none
+            if status == UNANSWERED:
+                await refused(503, "it took too long")(scope, receive, answer)
+        finally:
+            self.open -= 1
+            path = scope["path"] if scope["path"] in self.paths else "other"
+            self.meter.note(path, status, time.perf_counter() - began)
+
+    def _refusal(self, scope: Scope) -> Callable[..., Awaitable[None]] | None:
+        """The answer to a request that goes no further."""
+        headers = dict(scope["headers"])
+        path = scope["path"]
+        if self.open > self.limits.open and path not in FREE:
+            return refused(503, "too many requests are open: try again", {"Retry-After": "1"})
+        if not self.tokens and _name(headers.get(b"host", b"")) not in LOOPBACK:
+            return refused(421, "this server answers to localhost only, unless it has tokens")
+        need = SCOPES.get(path, ADMIN)
+        token = self.tokens.get(need or "")
+        if token is None or _matches(token, headers.get(b"authorization", b"")):
+            return None
+        # a browser asks for the page's token as a password, whatever the name
+        challenge = "Basic" if need == ADMIN else "Bearer"
+        return refused(
+            401,
+            f"this needs the token for {need}",
+            {"WWW-Authenticate": f'{challenge} realm="{need}"'},
+        )
+
+
+def refused(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An answer that says why."""
+    return JSONResponse({"error": why}, status, headers)
+
+
+def _name(host: bytes) -> str:
+    """A host without its port."""
+    text = host.decode("latin-1")
+    name, colon, port = text.rpartition(":")
+    return name if colon and port.isdigit() else text
+
+
+def _matches(token: str, header: bytes) -> bool:
+    """Whether a request has the token, in a time that does not tell how much of it is right."""
+    kind, _, given = header.partition(b" ")
+    if kind.lower() == b"basic":
+        try:
+            given = b64decode(given, validate=True).partition(b":")[2]
+        except ValueError:
+            given = b""
+    elif kind.lower() != b"bearer":
+        given = b""
+    return hmac.compare_digest(given.strip(), token.encode())

@@ -1,0 +1,120 @@
+"""The live page in a real browser: its numbers are those of /metrics."""
+
+import random
+
+import pytest
+from chromium import FOUND, browser
+from serving import serving
+
+from spanboost.client import Client
+
+pytestmark = pytest.mark.skipif(FOUND is None, reason="there is no Chromium on this machine")
+FIGURES = {
+    "learned": "learned_rows_total",
+    "predicted": "predicted_rows_total",
+    "pending": "pending_rows",
+    "waiting": "waiting_rows",
+    "duplicates": "duplicate_rows_total",
+    "refused": "refused_rows_total",
+    "loss": "loss",
+    "recent_loss": "recent_loss",
+}
+READ = "Object.fromEntries([...document.querySelectorAll('data')].map(d => [d.id, d.value]))"
+
+
+def traffic(client, rows=1500):
+    rng = random.Random(0)
+    some = [{"size": rng.random(), "city": rng.choice("abc")} for _ in range(rows)]
+    labelled = [row | {"label": 10 * row["size"] + (row["city"] == "a")} for row in some]
+    for first in range(0, rows, 100):
+        client.learn(labelled[first : first + 100])
+    answers = client.predict_many(some[:50])
+    client.label_many({answer.id: 1.0 for answer in answers[:20]})
+    client.label(answers[0].id, 1.0)
+    client.learn([{"size": [1], "label": 1}], skip=True)
+
+
+def test_the_page_shows_what_the_metrics_say(tmp_path):
+    with (
+        serving(tmp_path, "--budget", "fast") as server,
+        Client(server.address) as client,
+        browser() as page,
+    ):
+        traffic(client, 400)
+        while (expected := client.metrics())["spanboost_waiting_rows"]:
+            pass
+        page.open(f"{server.address}/")
+        page.until(f"document.getElementById('learned').value == {420}")
+        shown = page.run(READ)
+        for name, metric in FIGURES.items():
+            assert float(shown[name]) == expected[f"spanboost_{metric}"], name
+        assert shown["learned"] == "420"
+        assert (shown["duplicates"], shown["refused"], shown["pending"]) == ("1", "1", "30")
+        weights = page.run(
+            "Object.fromEntries([...document.querySelectorAll('#weights tr')]"
+            ".map(r => [r.cells[0].textContent, r.querySelector('progress').value]))"
+        )
+        for name, weight in weights.items():
+            assert weight == pytest.approx(expected[f'spanboost_expert_weight{{expert="{name}"}}'])
+        assert page.run("document.querySelectorAll('#pairs circle').length") == 200
+        assert page.run("document.querySelectorAll('#curve path').length") == 2
+        client.learn([{"size": 0.5, "label": 3}])  # and goes on by itself
+        page.until("document.getElementById('learned').value == 421")
+        assert all(
+            address.startswith(server.address) for address in page.asked() if "about" not in address
+        )
+        assert page.complaints() == []
+
+
+def test_the_page_can_be_used_without_a_mouse_and_without_sight(tmp_path):
+    with serving(tmp_path) as server, Client(server.address) as client, browser() as page:
+        traffic(client)
+        page.open(f"{server.address}/", width=400)
+        page.until("document.getElementById('status').dataset.state == 'live'")
+        assert page.run("document.documentElement.lang") == "en"
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")  # also on a telephone
+        names = "[...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
+        assert all(name and "no rows" not in name for name in page.run(names))
+        assert page.run("document.querySelectorAll('[aria-live=assertive]').length") == 0
+        focus = "(e => e.id || e.className || e.tagName)(document.activeElement)"
+        reached = []
+        for _ in range(6):
+            page.press("Tab", 9)
+            reached.append(page.run(focus))
+        assert reached[:3] == ["skip", "pause", "SUMMARY"]
+        page.run("document.getElementById('pause').focus()")
+        page.press("Enter", 13, "\r")
+        assert page.run("document.getElementById('status').textContent") == "paused"
+        client.learn([{"size": 0.5, "label": 3}])
+        page.press("Enter", 13, "\r")
+        page.until("document.getElementById('learned').value == 1521")
+        page.run("document.querySelector('summary').focus()")
+        page.press("Enter", 13, "\r")
+        page.until("document.querySelectorAll('#curve-table tr').length > 5")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_schemes(tmp_path, scheme):
+    with serving(tmp_path) as server, Client(server.address) as client, browser() as page:
+        traffic(client, 200)
+        page.open(f"{server.address}/", scheme)
+        page.until("document.getElementById('status').dataset.state == 'live'")
+        for element in ("h1", "dt", "dd", ".note", "footer", "a", "#status", "svg text"):
+            assert page.run(CONTRAST.replace("ELEMENT", element)) >= 4.5, element
+
+
+CONTRAST = """(() => {
+  const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const one = document.querySelector("ELEMENT");
+  const style = getComputedStyle(one);
+  let behind = one;
+  while (behind.parentElement && numbers(getComputedStyle(behind).backgroundColor)[3] === 0) {
+    behind = behind.parentElement;
+  }
+  const ink = light(numbers(one instanceof SVGElement ? style.fill : style.color));
+  const ground = light(numbers(getComputedStyle(behind).backgroundColor));
+  return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+})()"""

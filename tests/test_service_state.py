@@ -1,0 +1,511 @@
+"""The journal, the rows that wait, the state folder: what is acknowledged is never lost."""
+
+import errno
+import os
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanboost.modelfile import dumped
+from spanboost.recipe import Recipe
+from spanboost.service import log
+from spanboost.service.engine import GONE, Copying, Engine, Learning, Predicting, StorageError
+from spanboost.service.ids import Ids
+from spanboost.service.journal import Journal
+from spanboost.service.log import StateError
+from spanboost.service.pending import Pending
+from spanboost.service.rows import Example
+from spanboost.service.state import Bounds, Entry, State, entry_of
+
+RECIPE = Recipe(learner="linear", n=4)
+
+
+def fresh(recipe=RECIPE, target=None):
+    from spanboost.data.schema import Schema
+    from spanboost.data.target import NumberTarget
+
+    model = recipe.model()
+    model.schema = Schema("json", target or NumberTarget(None))
+    return model, {"recipe": list(recipe)}
+
+
+def some_rows(n, seed=0):
+    rng = random.Random(seed)
+    rows = [{"size": rng.random(), "city": rng.choice("abc")} for _ in range(n)]
+    return rows, [3 * row["size"] + (row["city"] == "a") for row in rows]
+
+
+def entry(first, last, data):
+    rows, labels = data
+    ids = [f"row {k}" for k in range(first, last)]
+    return Entry(ids, rows[first:last], labels[first:last], None)
+
+
+def undisturbed(data, n):
+    model, _ = fresh()
+    model.learn_many(data[0][:n], data[1][:n])
+    return dumped(model)
+
+
+def add(state, first, last, data):
+    one = entry(first, last, data)
+    state.commit(one)
+    state.learn(one, 0, len(one.rows))
+
+
+# the journal
+
+
+def filled(folder, payloads, segment=1 << 20):
+    journal = Journal(folder, segment)
+    assert list(journal.read()) == []
+    for payload in payloads:
+        journal.append(payload)
+    journal.close()
+
+
+def contents(folder, segment=1 << 20):
+    journal = Journal(folder, segment)
+    found = [(record.number, bytes(record.payload)) for record in journal.read()]
+    journal.close()
+    return found, journal
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 200))
+@settings(max_examples=30, deadline=None)
+def test_a_journal_gives_back_what_was_put_in(tmp_path_factory, payloads, segment):
+    folder = tmp_path_factory.mktemp("journal")
+    filled(folder, payloads, segment)
+    assert contents(folder, segment)[0] == list(enumerate(payloads, 1))
+
+
+def test_a_record_cut_off_anywhere_is_removed_and_the_rest_kept(tmp_path):
+    filled(tmp_path, [b"one", b"two"])
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    start = len(log.record(1, b"one"))
+    for end in range(start, len(whole)):
+        path.write_bytes(whole[:end])
+        found, journal = contents(tmp_path)
+        assert found == [(1, b"one")]
+        assert journal.cut == end - start
+        assert path.read_bytes() == whole[:start]
+
+
+def test_a_flipped_byte_in_the_middle_is_refused_and_nothing_is_changed(tmp_path):
+    filled(tmp_path, [b"one", b"two", b"three"])
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    for place in range(len(log.record(1, b"one")) + len(log.record(2, b"two"))):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x40
+        path.write_bytes(damaged)
+        with pytest.raises(StateError, match="damaged at byte"):
+            contents(tmp_path)
+        assert path.read_bytes() == damaged
+
+
+def test_a_missing_file_of_the_journal_is_refused(tmp_path):
+    filled(tmp_path, [b"x" * 50] * 6, segment=100)
+    paths = sorted(tmp_path.iterdir())
+    assert len(paths) == 3
+    paths[1].unlink()
+    with pytest.raises(StateError, match="gap"):
+        contents(tmp_path)
+
+
+def test_files_are_forgotten_when_all_their_records_come_before(tmp_path):
+    filled(tmp_path, [b"x" * 50] * 6, segment=100)
+    journal = Journal(tmp_path, 100)
+    list(journal.read())
+    journal.forget(4)
+    assert journal.firsts() == [3, 5]
+    journal.forget(100)
+    assert journal.firsts() == [5]
+    assert journal.append(b"next") == 7
+    journal.close()
+    assert [number for number, _ in contents(tmp_path)[0]] == [5, 6, 7]
+
+
+class Disk:
+    """A disk that is full, or fails, when told to."""
+
+    def __init__(self, monkeypatch):
+        self.full = self.failing = False
+        write, sync = os.pwrite, log._sync
+
+        def pwrite(file, data, place):
+            if self.full:
+                write(file, data[:3], place)
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(file, data, place)
+
+        def synced(file):
+            if self.failing:
+                raise OSError(errno.EIO, "Input/output error")
+            sync(file)
+
+        monkeypatch.setattr(log.os, "pwrite", pwrite)
+        monkeypatch.setattr(log, "_sync", synced)
+
+
+def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path, monkeypatch):
+    journal = Journal(tmp_path)
+    list(journal.read())
+    journal.append(b"one")
+    disk = Disk(monkeypatch)
+    disk.full = True
+    with pytest.raises(OSError, match="No space"):
+        journal.append(b"two")
+    disk.full = False
+    journal.append(b"two again")
+    journal.close()
+    assert contents(tmp_path)[0] == [(1, b"one"), (2, b"two again")]
+
+
+def test_after_a_failed_sync_nothing_is_written_any_more(tmp_path, monkeypatch):
+    journal = Journal(tmp_path)
+    list(journal.read())
+    disk = Disk(monkeypatch)
+    disk.failing = True
+    with pytest.raises(OSError, match="Input/output"):
+        journal.append(b"one")
+    disk.failing = False
+    with pytest.raises(OSError, match="start the server again"):
+        journal.append(b"two")
+    assert "disk failed" in journal.broken
+
+
+# ids and rows that wait
+
+
+def test_the_last_ids_are_known_and_old_ones_forgotten():
+    ids = Ids(10)
+    for k in range(100):
+        ids.add([str(k)], k)
+        assert all(str(last) in ids for last in range(max(k - 9, 0), k + 1))
+        assert len(ids) <= 20
+        assert str(ids.since) in ids
+    assert "0" not in ids
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_rows_wait_up_to_a_number_and_a_time(tmp_path):
+    clock = Clock()
+    pending = Pending(tmp_path, 80, 100.0, clock)
+    for k in range(200):
+        pending.put({str(k): {"k": k}})
+        assert len(pending) <= 80
+        clock.now += 0.1
+    assert pending.get("199") == {"k": 199}
+    assert all(pending.get(str(k)) == {"k": k} for k in range(130, 200))
+    assert pending.get("0") is None
+    assert pending.dropped == 200 - len(pending)
+    clock.now += 101
+    assert pending.get("199") is None
+    pending.put({"new": {}})
+    assert len(pending) <= 21  # the others went with their files
+
+
+def test_rows_that_wait_outlive_the_server_and_those_with_labels_do_not_come_back(tmp_path):
+    pending = Pending(tmp_path, 100, 100.0)
+    for k in range(40):
+        pending.put({str(k): {"k": float(k), "name": "ü"}})
+    pending.done(["3", "nobody", "39"])
+    again = Pending(tmp_path, 100, 100.0)
+    again.open(lambda id: id == "7")
+    assert len(again) == 37
+    assert again.get("8") == {"k": 8.0, "name": "ü"}
+    assert [again.get(id) for id in ("3", "7", "39")] == [None] * 3
+    again.put({"more": {"k": 1}})
+    assert again.get("more") == {"k": 1}
+
+
+def test_rows_that_wait_survive_a_write_that_was_cut_off(tmp_path):
+    pending = Pending(tmp_path, 100, 100.0)
+    pending.put({"a": {"k": 1}})
+    pending.put({"b": {"k": 2}})
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    again = Pending(tmp_path, 100, 100.0)
+    again.open(lambda id: False)
+    assert again.get("a") == {"k": 1}
+    assert again.get("b") is None
+
+
+# the folder
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.sampled_from(["go on", "stop", "save"])), max_size=8)
+)
+@settings(max_examples=10, deadline=None)
+def test_groups_stops_and_snapshots_leave_no_trace(tmp_path_factory, steps):
+    folder, data, n = tmp_path_factory.mktemp("state"), some_rows(400), 0
+    state = State(folder, fresh)
+    for rows, then in steps:
+        add(state, n, n + rows, data)
+        n += rows
+        if then == "save":
+            state.save()
+        if then == "stop":  # as a kill would leave it: no snapshot is written
+            state.close()
+            state = State(folder, fresh)
+    if n:
+        assert dumped(state.model) == undisturbed(data, n)
+    assert state.progress.rows == n
+    assert all(f"row {k}" in state.ids for k in range(n))
+    state.close()
+
+
+def test_a_restart_keeps_the_progress_as_it_was(tmp_path):
+    data = some_rows(3000)
+    whole, parts = State(tmp_path / "whole", fresh), State(tmp_path / "parts", fresh)
+    add(whole, 0, 3000, data)
+    for first in range(0, 3000, 500):
+        add(parts, first, first + 500, data)
+        if first == 1000:
+            parts.save()
+        parts.close()
+        parts = State(tmp_path / "parts", fresh)
+    one, other = whole.progress.state(), parts.progress.state()
+    for state in (one, other):
+        state["curve"] = [point[:3] for point in state["curve"]]
+    assert one == other
+    assert one["rows"] == 3000
+    whole.close()
+    parts.close()
+
+
+def test_a_damaged_snapshot_is_passed_over_and_two_are_refused(tmp_path):
+    data = some_rows(300)
+    state = State(tmp_path, fresh)
+    for first in (0, 100):
+        add(state, first, first + 100, data)
+        state.save()
+    add(state, 200, 300, data)
+    state.close()
+    older, newer = sorted((tmp_path / "snapshots").iterdir())
+    damage(newer)
+    state = State(tmp_path, fresh)
+    assert len(state.damaged) == 1
+    assert dumped(state.model) == undisturbed(data, 300)
+    state.close()
+    damage(older)
+    with pytest.raises(StateError, match="no snapshot that can be read"):
+        State(tmp_path, fresh)
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_journal_that_ends_before_the_snapshot_is_refused(tmp_path):
+    state = State(tmp_path, fresh)
+    add(state, 0, 10, some_rows(10))
+    state.save()
+    state.close()
+    for path in (tmp_path / "journal").iterdir():
+        path.unlink()
+    with pytest.raises(StateError, match="before the last snapshot"):
+        State(tmp_path, fresh)
+
+
+def test_one_folder_one_server(tmp_path):
+    state = State(tmp_path, fresh)
+    with pytest.raises(StateError, match="in use by another server"):
+        State(tmp_path, fresh)
+    state.close()
+    State(tmp_path, fresh).close()
+
+
+def test_old_records_go_when_neither_snapshots_nor_ids_need_them(tmp_path):
+    data = some_rows(1000)
+    state = State(tmp_path, fresh, Bounds(ids=200))
+    for first in range(0, 1000, 50):
+        add(state, first, first + 50, data)
+        state.save()
+    assert len(list((tmp_path / "snapshots").iterdir())) == 2
+    assert 4 <= len(state.journal.firsts()) <= 10
+    state.close()
+    state = State(tmp_path, fresh, Bounds(ids=200))
+    assert all(f"row {k}" in state.ids for k in range(800, 1000))
+    state.close()
+
+
+# the engine
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = Engine(State(tmp_path, fresh))
+    yield engine
+    engine.close()
+
+
+def learned(engine, examples, skip=False):
+    job = Learning(dict(enumerate(examples)), skip)
+    engine.writer.submit(job)
+    return job.result(60)
+
+
+def predicted(engine, rows, ids=None, keep=True):
+    job = Predicting(rows, ids or [None] * len(rows), keep)
+    engine.predictor.submit(job)
+    return job.result(60)
+
+
+def model_of(engine):
+    job = Copying()
+    engine.writer.submit(job)
+    return job.result(60)
+
+
+def test_an_id_is_learned_once(engine):
+    data = some_rows(50)
+    examples = [
+        Example(f"id {k}", row, y, 1.0) for k, (row, y) in enumerate(zip(*data, strict=True))
+    ]
+    assert learned(engine, examples) == (50, 0, [])
+    assert learned(engine, examples) == (0, 50, [])
+    twice = Example("new", data[0][0], 1.0, 1.0)
+    assert learned(engine, [twice, twice]) == (1, 1, [])
+    assert engine.duplicates == 51
+    model, _ = fresh()
+    model.learn_many([*data[0], data[0][0]], [*data[1], 1.0])
+    assert model_of(engine) == dumped(model)
+
+
+def test_labels_come_later_for_rows_that_were_predicted(engine):
+    rows, labels = some_rows(20)
+    answers = predicted(engine, rows)
+    assert answers.columns == {"prediction": [0.0] * 20}
+    assert len(set(answers.ids)) == 20
+    order = [5, 3, *range(6, 20), 0, 1, 2, 4]
+    for k in order:
+        assert learned(engine, [Example(answers.ids[k], None, labels[k], 1.0)]) == (1, 0, [])
+    assert learned(engine, [Example(answers.ids[3], None, 9.0, 1.0)]) == (0, 1, [])
+    model, _ = fresh()
+    model.learn_many([rows[k] for k in order], [labels[k] for k in order])
+    assert model_of(engine) == dumped(model)
+    assert predicted(engine, rows).columns["prediction"] == model.predict_many(rows).tolist()
+
+
+def test_an_unknown_id_is_gone_and_takes_the_batch_with_it_unless_skipped(engine):
+    good = Example("a", {"x": 1.0}, 1.0, 1.0)
+    unknown = Example("nobody", None, 1.0, 1.0)
+    outcome = learned(engine, [good, unknown])
+    assert outcome.learned == 0
+    assert [(problem.row, problem.status) for problem in outcome.problems] == [(1, GONE)]
+    assert "unknown, or expired" in outcome.problems[0].reason
+    outcome = learned(engine, [good, unknown], skip=True)
+    assert (outcome.learned, len(outcome.problems)) == (1, 1)
+
+
+def test_predictions_without_ids_leave_nothing_behind(engine):
+    assert predicted(engine, [{"x": 1.0}], keep=False).ids is None
+    assert len(engine.state.pending) == 0
+
+
+def test_classes_are_numbered_by_what_was_learned_not_by_what_was_refused(tmp_path):
+    from spanboost.data.target import ClassTarget
+
+    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=2)
+    engine = Engine(State(tmp_path, lambda: fresh(recipe, ClassTarget(2))))
+    bad = [Example(None, {"x": 1.0}, label, 1.0) for label in ("a", "b", "c")]
+    (problem,) = learned(engine, bad).problems
+    assert problem.field == "label"
+    assert "one more than the 2 classes" in problem.reason
+    good = [Example(None, {"x": 1.0}, label, 1.0) for label in ("c", "b")]
+    assert learned(engine, good).learned == 2
+    assert engine.state.model.schema.target.values == ["c", "b"]
+    assert set(predicted(engine, [{"x": 1.0}]).columns) == {
+        "prediction",
+        "probability_b",
+        "probability_c",
+    }
+    engine.close()
+
+
+def test_a_full_disk_refuses_labels_and_learns_them_when_there_is_room(engine, monkeypatch):
+    disk = Disk(monkeypatch)
+    example = Example("a", {"x": 1.0}, 1.0, 1.0)
+    learned(engine, [Example("before", {"x": 0.5}, 2.0, 1.0)])
+    before = model_of(engine)
+    disk.full = True
+    with pytest.raises(StorageError, match="No space"):
+        learned(engine, [example])
+    with pytest.raises(StorageError, match="No space"):
+        predicted(engine, [{"x": 1.0}])
+    assert predicted(engine, [{"x": 1.0}], keep=False).columns["prediction"]
+    assert model_of(engine) == before
+    disk.full = False
+    assert learned(engine, [example]) == (1, 0, [])
+    assert model_of(engine) != before
+
+
+def test_what_was_committed_and_not_learned_is_learned_by_the_next_start(tmp_path, monkeypatch):
+    data = some_rows(60)
+    state = State(tmp_path, fresh)
+    add(state, 0, 40, data)
+    state.commit(entry(40, 60, data))
+    state.close()
+    state = State(tmp_path, fresh)
+    assert dumped(state.model) == undisturbed(data, 60)
+    assert "row 59" in state.ids
+    state.close()
+
+
+def test_a_row_no_model_takes_is_left_out_whatever_the_blocks(tmp_path):
+    rows, labels = some_rows(10)
+    labels[4] = 2e300  # a label that the rows' reader would have refused
+    models = []
+    for cuts in ([0, 10], [0, 5, 10], [0, 4, 5, 10], range(11)):
+        state = State(tmp_path / str(len(models)), fresh)
+        one = Entry([None] * 10, rows, labels, None)
+        state.commit(one)
+        for first, last in pairwise(cuts):
+            state.learn(one, first, last)
+        assert (state.left_out, state.progress.rows) == (1, 9)
+        models.append(dumped(state.model))
+        state.close()
+    assert len(set(models)) == 1
+
+
+@given(
+    st.lists(st.sampled_from("abü\n"), max_size=3, unique=True),
+    st.integers(1, 5),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_record_is_what_was_packed(names, rows, alike, data):
+    floats = st.floats(allow_nan=False, allow_infinity=False)
+    texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+    kinds = [
+        data.draw(st.sampled_from([floats, texts, st.one_of(floats, texts, st.none())]))
+        for _ in names
+    ]
+    block = [{k: data.draw(v) for k, v in zip(names, kinds, strict=True)} for _ in range(rows)]
+    if not alike:
+        block[-1] = {"other": 1.0}
+    one = Entry(
+        [None, "a\nb"] + [None] * rows, block, [1.0, "b"], data.draw(st.none() | st.just([0.5]))
+    )
+    found = entry_of(memoryview(one.packed()))
+    assert found == one
+    assert [list(row) for row in found.rows] == [list(row) for row in block]  # in order
+    again = [repr(row) for row in found.rows]
+    assert again == [repr(row) for row in block]  # -0.0 is not 0.0
