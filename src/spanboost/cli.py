@@ -17,6 +17,14 @@ from spanboost.paper import figures
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+DETECTORS = ("adwin", "page-hinkley")
+PICTURES = {
+    "predictions": "predictions against the truth; of classes, what they were taken for",
+    "residuals": "label minus prediction, over time",
+    "stages": "what each stage contributes: its movement, and the loss if it were the last",
+    "sigma": "Algorithm 1's shrinkage of each stage, over time",
+    "importance": "the features that matter most",
+}
 _ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -90,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_tune(commands)
     _add_predict(commands)
+    _add_explain(commands)
     _add_inspect(commands)
     _add_reproduce(commands)
     _add_serve(commands)
@@ -174,6 +183,7 @@ def _add_evaluate(commands: Any) -> None:
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
+  spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t           (test a model as it is)
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
     )
@@ -197,6 +207,11 @@ def _add_evaluate(commands: Any) -> None:
         action="store_true",
         help="also the regret against the best fixed function in hindsight, and the theorem's "
         "bound where there is one (squared loss)",
+    )
+    more.add_argument(
+        "--drift",
+        choices=DETECTORS,
+        help="look for moments at which errors rise, with a detector of River",
     )
     evaluate.set_defaults(command=_evaluate)
 
@@ -286,6 +301,28 @@ def _add_predict(commands: Any) -> None:
     predict.add_argument("-t", "--test", action="store_true", help="accepted: predicting is this")
     _add_data(predict, learning=False)
     predict.set_defaults(command=_predict)
+
+
+def _add_explain(commands: Any) -> None:
+    explain = _command(
+        commands,
+        "explain",
+        "what each feature contributes to a prediction",
+        "Predicts the first rows of DATA, and says of each what its features contribute, in the "
+        "units of predictions (of classes: scores). It adds up to the prediction: exact for linear "
+        "functions and stumps, along the path for trees, an approximation for networks; of auto, "
+        "what its experts say, by what each counts for.",
+        """examples:
+  spanboost explain new-houses.csv -m houses.sb
+  spanboost explain clicks.vw -m clicks.sb --top 20
+  spanboost explain new-houses.parquet -m houses.sb --rows 1000 --json > explained.jsonl""",
+    )
+    explain.add_argument("-m", "-i", "--model", required=True, help="the model (.sb)")
+    explain.add_argument("--rows", type=_at_least(1), default=1, help="so many of the first (1)")
+    explain.add_argument("--top", type=_at_least(0), default=10, help="how many features (10)")
+    explain.add_argument("--json", action="store_true", help="one JSON object a row, all features")
+    _add_data(explain, learning=False)
+    explain.set_defaults(command=_explain)
 
 
 def _add_inspect(commands: Any) -> None:
@@ -548,12 +585,15 @@ def _add_run(parser: Any) -> None:
         metavar="FILE",
         help="also write each prediction, made before its label was seen: CSV, Parquet or -",
     )
-    run.add_argument("--plot", metavar="FILE", help="draw the loss curves: .png or .svg")
     run.add_argument(
         "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
     )
     run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
+    pictures = parser.add_argument_group("pictures, .png or .svg; any number in one pass")
+    pictures.add_argument("--plot", metavar="FILE", help="loss curves")
+    for kind, help in PICTURES.items():
+        pictures.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
 
 
 def _add_ray(group: Any) -> None:
@@ -683,6 +723,12 @@ def _predict(args: argparse.Namespace) -> int:
     from spanboost.commands.predicting import predict
 
     return predict(args)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from spanboost.commands.explaining import explain
+
+    return explain(args)
 
 
 def _reproduce(args: argparse.Namespace) -> int:

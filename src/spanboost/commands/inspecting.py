@@ -13,6 +13,7 @@ from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import origin_of
 from spanboost.booster import Booster, SpanBoost
 from spanboost.committee import Committee
+from spanboost.explaining import coefficients
 from spanboost.importances import best_trees, feature_importances
 from spanboost.learners.trees import Trees
 from spanboost.modelfile import load, parameters_of
@@ -94,14 +95,6 @@ def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
         names |= {j: column.name for j, column in enumerate(model.schema.numbers)}
         names |= {f"code {j}": column.name for j, column in enumerate(model.schema.categories)}
     return {names.get(key, str(key)): share for key, share in shares.items()}
-
-
-def coefficients(model: Booster) -> Array:
-    """What each copy's prediction is multiplied by in the answer, where nothing is projected."""
-    steps = model.steps_
-    kept = 1 - steps * model.sigma_ if isinstance(model, SpanBoost) else 1 - steps
-    after = np.append(np.cumprod(kept[:0:-1])[::-1], 1.0)  # the product over all later copies
-    return model.scale * steps * after
 
 
 def shown(found: dict[str, Any]) -> str:

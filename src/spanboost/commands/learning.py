@@ -12,6 +12,7 @@ import numpy as np
 
 from spanboost.auto import AnyModel
 from spanboost.commands import options
+from spanboost.commands.album import check_model
 from spanboost.commands.checkpoints import Checkpoints
 from spanboost.commands.labels import LabelSums
 from spanboost.commands.machines import check_team, cluster_of, team_of
@@ -41,6 +42,7 @@ def evaluate(args: Namespace) -> int:
         models = {name: options.made(one, stream.form) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
+    check_model(args, next(iter(models.values())))
     witness = _witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(Tape(1 + len(models))) as tape:
         run = Pass(args, stream, models, tape)
@@ -57,6 +59,7 @@ def train(args: Namespace) -> int:
     stream = options.stream_of(args)
     check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
+    check_model(args, model)
     check_team(args, model)
     with cluster_of(args) as cluster:
         return _train(args, stream, cluster, name, model, identity)

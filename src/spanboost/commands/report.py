@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,12 @@ def page(
     names = list(models)
     sections = [
         section("Loss", _losses(names, tape)),
-        section("Curves", _curves(names, tape, result["best_constant_loss"])),
+        section("Curves", _curves(names, tape, result)),
+        section("Drift", _drift(result["drift"])) if "drift" in result else "",
         section("The stream", _stream(result)),
         section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
         section("Average loss so far", _progress(names, tape)),
+        section("Average loss of each window", _windows(names, result["windows"])),
         section("Parameters", _parameters(models)),
     ]
     note = "Every row was predicted before its label was seen."
@@ -140,8 +143,9 @@ def _losses(names: Sequence[str], tape: Tape) -> str:
     return table(head, rows)
 
 
-def _curves(names: Sequence[str], tape: Tape, constant: float | None) -> str:
-    svg = plotting.inline_svg(names, tape, constant)
+def _curves(names: Sequence[str], tape: Tape, result: Mapping[str, Any]) -> str:
+    moments = result["drift"]["rows"] if "drift" in result else ()
+    svg = plotting.inline_svg(names, tape, result["best_constant_loss"], moments)
     label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
     caption = "The average over all rows so far (rows on a logarithmic scale), and of each window."
     return figure(svg, label, caption)
@@ -178,6 +182,22 @@ def _progress(names: Sequence[str], tape: Tape) -> str:
         for row in _powers(tape.rows)
     ]
     return table(["rows", *names], rows)
+
+
+def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
+    columns = [windows["loss"][name] for name in names]
+    rows = [
+        [f"{first + 1:,} to {last:,}", *map(number, losses)]
+        for (first, last), *losses in zip(pairwise([0, *windows["rows"]]), *columns, strict=True)
+    ]
+    return table(["rows", *names], rows)
+
+
+def _drift(found: Mapping[str, Any]) -> str:
+    """Where errors were found to rise."""
+    moments = ", ".join(f"{row:,}" for row in found["rows"])
+    where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
+    return f"<p>According to {escape(found['detector'])}, errors of the first model {where}.</p>"
 
 
 def _powers(last: int) -> Iterator[int]:
