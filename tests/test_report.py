@@ -80,7 +80,7 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
     page, words = made
     assert shlex.split(page.text["pre"]) == ["spanboost", *words]
     assert page.text["h1"] == page.text["title"] == f"spanboost evaluate: {NASTY} and 1 more"
-    losses, stream, progress, parameters = page.tables
+    losses, stream, progress, windows, parameters = page.tables
     head = ["model", "average loss", "first half", "second half"]
     assert losses == [
         [*head, "improvement over its learner alone, second half"],
@@ -101,6 +101,9 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
         ["4", "1.75", "3", "2.5"],
         ["6", "1.5", "3.33333", "2.5"],
     ]
+    assert windows[0] == progress[0]
+    assert windows[1] == ["1 to 1", "1", "4", "2"]
+    assert [row[0] for row in windows[2:]] == [f"{t} to {t}" for t in range(2, 7)]
     by_model = {row[0]: dict(zip(parameters[0], row, strict=True)) for row in parameters[1:]}
     assert by_model["linear:hull"]["booster"] == "HullBoost"
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
@@ -124,7 +127,7 @@ def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):
 def test_a_page_can_be_read_aloud(made):
     page, _ = made
     assert page.all("html")[0]["lang"] == "en"
-    assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 7 + 4 + 3
+    assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 7 + 4 + 6 + 3
     assert all(cell.strip() for table in page.tables for row in table for cell in row)
     (svg,) = page.all("svg")
     assert svg["role"] == "img"

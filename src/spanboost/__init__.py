@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
     from spanboost.errors import ConstantWarning, DataError, LabelWarning
+    from spanboost.explaining import explain
     from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.external.torch import TorchModule
@@ -42,6 +43,7 @@ _HOMES = {
     "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
     "VowpalWabbit": "learners.external.vw",
+    "explain": "explaining",
     "feature_importances": "importances",
     "FromBank": "learners.own",
     "FromTargets": "learners.objects",
@@ -71,6 +73,7 @@ __all__ = [
     "TorchModule",
     "Trees",
     "VowpalWabbit",
+    "explain",
     "feature_importances",
     "load",
     "save",

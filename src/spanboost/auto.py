@@ -9,6 +9,7 @@ from spanboost._jit import Caller
 from spanboost.arrays import Array
 from spanboost.booster import Booster, Checked, HullBoost, SpanBoost, only
 from spanboost.combining import Numbers, Odds, combine_rows, mix_rows, new_combination
+from spanboost.committee import Committee
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
@@ -194,7 +195,7 @@ class AutoBoost:
         return only(self._combined([np.array([answer]) for answer in answers], *labels))
 
 
-AnyModel = Booster | AutoBoost
+AnyModel = Booster | AutoBoost | Committee
 
 
 def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:

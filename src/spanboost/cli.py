@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,11 +11,21 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost import __version__
-from spanboost.errors import UserError
+from spanboost.errors import ClusterError, UserError
+from spanboost.paper import figures
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+DETECTORS = ("adwin", "page-hinkley")
+PICTURES = {
+    "predictions": "predictions against the truth; of classes, what they were taken for",
+    "residuals": "label minus prediction, over time",
+    "stages": "what each stage contributes: its movement, and the loss if it were the last",
+    "sigma": "Algorithm 1's shrinkage of each stage, over time",
+    "importance": "the features that matter most",
+}
+_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -40,9 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
         return 1
-    except UserError as error:
+    except (UserError, ClusterError) as error:
         print(f"spanboost: {error}", file=sys.stderr)
-        return 2
+        return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # a missing file; or a full disk, say
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
@@ -87,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_tune(commands)
     _add_predict(commands)
+    _add_explain(commands)
     _add_inspect(commands)
+    _add_reproduce(commands)
     _add_serve(commands)
     return parser
 
@@ -119,7 +132,8 @@ def _add_train(commands: Any) -> None:
   spanboost train houses.csv -o houses.sb --label price
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000     (and again with --resume)
-  zcat log.vw.gz | spanboost train - --format vw -f log.sb""",
+  zcat log.vw.gz | spanboost train - --format vw -f log.sb
+  spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
     )
     train.add_argument(
         *("-o", "-f", "--output"), metavar="MODEL", required=True, help="where the model goes (.sb)"
@@ -139,6 +153,23 @@ def _add_train(commands: Any) -> None:
         action="store_true",
         help="go on from the checkpoint of the same command; the model is the same, byte for byte",
     )
+    team = train.add_argument_group(
+        "more than one machine, or processor (docs/cluster.md: when it pays)"
+    )
+    _add_ray(team)
+    team.add_argument(
+        "--workers",
+        type=_at_least(1),
+        metavar="W",
+        help="with --ray: row t is learned by worker t mod W (default: as many as processors)",
+    )
+    team.add_argument(
+        "--average-every",
+        type=_at_least(1),
+        metavar="K",
+        help="with --ray: workers average what they have learned after K rows each (10,000); "
+        "trees are not averaged, but answer together",
+    )
     train.set_defaults(command=_train)
 
 
@@ -152,6 +183,7 @@ def _add_evaluate(commands: Any) -> None:
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
+  spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t           (test a model as it is)
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
     )
@@ -175,6 +207,11 @@ def _add_evaluate(commands: Any) -> None:
         action="store_true",
         help="also the regret against the best fixed function in hindsight, and the theorem's "
         "bound where there is one (squared loss)",
+    )
+    more.add_argument(
+        "--drift",
+        choices=DETECTORS,
+        help="look for moments at which errors rise, with a detector of River",
     )
     evaluate.set_defaults(command=_evaluate)
 
@@ -237,6 +274,7 @@ def _add_tune(commands: Any) -> None:
     run.add_argument("--plot", metavar="FILE", help="losses over copies and parameters: .png, .svg")
     run.add_argument("--json", metavar="FILE", help="every loss as one JSON object; - is stdout")
     run.add_argument("--threads", type=_at_least(1), help="default: one for each processor")
+    _add_ray(run)
     run.add_argument("--quiet", action="store_true", help="no bar; the table alone")
     tune.set_defaults(command=_tune)
 
@@ -265,6 +303,28 @@ def _add_predict(commands: Any) -> None:
     predict.set_defaults(command=_predict)
 
 
+def _add_explain(commands: Any) -> None:
+    explain = _command(
+        commands,
+        "explain",
+        "what each feature contributes to a prediction",
+        "Predicts the first rows of DATA, and says of each what its features contribute, in the "
+        "units of predictions (of classes: scores). It adds up to the prediction: exact for linear "
+        "functions and stumps, along the path for trees, an approximation for networks; of auto, "
+        "what its experts say, by what each counts for.",
+        """examples:
+  spanboost explain new-houses.csv -m houses.sb
+  spanboost explain clicks.vw -m clicks.sb --top 20
+  spanboost explain new-houses.parquet -m houses.sb --rows 1000 --json > explained.jsonl""",
+    )
+    explain.add_argument("-m", "-i", "--model", required=True, help="the model (.sb)")
+    explain.add_argument("--rows", type=_at_least(1), default=1, help="so many of the first (1)")
+    explain.add_argument("--top", type=_at_least(0), default=10, help="how many features (10)")
+    explain.add_argument("--json", action="store_true", help="one JSON object a row, all features")
+    _add_data(explain, learning=False)
+    explain.set_defaults(command=_explain)
+
+
 def _add_inspect(commands: Any) -> None:
     inspect = _command(
         commands,
@@ -278,6 +338,59 @@ def _add_inspect(commands: Any) -> None:
     inspect.add_argument("--top", type=_at_least(0), default=10, help="how many features (10)")
     inspect.add_argument("--json", action="store_true", help="as one JSON object")
     inspect.set_defaults(command=_inspect)
+
+
+def _add_reproduce(commands: Any) -> None:
+    reproduce = _command(
+        commands,
+        "reproduce",
+        "the paper's experiments, its figures beside ours",
+        "Runs the experiments of the paper on its data sets: SGD, regression stumps and networks, "
+        "alone and under both algorithms, tuned on the first half of each data set (rate, number "
+        "of copies, and the step of Algorithm 1) and judged on the second. Prints its Table 2 and "
+        "Table 1 with the paper's figures in brackets. What is known is kept: a run that was "
+        "stopped goes on where it was.",
+        """examples:
+  spanboost reproduce --data DIR --json found.json --report found.html
+  spanboost reproduce --download                          (into the usual folder, then run)
+  spanboost reproduce --sets abalone casp --learners stumps
+
+data sets are NAME.parquet, features first and `label` last: docs/reproduction.md says which, and
+where they come from.""",
+    )
+    reproduce.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of the data sets (default: $SPANBOOST_DATA, else one in the user's cache)",
+    )
+    reproduce.add_argument(
+        "--download",
+        action="store_true",
+        help="first fetch those that are missing from the public archives into the folder",
+    )
+    for name, known, what in (
+        ("sets", figures.DESCRIPTIONS, "data sets"),
+        ("learners", figures.LEARNERS, "base learners"),
+        ("orders", ("file", "shuffled"), "orders of the rows"),
+    ):
+        reproduce.add_argument(
+            f"--{name}",
+            nargs="+",
+            choices=known,
+            metavar="NAME",
+            help=f"{what}, of {', '.join(known)} (default: all)",
+        )
+    reproduce.add_argument(
+        "--work",
+        metavar="DIR",
+        default="spanboost-reproduction",
+        help="where what is known is kept (default: %(default)s)",
+    )
+    _add_ray(reproduce)
+    reproduce.add_argument("--json", metavar="FILE", help="everything, as one JSON object")
+    reproduce.add_argument("--report", metavar="FILE", help="tables and plots as one page: .html")
+    reproduce.add_argument("--quiet", action="store_true", help="no bar, nothing but the tables")
+    reproduce.set_defaults(command=_reproduce)
 
 
 def _add_serve(commands: Any) -> None:
@@ -472,23 +585,43 @@ def _add_run(parser: Any) -> None:
         metavar="FILE",
         help="also write each prediction, made before its label was seen: CSV, Parquet or -",
     )
-    run.add_argument("--plot", metavar="FILE", help="draw the loss curves: .png or .svg")
     run.add_argument(
         "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
     )
     run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     run.add_argument("--quiet", action="store_true", help="no table, no bar")
+    pictures = parser.add_argument_group("pictures, .png or .svg; any number in one pass")
+    pictures.add_argument("--plot", metavar="FILE", help="loss curves")
+    for kind, help in PICTURES.items():
+        pictures.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
+
+
+def _add_ray(group: Any) -> None:
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        metavar="ADDRESS",
+        help="do the work on a Ray cluster: HOST:PORT, ray://HOST:PORT or auto; without an address "
+        "that of RAY_ADDRESS, or one that starts here (extra `ray`; docs/cluster.md)",
+    )
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Ranges that begin with a minus are no options."""
+    """Ranges that begin with a minus are no options; only an address belongs to --ray, no file."""
     words: list[str] = []
     for word in argv:
-        if words and words[-1] == "--label-range":
+        range_of_labels = words and words[-1] == "--label-range"
+        address = words and words[-1] == "--ray" and _ADDRESS.fullmatch(word)
+        if range_of_labels or address:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return words
+    return [f"{word}={_cluster()}" if word == "--ray" else word for word in words]
+
+
+def _cluster() -> str:
+    """The one of --ray without an address: Ray's own variable may name it."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _at_least(least: int) -> "type[int]":
@@ -590,6 +723,18 @@ def _predict(args: argparse.Namespace) -> int:
     from spanboost.commands.predicting import predict
 
     return predict(args)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from spanboost.commands.explaining import explain
+
+    return explain(args)
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from spanboost.commands.reproducing import run
+
+    return run(args)
 
 
 def _inspect(args: argparse.Namespace) -> int:

@@ -24,6 +24,10 @@ class UserError(ValueError):
     """Something only the user can mend; its message is one sentence, and all that is needed."""
 
 
+class ClusterError(RuntimeError):
+    """Machines that were to do the work have failed; its message is one sentence."""
+
+
 class LabelWarning(UserWarning):
     """A label so far from all before it that what was learned shrinks to almost nothing."""
 

@@ -1,6 +1,9 @@
 """Which features the trees of a model go by."""
 
+from typing import Any
+
 from spanboost.auto import AnyModel, AutoBoost
+from spanboost.committee import Committee
 from spanboost.learners.trees import TreeBank, Trees
 
 
@@ -9,7 +12,7 @@ def feature_importances(model: AnyModel) -> dict[str | int, float]:
 
     Features are named as in dictionaries, or by the number of their column; "code j" is column j
     of the category codes. Those that no tree goes by are left out. Of AutoBoost, these are the
-    trees it relies on most.
+    trees it relies on most; of a committee, the averages of its members' shares.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees, feature_importances
@@ -21,6 +24,8 @@ def feature_importances(model: AnyModel) -> dict[str | int, float]:
     """
     if isinstance(model, AutoBoost):
         return feature_importances(model.experts[best_trees(model)])
+    if isinstance(model, Committee):
+        return _averaged([feature_importances(member) for member in model.members])
     bank = model._model.bank if model._model is not None else None
     if not isinstance(bank, TreeBank):
         raise ValueError(f"{model!r} has no trees yet" if bank is None else f"{model!r}: no trees")
@@ -32,6 +37,16 @@ def feature_importances(model: AnyModel) -> dict[str | int, float]:
         for f, gain in enumerate(gains)
         if gain > 0
     }
+    return _largest_first(shares)
+
+
+def _averaged(each: list[dict[str | int, float]]) -> dict[str | int, float]:
+    names = dict.fromkeys(name for shares in each for name in shares)
+    averages = {name: sum(one.get(name, 0.0) for one in each) / len(each) for name in names}
+    return _largest_first(averages)
+
+
+def _largest_first(shares: dict[Any, float]) -> dict[str | int, float]:
     return dict(sorted(shares.items(), key=lambda share: -share[1]))
 
 

@@ -10,7 +10,7 @@ array are checked; the numbers themselves are taken.
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import Rows
 from spanboost.booster import Booster, HullBoost, SpanBoost
 from spanboost.checks import float_type
+from spanboost.committee import Committee
 from spanboost.data.schema import schema_of
 from spanboost.errors import UserError
 from spanboost.files import whole
@@ -101,6 +102,8 @@ def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> int:
 
 def parameters_of(model: AnyModel) -> dict[str, Any]:
     """What the model was made of, in terms of JSON."""
+    if isinstance(model, Committee):
+        return parameters_of(model.members[0]) | {"booster": Committee.__name__}
     names = OF_AUTO if isinstance(model, AutoBoost) else PARAMETERS
     given = {name: getattr(model, name) for name in names if hasattr(model, name)}
     return {
@@ -114,6 +117,8 @@ def _described(model: AnyModel) -> dict[str, Any]:
     if isinstance(model, AutoBoost):
         experts = [{"name": name} | _described(expert) for name, expert in model.experts.items()]
         return parameters_of(model) | {"experts": experts}
+    if isinstance(model, Committee):
+        return parameters_of(model) | {"members": [_described(one) for one in model.members]}
     state = {"labels": _label_state(model), "rows": _row_state(model)}
     return parameters_of(model) | state
 
@@ -253,8 +258,13 @@ def _of_auto(model: AutoBoost) -> Iterator[tuple[str, Array]]:
     """How the experts are weighed; their own arrays, by their numbers."""
     for name, value, _ in _leaves(model.combination, "combination"):
         yield name, value
-    for k, expert in enumerate(model.experts.values()):
-        for name, value in _tensors(expert):
+    yield from _of_each(model.experts.values())
+
+
+def _of_each(models: Iterable[Booster]) -> Iterator[tuple[str, Array]]:
+    """The arrays of several models, by their numbers."""
+    for k, model in enumerate(models):
+        for name, value in _tensors(model):
             yield f"{k}.{name}", value
 
 
@@ -271,6 +281,9 @@ def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
 def _tensors(model: AnyModel) -> Iterator[tuple[str, Array]]:
     if isinstance(model, AutoBoost):
         yield from _of_auto(model)
+        return
+    if isinstance(model, Committee):
+        yield from _of_each(model.members)
         return
     for name, value, owner in _all_leaves(model):
         if owner is None:
@@ -292,6 +305,8 @@ def _mark(owner: Any) -> Array:
 
 def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
     """The model, with all it has learned."""
+    if header["booster"] == Committee.__name__:
+        return _committee(header["members"], tensors)
     parameters = {name: _made(value) for name, value in header["parameters"].items()}
     if header["booster"] == AutoBoost.__name__:
         return _auto(AutoBoost(**parameters), header["experts"], tensors)
@@ -304,14 +319,13 @@ def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
 
 def _auto(model: AutoBoost, headers: list[Any], tensors: dict[str, Array]) -> AutoBoost:
     experts = {}
-    parts: list[dict[str, Array]] = [{} for _ in headers]
-    weights: dict[str, Array] = {}
-    for name, value in tensors.items():
-        number, _, rest = name.partition(".")
-        (weights if number == "combination" else parts[int(number)])[rest] = value
-    for header, part in zip(headers, parts, strict=True):
-        expert = _learned(header, part)
-        if not isinstance(expert, Booster) or expert.loss_ != model.loss_:
+    weights = {
+        name.removeprefix("combination."): tensors.pop(name)
+        for name in list(tensors)
+        if name.startswith("combination.")
+    }
+    for header, expert in zip(headers, _boosters(headers, tensors), strict=True):
+        if expert.loss_ != model.loss_:
             raise ModelFileError("its experts are none")
         experts[str(header["name"])] = expert
     if len(experts) != len(headers) or len(set(map(_stream, experts.values()))) != 1:
@@ -328,6 +342,25 @@ def _auto(model: AutoBoost, headers: list[Any], tensors: dict[str, Array]) -> Au
     if weights:
         raise ModelFileError("arrays are missing, or there are too many")
     return model
+
+
+def _committee(headers: list[Any], tensors: dict[str, Array]) -> Committee:
+    members = _boosters(headers, tensors)
+    if len({_text(parameters_of(member)) for member in members}) != 1:
+        raise ModelFileError("its members are not of one kind")
+    return Committee(members)
+
+
+def _boosters(headers: list[Any], tensors: dict[str, Array]) -> list[Booster]:
+    """Several models of one file."""
+    parts: list[dict[str, Array]] = [{} for _ in headers]
+    for name, value in tensors.items():
+        number, _, rest = name.partition(".")
+        parts[int(number)][rest] = value
+    models = [_learned(header, part) for header, part in zip(headers, parts, strict=True)]
+    if not all(isinstance(model, Booster) for model in models):
+        raise ModelFileError("its parts are no boosters")
+    return [model for model in models if isinstance(model, Booster)]
 
 
 def _stream(expert: Booster) -> tuple[Any, ...]:

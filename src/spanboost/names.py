@@ -98,14 +98,19 @@ def are_named(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], dict)
 
 
+def feature_name(name: Any, value: Any) -> str:
+    """What the feature is called that an entry of a row is read as."""
+    return f"{name}={value}" if isinstance(value, str) else str(name)
+
+
 def _feature(t: int, name: Any, value: Any) -> tuple[str, float]:
     if isinstance(value, str):
-        return f"{name}={value}", 1.0
+        return feature_name(name, value), 1.0
     if value is None:
-        return str(name), np.nan
+        return feature_name(name, value), np.nan
     if not is_number(value):
         raise DataError(t, f"{name!r} is {value!r:.40}, neither a number nor a string")
     try:
-        return str(name), float(value)
+        return feature_name(name, value), float(value)
     except OverflowError:
         raise DataError(t, f"{name!r} is too large a number") from None

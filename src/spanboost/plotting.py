@@ -1,4 +1,7 @@
-"""Loss curves of a pass: of every model the average so far, and the average of each window."""
+"""Loss curves of a pass: of every model the average so far, and the average of each window.
+
+Other pictures, in the same look, are in pictures.py.
+"""
 
 import io
 from collections.abc import Callable, Sequence
@@ -48,10 +51,19 @@ def check_matplotlib() -> None:
         raise UserError("plots need matplotlib: pip install 'spanboost[plot]'") from None
 
 
-def save(path: str | Path, names: Sequence[str], tape: Tape, constant: float | None) -> None:
-    """Draw into a file, PNG or SVG by its suffix; the same losses give the same bytes."""
+def save(
+    path: str | Path,
+    names: Sequence[str],
+    tape: Tape,
+    constant: float | None,
+    moments: Sequence[int] = (),
+) -> None:
+    """Draw loss curves into a file, PNG or SVG by its suffix; the same losses give the same bytes.
+
+    moments: rows to be marked, those of drift for one.
+    """
     check(path)
-    write(path, lambda: _figure(names, tape, constant))
+    write(path, lambda: _figure(names, tape, constant, moments))
 
 
 def write(path: str | Path, figure: Callable[[], Any]) -> None:
@@ -61,10 +73,17 @@ def write(path: str | Path, figure: Callable[[], Any]) -> None:
         file.write(data)
 
 
-def inline_svg(names: Sequence[str], tape: Tape, constant: float | None) -> str:
+def inline_svg(
+    names: Sequence[str], tape: Tape, constant: float | None, moments: Sequence[int] = ()
+) -> str:
     """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
+    return inline(lambda: _figure(names, tape, constant, moments))
+
+
+def inline(figure: Callable[[], Any]) -> str:
+    """A figure as an <svg> element."""
     check_matplotlib()
-    text = _drawn("svg", lambda: _figure(names, tape, constant), facecolor="none").decode()
+    text = _drawn("svg", figure, facecolor="none").decode()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
@@ -109,7 +128,9 @@ def _drawn(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
     return file.getvalue()
 
 
-def _figure(names: Sequence[str], tape: Tape, constant: float | None) -> Any:
+def _figure(
+    names: Sequence[str], tape: Tape, constant: float | None, moments: Sequence[int] = ()
+) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, NullLocator
 
@@ -131,8 +152,11 @@ def _figure(names: Sequence[str], tape: Tape, constant: float | None) -> Any:
         f"average loss of each {ends[0]:,} rows" if ends[0] > 1 else "loss of each row"
     )
     for axes in (so_far, window):
+        for k, moment in enumerate(moments):
+            mark = {"color": COLOURS[4], "linewidth": 1.2, "linestyle": (0, (2, 2)), "zorder": 1}
+            axes.axvline(moment, label="" if k else "drift", **mark)
         axes.set_xlabel("rows")
-        axes.xaxis.set_major_formatter(_count)
+        axes.xaxis.set_major_formatter(count)
         axes.yaxis.set_major_formatter(amount)
     handles, labels = so_far.get_legend_handles_labels()
     columns = min(4, len(labels))
@@ -173,7 +197,8 @@ def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _count(rows: float, _: Any) -> str:
+def count(rows: float, _: Any = None) -> str:
+    """A number of rows, as short as it can be said."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rows >= size:
             return f"{rows / size:g}{letter}"

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.auto import AnyModel, AutoBoost
+from spanboost.auto import AnyModel
 from spanboost.block import Rows
+from spanboost.booster import Booster
 from spanboost.errors import LabelWarning
 from spanboost.estimators import new_model, probabilities
 from spanboost.frames import FrameReader, has_categories, table_of
@@ -179,7 +180,7 @@ class _Boosting(BaseEstimator):
 
     def _stages(self, X: Any) -> Array:
         check_is_fitted(self)
-        assert not isinstance(self.model_, AutoBoost)
+        assert isinstance(self.model_, Booster)
         return partial_predictions(self.model_, self._read(X))
 
 

@@ -5,7 +5,8 @@ the progressive loss of the first part, and what was chosen is judged by its los
 number of copies needs no runs of its own where a booster's first n copies are the booster of n.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from spanboost.lanes import Lanes, alike
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
+from spanboost.places import Place, listening, repeat, revived, snapshot
 from spanboost.reader import rows_in
 from spanboost.threads import processors, together
 
@@ -116,6 +118,10 @@ class Sweeping:
         """How many were learned."""
         return self.groups[0]._labels.rows
 
+    def at_once(self, rows: int) -> int:
+        """How many of so many rows are best learned at a time."""
+        return ROWS
+
     def learn(self, batch: Batch) -> None:
         """Learn and score some rows."""
         X, y, weights = batch.X, batch.y, batch.weights
@@ -138,6 +144,48 @@ class Sweeping:
         return Tuned(self.configurations, self.groups, self.order)
 
 
+class Spread(Sweeping):
+    """As `Sweeping`, bit for bit; every group of configurations is a task of its own."""
+
+    def __init__(self, configurations: Sequence[Configuration], place: Place) -> None:
+        super().__init__(configurations, threads=1)
+        self.place = place
+        self._states: list[Any] = []  # handles of snapshots
+        self._rows = 0
+
+    @property
+    def rows(self) -> int:
+        """How many were learned."""
+        return self._rows
+
+    def at_once(self, rows: int) -> int:
+        """A twentieth: with every task a group travels."""
+        return max(ROWS, -(-rows // 20))
+
+    def learn(self, batch: Batch) -> None:
+        """Learn and score some rows; they are sent to every machine once."""
+        if not self._states:
+            self._states = [self.place.put(snapshot(group)) for group in self.groups]
+        X, y, weights = map(self.place.put, (batch.X, batch.y, batch.weights))
+        done = [
+            self.place.call(learn_group, state, X, y, weights, answers=2) for state in self._states
+        ]
+        said = self.place.results([said for _, said in done])
+        self._states = [state for state, _ in done]  # only now: a bad row leaves all as it was
+        self._rows += batch.rows
+        repeat(said[0])  # the labels are the same everywhere
+
+    def mark(self) -> None:
+        """The first part ends here."""
+        self._states = [self.place.call(mark_group, state) for state in self._states]
+
+    def tuned(self) -> Tuned:
+        """What is known so far."""
+        if self._states:
+            self.groups = list(map(revived, self.place.results(self._states)))
+        return super().tuned()
+
+
 def tune(
     X: Any,
     y: Any,
@@ -150,6 +198,7 @@ def tune(
     split: float = 0.5,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
+    place: Place | None = None,
     **fixed: Any,
 ) -> Tuned:
     """Every booster of a grid over the rows, in one pass.
@@ -162,6 +211,8 @@ def tune(
     split: share of the rows that parameters are chosen on.
     threads: None for as many as there are processors; the result is the same, bit for bit.
     progress: called with how many rows more have been learned.
+    place: where it is done, a `spanboost.cluster.Cluster` for one; None is here. The result is the
+        same, bit for bit.
     fixed: parameters that all boosters share, such as loss, D, label_range and seed.
 
     >>> import numpy as np
@@ -178,9 +229,9 @@ def tune(
     """
     rows = rows_in(X)
     first = first_rows(rows, split)
-    sweeping = Sweeping(configurations(learner, grid, booster, n, **fixed), threads)
+    sweeping = sweep_of(configurations(learner, grid, booster, n, **fixed), threads, place)
     whole_block = Batch(X, np.asarray(y), _array(weights), "", np.arange(rows))
-    for batch in parts([whole_block], first):
+    for batch in parts([whole_block], first, sweeping.at_once(rows)):
         try:
             sweeping.learn(batch)
         except DataError as error:
@@ -190,6 +241,27 @@ def tune(
         if progress is not None:
             progress(batch.rows)
     return sweeping.tuned()
+
+
+def sweep_of(
+    configurations: Sequence[Configuration], threads: int | None = None, place: Place | None = None
+) -> Sweeping:
+    """A sweep, here or elsewhere."""
+    return Sweeping(configurations, threads) if place is None else Spread(configurations, place)
+
+
+def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[str]]:
+    """A group that has also learned these rows."""
+    group = revived(state)
+    _, said = listening(partial(group.learn, X, y, weights))
+    return snapshot(group), said
+
+
+def mark_group(state: bytes) -> bytes:
+    """A group whose first part ends here."""
+    group = revived(state)
+    group.mark()
+    return snapshot(group)
 
 
 def first_rows(rows: int, split: float) -> int:
@@ -202,11 +274,11 @@ def first_rows(rows: int, split: float) -> int:
     return first
 
 
-def parts(batches: Sequence[Batch], first: int) -> Iterator[Batch]:
+def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iterator[Batch]:
     """The same rows, a few at a time; none of them on both sides of the split."""
-    before = 0
+    most, before = most or ROWS, 0
     for batch in batches:
-        ends = {*range(ROWS, batch.rows, ROWS), batch.rows}
+        ends = {*range(most, batch.rows, most), batch.rows}
         if 0 < first - before < batch.rows:
             ends.add(first - before)
         last = 0

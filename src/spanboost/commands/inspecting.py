@@ -12,8 +12,10 @@ from spanboost.arrays import Array
 from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import origin_of
 from spanboost.booster import Booster, SpanBoost
+from spanboost.committee import Committee
+from spanboost.explaining import coefficients
 from spanboost.importances import best_trees, feature_importances
-from spanboost.learners.trees import TreeBank
+from spanboost.learners.trees import Trees
 from spanboost.modelfile import load, parameters_of
 
 
@@ -36,11 +38,10 @@ def report(model: AnyModel, top: int) -> dict[str, Any]:
     }
     if isinstance(model, AutoBoost):
         return found | _experts(model, top)
+    if isinstance(model, Committee):
+        return found | {"members": len(model.members)} | _gains(model, top)
+    found |= _gains(model, top)
     bank = model._model.bank if model._model is not None else None
-    if isinstance(bank, TreeBank):
-        shares = feature_importances(model)
-        found["features"] = len(shares)
-        found["largest_gains"] = _named(model, dict(islice(shares.items(), top)))
     if isinstance(model, SpanBoost):
         found["sigma"] = model.sigma_.astype(float).tolist()
     effects = getattr(bank, "effects", None)
@@ -48,6 +49,15 @@ def report(model: AnyModel, top: int) -> dict[str, Any]:
         return found
     features, sizes = effects()
     return found | _effects(model, features, sizes, top)
+
+
+def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
+    """What trees go by; nothing of other learners."""
+    if not (model.started and isinstance(model.learner, Trees)):
+        return {}
+    shares = feature_importances(model)
+    gains = _named(model, dict(islice(shares.items(), top)))
+    return {"features": len(shares), "largest_gains": gains}
 
 
 def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
@@ -87,20 +97,12 @@ def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
     return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
-def coefficients(model: Booster) -> Array:
-    """What each copy's prediction is multiplied by in the answer, where nothing is projected."""
-    steps = model.steps_
-    kept = 1 - steps * model.sigma_ if isinstance(model, SpanBoost) else 1 - steps
-    after = np.append(np.cumprod(kept[:0:-1])[::-1], 1.0)  # the product over all later copies
-    return model.scale * steps * after
-
-
 def shown(found: dict[str, Any]) -> str:
     """For people."""
     parameters = found["parameters"]
     hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
     lines = [
-        *(_shown_experts(found) if "experts" in found else [_copies(found["booster"], parameters)]),
+        *(_shown_experts(found) if "experts" in found else [_copies(found, parameters)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
         f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
     ]
@@ -127,8 +129,10 @@ def shown(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _copies(booster: str, parameters: dict[str, Any]) -> str:
-    learner = parameters["learner"]
+def _copies(found: dict[str, Any], parameters: dict[str, Any]) -> str:
+    learner, booster = parameters["learner"], found["booster"]
+    if "members" in found:
+        booster += f" of {found['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
     return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
 

@@ -12,10 +12,13 @@ import numpy as np
 
 from spanboost.auto import AnyModel
 from spanboost.commands import options
+from spanboost.commands.album import check_model
 from spanboost.commands.checkpoints import Checkpoints
 from spanboost.commands.labels import LabelSums
+from spanboost.commands.machines import check_team, cluster_of, team_of
 from spanboost.commands.options import UsageError
 from spanboost.commands.passing import Pass, check_places
+from spanboost.committee import Committee
 from spanboost.data.stream import Stream
 from spanboost.evaluate import Tape
 from spanboost.losses import Squared
@@ -39,6 +42,7 @@ def evaluate(args: Namespace) -> int:
         models = {name: options.made(one, stream.form) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
+    check_model(args, next(iter(models.values())))
     witness = _witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(Tape(1 + len(models))) as tape:
         run = Pass(args, stream, models, tape)
@@ -52,10 +56,24 @@ def evaluate(args: Namespace) -> int:
 @np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
-    output = Path(args.output)
     stream = options.stream_of(args)
     check_places(args, stream, args.output)
     name, model, identity = _asked(args, stream)
+    check_model(args, model)
+    check_team(args, model)
+    with cluster_of(args) as cluster:
+        return _train(args, stream, cluster, name, model, identity)
+
+
+def _train(
+    args: Namespace,
+    stream: Stream,
+    cluster: Any,
+    name: str,
+    model: AnyModel,
+    identity: dict[str, Any],
+) -> int:
+    output = Path(args.output)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
     found = checkpoints.find() if args.resume else None
@@ -69,17 +87,23 @@ def train(args: Namespace) -> int:
         say(args, f"there is no checkpoint {checkpoints.path}: starting from the beginning")
     else:
         checkpoints.clear()
+    team = None if cluster is None else team_of(args, model, cluster, rows)
+    rounds = None if team is None else team.round if team.averages else every or team.round
     with closing(checkpoints.tape(2, rows) if every else Tape(2)) as tape:
-        run = Pass(args, stream, {name: model}, tape, labels)
+        models: dict[str, Any] = {name: team or model}
+        run = Pass(args, stream, models, tape, labels)
         if every and not rows:  # from now on a run is under way
             checkpoints.save(model, tape, run.labels.state(), every)
         try:
-            for _ in run.steps(every):
+            for _ in run.steps(every, rounds):
                 if every and tape.rows % every == 0:
-                    checkpoints.save(model, tape, run.labels.state(), every)
+                    so_far = model if team is None else team.model()
+                    checkpoints.save(so_far, tape, run.labels.state(), every)
         except KeyboardInterrupt:
             say(args, _how_to_go_on(every))
             raise
+        if team is not None:
+            model = models[name] = team.model()
         save(model, output)
         checkpoints.clear()
         run.finish()
@@ -98,11 +122,17 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, An
     if args.initial is not None:
         model = _continued(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
-        return "model", model, options.identity(args, stream, None) | {"initial": start}
+        return "model", model, _identity(args, stream, None) | {"initial": start}
     recipe = options.recipe_of(args, stream.form)
     model = options.made(recipe, stream.form)
     model.schema = options.schema_for(args, stream.form, recipe)
-    return recipe.name, model, options.identity(args, stream, recipe)
+    return recipe.name, model, _identity(args, stream, recipe)
+
+
+def _identity(args: Namespace, stream: Stream, recipe: Any) -> dict[str, Any]:
+    """What tells this training from others."""
+    team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
+    return options.identity(args, stream, recipe) | team
 
 
 def _continued(args: Namespace) -> AnyModel:
@@ -126,7 +156,8 @@ def _already(args: Namespace, output: Path, model: AnyModel) -> int:
     Of which data it was made it does not say.
     """
     done = load(output)
-    same = parameters_of(done) == parameters_of(model) and _read_alike(done.schema, model.schema)
+    made = done.members[0] if isinstance(done, Committee) else done
+    same = parameters_of(made) == parameters_of(model) and _read_alike(done.schema, model.schema)
     if args.initial is not None or not same:
         raise UsageError(f"{output} is a finished model of another run: leave out --resume")
     say(args, f"{output} is finished: nothing to do")

@@ -9,8 +9,9 @@ from contextlib import ExitStack, closing
 import numpy as np
 
 from spanboost import plotting
+from spanboost.arrays import Array
 from spanboost.auto import AnyModel
-from spanboost.commands import report
+from spanboost.commands import album, report
 from spanboost.commands.certificate import as_json, words
 from spanboost.commands.fitting import fitting
 from spanboost.commands.labels import LabelSums
@@ -18,13 +19,16 @@ from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.predictions import table_of, writer
 from spanboost.commands.result import result_of, summary
 from spanboost.commands.screen import Screen
-from spanboost.data.batch import Batch
+from spanboost.data.batch import Batch, as_one
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
+from spanboost.drift import Drift
 from spanboost.errors import DataError
-from spanboost.evaluate import Step, Tape, progressive
+from spanboost.evaluate import Step, Tape, losses_of, progressive
 from spanboost.files import check_place
 from spanboost.theory.certificate import Witness
+
+MOST = 1 << 17  # rows that are kept until there are more of them
 
 
 class Pass:
@@ -44,10 +48,16 @@ class Pass:
         self.labels = labels or LabelSums(self.first.loss_)
         self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
         self.screen.go_on(tape)
+        self.album = album.Album(args, self.first)
+        detector = getattr(args, "drift", None)
+        self.drift = None if detector is None else Drift(detector, self.first.loss_)
         self.began, self.before = time.perf_counter(), tape.rows
 
-    def steps(self, every: int | None = None) -> Iterator[Step]:
-        """Every batch, once it is learned; none reaches over a multiple of `every` rows."""
+    def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
+        """Every batch, once it is learned; none reaches over a multiple of `every` rows.
+
+        With `rounds` they are as large as can be without reaching over a multiple of that.
+        """
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
@@ -60,13 +70,18 @@ class Pass:
             if self.args.predictions is not None:
                 place = stack.enter_context(writer(self.args.predictions))
             last: list[Batch] = []  # the one that is being learned
-            parts = _noted(cut(batches, every, self.tape.rows), last)
+            parts = cut(batches, every, self.tape.rows)
+            if rounds is not None:
+                parts = gathered(parts, rounds, self.tape.rows)
+            parts = self.album.pieces(parts, self.tape.rows)
+            parts = _noted(parts, last)
             try:
                 for step in progressive(self.models, parts, self.tape, learn=learn):
-                    self._count(step.batch)
+                    answers = step.answers[self.names[0]]
+                    self._count(step.batch, answers)
                     self.screen.show(step)
+                    self.album.watch(step, answers)
                     if place is not None:
-                        answers = step.answers[self.names[0]]
                         place.write(table_of(self.first, answers, learning=True))
                     yield step
             except DataError as error:
@@ -74,15 +89,20 @@ class Pass:
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
-    def _count(self, batch: Batch) -> None:
+    def _count(self, batch: Batch, answers: Array) -> None:
         assert batch.y is not None  # labels were asked for
         self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
+        if self.drift is not None:
+            self.drift.add(losses_of(self.first, batch.y, answers), batch.y)
 
     def finish(self, witness: Witness | None = None) -> None:
         """Say what it came to, also according to a witness of all its rows."""
         seconds = time.perf_counter() - self.began
         problems, rows = self.stream.problems, self.tape.rows - self.before
         result = result_of(self.names, self.tape, self.labels, rows, seconds, problems.count)
+        moments = () if self.drift is None else self.drift.moments
+        if self.drift is not None:
+            result["drift"] = {"detector": self.drift.name, "rows": moments}
         for message in problems.first:
             self.screen.say(f"left out: {message}")
         self.screen.say(summary(result, self.labels.label_sum))
@@ -96,7 +116,9 @@ class Pass:
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:
-            plotting.save(self.args.plot, self.names, self.tape, result["best_constant_loss"])
+            curves = (self.names, self.tape, result["best_constant_loss"], moments)
+            plotting.save(self.args.plot, *curves)
+        self.album.save()
         if self.args.report is not None:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
@@ -105,7 +127,7 @@ class Pass:
 
 def check_places(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Whether all that is asked for can be written, before anything is learned."""
-    written = (output, args.predictions, args.plot, args.report)
+    written = (output, args.predictions, args.plot, args.report, *album.places(args).values())
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
         raise UsageError("-o names a file: a model does not go to standard output")
@@ -121,6 +143,7 @@ def check_places(args: Namespace, stream: Stream, output: str | None = None) -> 
         check_place(args.predictions)
     if args.plot is not None:
         plotting.check(args.plot)
+    album.check_places(args)
     if args.report is not None:
         report.check(args.report)
 
@@ -130,6 +153,22 @@ def _noted(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
     for batch in batches:
         last[:] = [batch]
         yield batch
+
+
+def gathered(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
+    """The same rows, in batches from one multiple of `every` to the next, but each of one file."""
+    held: list[Batch] = []
+    for part in cut(batches, every, rows):
+        if held and part.file != held[0].file:
+            yield as_one(held)
+            held = []
+        held.append(part)
+        rows += part.rows
+        if rows % every == 0 or sum(one.rows for one in held) >= MOST:
+            yield as_one(held)
+            held = []
+    if held:
+        yield as_one(held)
 
 
 def cut(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:

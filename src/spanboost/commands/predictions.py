@@ -29,9 +29,8 @@ def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
     """
     import pyarrow as pa
 
-    target: Target = model.schema.target
     if isinstance(model.loss_, Softmax):
-        names = _filled(target.values, model.loss_.d)
+        names = names_of(model)
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         best = {"prediction": pa.array([names[k] for k in answers.argmax(axis=1)], pa.string())}
@@ -41,7 +40,7 @@ def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
         return pa.table(best | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
-    negative, positive = _two(target)
+    negative, positive = names_of(model)
     columns: dict[str, Any] = {"prediction": np.where(answers > 0, positive, negative)}
     if isinstance(model.loss_, Logistic):
         with np.errstate(over="ignore"):
@@ -100,6 +99,14 @@ def _field(name: str) -> str:
     """A name as CSV has it."""
     special = any(character in name for character in ',"\r\n')
     return '"' + name.replace('"', '""') + '"' if special else name
+
+
+def names_of(model: AnyModel) -> list[str]:
+    """The labels of a model of classes, in their order."""
+    target: Target = model.schema.target
+    if isinstance(model.loss_, Softmax):
+        return _filled(target.values, model.loss_.d)
+    return list(_two(target))
 
 
 def _filled(values: list[str], classes: int) -> list[str]:

@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +77,29 @@ def page(
     if len(files) > 1:
         title += f" and {len(files) - 1:,} more"
     names = list(models)
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<pre><code>{escape(shlex.join(['spanboost', *words]))}</code></pre>",
-        _section("Loss", _losses(names, tape)),
-        _section("Curves", _curves(names, tape, result["best_constant_loss"])),
-        _section("The stream", _stream(result)),
-        _section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
-        _section("Average loss so far", _progress(names, tape)),
-        _section("Parameters", _parameters(models)),
+    sections = [
+        section("Loss", _losses(names, tape)),
+        section("Curves", _curves(names, tape, result)),
+        section("Drift", _drift(result["drift"])) if "drift" in result else "",
+        section("The stream", _stream(result)),
+        section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
+        section("Average loss so far", _progress(names, tape)),
+        section("Average loss of each window", _windows(names, result["windows"])),
+        section("Parameters", _parameters(models)),
     ]
-    body = "\n".join(filter(None, parts))
+    note = "Every row was predicted before its label was seen."
+    return document(title, words, filter(None, sections), note)
+
+
+def document(title: str, words: Sequence[str], sections: Iterable[str], note: str) -> str:
+    """A page: its title, the command, the sections, and a note below them."""
+    body = "\n".join(
+        [
+            f"<h1>{escape(title)}</h1>",
+            f"<pre><code>{escape(shlex.join(['spanboost', *words]))}</code></pre>",
+            *sections,
+        ]
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -100,13 +113,14 @@ def page(
 <main>
 {body}
 </main>
-<footer>Every row was predicted before its label was seen. spanboost {__version__}</footer>
+<footer>{note} spanboost {__version__}</footer>
 </body>
 </html>
 """
 
 
-def _section(heading: str, body: str) -> str:
+def section(heading: str, body: str) -> str:
+    """A part of a page."""
     return f"<section>\n<h2>{heading}</h2>\n{body}\n</section>"
 
 
@@ -120,34 +134,40 @@ def _losses(names: Sequence[str], tape: Tape) -> str:
     for name, one in each.items():
         row = [
             name,
-            *(_number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
+            *(number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
         ]
         if compares:
             gain = improvement(one, each[alone(name)]) if alone(name) in each else None
             row.append(NONE if gain is None else f"{gain:+.2%}")
         rows.append(row)
-    return _table(head, rows)
+    return table(head, rows)
 
 
-def _curves(names: Sequence[str], tape: Tape, constant: float | None) -> str:
-    svg = plotting.inline_svg(names, tape, constant)
+def _curves(names: Sequence[str], tape: Tape, result: Mapping[str, Any]) -> str:
+    moments = result["drift"]["rows"] if "drift" in result else ()
+    svg = plotting.inline_svg(names, tape, result["best_constant_loss"], moments)
     label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     caption = "The average over all rows so far (rows on a logarithmic scale), and of each window."
-    return f"<figure>\n{svg}<figcaption>{caption}</figcaption>\n</figure>"
+    return figure(svg, label, caption)
+
+
+def figure(svg: str, label: str, caption: str) -> str:
+    """A drawing, with words for those who cannot see it, and a caption."""
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>"
 
 
 def _stream(result: Mapping[str, Any]) -> str:
     rows = [
         ["rows", f"{result['examples']:,}"],
         ["summed weights", f"{result['weight']:.10g}"],
-        ["best constant", _number(result["best_constant"])],
-        ["best constant's loss", _number(result["best_constant_loss"])],
+        ["best constant", number(result["best_constant"])],
+        ["best constant's loss", number(result["best_constant_loss"])],
         ["rows left out", f"{result['skipped']:,}"],
         ["seconds", f"{result['seconds']:,.2f}"],
         ["rows a second", f"{result['examples_per_second']:,.0f}"],
     ]
-    return _table(["measure", "value"], rows)
+    return table(["measure", "value"], rows)
 
 
 def _left_out(count: int, messages: Sequence[str]) -> str:
@@ -158,10 +178,26 @@ def _left_out(count: int, messages: Sequence[str]) -> str:
 
 def _progress(names: Sequence[str], tape: Tape) -> str:
     rows = [
-        [f"{row:,}", *(_number(float(loss)) for loss in tape.average(0, row))]
+        [f"{row:,}", *(number(float(loss)) for loss in tape.average(0, row))]
         for row in _powers(tape.rows)
     ]
-    return _table(["rows", *names], rows)
+    return table(["rows", *names], rows)
+
+
+def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
+    columns = [windows["loss"][name] for name in names]
+    rows = [
+        [f"{first + 1:,} to {last:,}", *map(number, losses)]
+        for (first, last), *losses in zip(pairwise([0, *windows["rows"]]), *columns, strict=True)
+    ]
+    return table(["rows", *names], rows)
+
+
+def _drift(found: Mapping[str, Any]) -> str:
+    """Where errors were found to rise."""
+    moments = ", ".join(f"{row:,}" for row in found["rows"])
+    where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
+    return f"<p>According to {escape(found['detector'])}, errors of the first model {where}.</p>"
 
 
 def _powers(last: int) -> Iterator[int]:
@@ -180,7 +216,7 @@ def _parameters(models: Mapping[str, AnyModel]) -> str:
     known = [(key, value) for one in given.values() for key, value in one.items()]
     keys = list(dict.fromkeys(key for key, value in known if value is not None))
     rows = [[name, *(_spelt(one.get(key)) for key in keys)] for name, one in given.items()]
-    return _table(["model", *keys], rows)
+    return table(["model", *keys], rows)
 
 
 def _spelt(value: Any) -> str:
@@ -195,7 +231,7 @@ def _spelt(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """The first cell of each row names it."""
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     lines = [
@@ -211,5 +247,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """A loss."""
     return NONE if value is None or math.isnan(value) else f"{value:.6g}"

@@ -1,5 +1,6 @@
 """What a pass came to: as numbers for --json, as lines for people."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from spanboost.commands.labels import LabelSums
 from spanboost.evaluate import Tape
 
 BASELINE = " alone"
+WINDOWS = 20
 
 
 def result_of(
@@ -33,6 +35,7 @@ def result_of(
     if baseline in each:
         result["baseline"] = {**common, **each[baseline]}
         result["relative_improvement"] = improvement(each[names[0]], each[baseline])
+    result["windows"] = windows_of(names, tape)
     if len(names) > (2 if baseline in each else 1):
         result["compared"] = each
     return result
@@ -50,6 +53,18 @@ def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]
         name: {"examples": tape.rows, **{key: finite(value[k]) for key, value in averages.items()}}
         for k, name in enumerate(names)
     }
+
+
+def windows_of(names: Sequence[str], tape: Tape) -> dict[str, Any]:
+    """Each model's average loss over windows of one length, the last of them with what is left.
+
+    `rows` are the rows at their ends.
+    """
+    length = max(1, tape.rows // WINDOWS)
+    ends = [*range(length, tape.rows - length + 1, length), tape.rows]
+    averages = [tape.average(first, last) for first, last in itertools.pairwise([0, *ends])]
+    losses = {name: [finite(a[k]) for a in averages] for k, name in enumerate(names)}
+    return {"rows": ends, "loss": losses}
 
 
 def alone(name: str) -> str:
@@ -92,6 +107,11 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
         lines.append(
             f"improvement over {alone(result['model'])}, second half = "
             f"{result['relative_improvement']:+.2%}"
+        )
+    if "drift" in result:
+        moments = ", ".join(f"{row:,}" for row in result["drift"]["rows"])
+        lines.append(
+            f"drift ({result['drift']['detector']}), after rows: {moments or 'none found'}"
         )
     if result["skipped"]:
         lines.append(f"bad rows left out = {result['skipped']:,}")

@@ -14,16 +14,17 @@ from spanboost.booster import Booster
 from spanboost.commands import options
 from spanboost.commands.fitting import fitting
 from spanboost.commands.learning import say
+from spanboost.commands.machines import cluster_of
 from spanboost.commands.options import UsageError, check_apart
 from spanboost.commands.result import finite
-from spanboost.data.batch import Batch
+from spanboost.data.batch import Batch, joined
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.files import check_place, whole
 from spanboost.grid import Configuration, configurations, default_grid
 from spanboost.modelfile import save
-from spanboost.tuning import Choice, Sweeping, Tuned, first_rows, parts
+from spanboost.tuning import Choice, Sweeping, Tuned, first_rows, parts, sweep_of
 
 SHOWN = 20  # configurations in the table
 SPELT = {"eta": "step"}  # as the command line has it
@@ -35,8 +36,13 @@ def tune(args: Namespace) -> int:
     """A grid of boosters over a stream; what it came to, and the chosen model."""
     stream = options.stream_of(args)
     _check_places(args, stream)
+    with cluster_of(args) as cluster:
+        return _tune(args, stream, cluster)
+
+
+def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     base = _base(args, stream)
-    sweeping = Sweeping(_configurations(args, base), args.threads)
+    sweeping = sweep_of(_configurations(args, base), args.threads, cluster)
     for group in sweeping.groups:
         group.schema = base.schema
     batches = _read(args, stream, base)
@@ -100,9 +106,11 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
 
 def _learn(args: Namespace, sweeping: Sweeping, batches: list[Batch], first: int) -> bool:
     """Whether all rows were learned."""
-    with _bar(args, sum(batch.rows for batch in batches), "learning", unit=" rows") as bar:
+    rows = sum(batch.rows for batch in batches)
+    most = sweeping.at_once(rows)
+    with _bar(args, rows, "learning", unit=" rows") as bar:
         try:
-            for batch in parts(batches, first):
+            for batch in parts(joined(batches, most), first, most):
                 try:
                     sweeping.learn(batch)
                 except DataError as error:

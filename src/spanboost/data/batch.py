@@ -1,5 +1,6 @@
 """What every reader of a format yields: some rows of one file, ready for a model."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,49 @@ class Batch(NamedTuple):
         return 1 + _active(_part(self.X, t, t + 1))
 
 
+def joined(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
+    """The same rows in larger batches, of at least so many rows where a file has them."""
+    held: list[Batch] = []
+    for batch in batches:
+        if held and (batch.file != held[0].file or sum(one.rows for one in held) >= rows):
+            yield as_one(held)
+            held = []
+        held.append(batch)
+    if held:
+        yield as_one(held)
+
+
+def as_one(batches: Sequence[Batch]) -> Batch:
+    """All rows of some batches of a file."""
+    if len(batches) == 1:
+        return batches[0]
+    X, y, weights, files, lines = zip(*batches, strict=True)
+    return Batch(
+        _joined(X),
+        None if y[0] is None else np.concatenate(y),
+        None if weights[0] is None else np.concatenate(weights),
+        files[0],
+        np.concatenate(lines),
+    )
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, Sparse):
+        indptr, indices, data, _ = zip(*parts, strict=True)
+        ends = np.cumsum([0, *(ends[-1] for ends in indptr)])
+        rows = [ends[1:] + before for ends, before in zip(indptr, ends, strict=False)]
+        all_ends = np.concatenate([[0], *rows])
+        number = len(all_ends) - 1
+        return Sparse(all_ends, np.concatenate(indices), np.concatenate(data), (number,))
+    if isinstance(first, Rows):
+        numbers = None if first.numbers is None else _joined([part.numbers for part in parts])
+        return Rows(numbers, np.concatenate([part.codes for part in parts]))
+    if isinstance(first, list):
+        return [row for part in parts for row in part]
+    return np.concatenate(parts)
+
+
 def _part(X: Any, first: int, last: int) -> Any:
     if isinstance(X, Sparse):
         start, stop = X.indptr[first], X.indptr[last]
@@ -63,6 +107,8 @@ def _part(X: Any, first: int, last: int) -> Any:
 def _some(X: Any, rows: Array) -> Any:
     if isinstance(X, Rows):
         return Rows(None if X.numbers is None else X.numbers[rows], X.codes[rows])
+    if isinstance(X, list):
+        return [X[t] for t in np.arange(len(X))[rows]]
     if not isinstance(X, Sparse):
         return X[rows]
     numbers = np.arange(len(X.indptr) - 1)[rows]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel, AutoBoost
 from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.committee import Committee
 from spanboost.labels import GROWING
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
@@ -104,7 +105,7 @@ class Witness:
 
     def _comparators(self, proved: bool) -> list[tuple[str, Best, Promise | None]]:
         booster, seen = self.booster, self.seen
-        if isinstance(booster, AutoBoost):
+        if isinstance(booster, AutoBoost | Committee):
             return [(LINEAR, seen.linear(), None)]
         # the label range as it is at the end: what is 0 and 1 to the model
         centre, half = float(booster._labels.centre[0]), booster._labels.half
@@ -140,6 +141,8 @@ def _unproved(booster: AnyModel, learn: bool) -> str | None:
     """Why no theorem speaks of the pass; None if one does, weights permitting."""
     if isinstance(booster, AutoBoost):
         return "AutoBoost is bounded relative to its experts, not to a class of functions"
+    if isinstance(booster, Committee):
+        return "a committee is an average of boosters, and the theorems speak of one"
     reason = _refusal(check_covered, booster)
     if reason is None and not isinstance(booster.learner, LinearBall):
         reason = f"the best function of {type(booster.learner).__name__} is not found in a stream"
