@@ -50,9 +50,9 @@ def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
 
 
 def test_version_and_help(capsys):
-    for arguments, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
+    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
         with pytest.raises(SystemExit) as stop:
-            main(arguments)
+            main(words)
         assert stop.value.code == 0
         assert text in capsys.readouterr().out
 
