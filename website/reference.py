@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from spanboost.cli import _parser
+from spanboost.parser import parser
 
 INTRODUCTION = """\
 # Command-line reference
@@ -21,7 +21,7 @@ def page() -> str:
 
 def commands() -> Iterator[argparse.ArgumentParser]:
     """The parser of each command."""
-    for action in _parser()._actions:
+    for action in parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from action.choices.values()
 
