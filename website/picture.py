@@ -68,7 +68,7 @@ def figure(losses: dict[str, Any], variance: float) -> Any:
     axes.axhline(1 / variance, color="grey", linewidth=0.8, linestyle="--")
     _note(axes, "noise: nobody can do better", (0, 1 / variance), (4, -11), color="grey")
     axes.axvline(ROWS // 2, color="grey", linewidth=0.8, linestyle=":")
-    _note(axes, "the rule changes", (ROWS // 2, 1), (4, 0), color="grey")
+    _note(axes, "the rule changes", (ROWS // 2, 1), (-86, 0), color="grey")
     axes.set(yscale="log", xlim=(0, ROWS), ylim=(0.028, 1.6))
     axes.set(xlabel="rows", ylabel="squared error / variance")
     axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], map(str, ticks))
