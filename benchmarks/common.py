@@ -199,6 +199,6 @@ def machine() -> dict[str, Any]:
         "cpu": model or platform.processor(),
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
         "versions": versions,
     }

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks import headline
 from benchmarks.accuracy import __main__ as command
 from benchmarks.accuracy import results, speeds, tables, verdicts
 from benchmarks.accuracy.datasets import TASKS, Column, Data, load, positions
@@ -196,3 +197,18 @@ def test_the_page_shows_losses_failures_and_what_is_missing():
     assert "Runs that are missing: 1 of 456." in page
     for data in TASKS:
         assert page.count(f"| {data} |") >= 4
+
+
+@pytest.mark.parametrize("page", headline.PAGES)
+def test_the_tables_of_the_pages_are_those_of_the_results(page):
+    text = (headline.ROOT / page).read_text()
+    assert headline.BLOCK.search(text)
+    assert headline.filled(text) == text  # else: python -m benchmarks.headline
+
+
+def test_a_table_is_filled_in_between_its_comments():
+    text = "a\n<!-- table: memory, how -->\n\nold\n\n<!-- end of table -->\nb"
+    found = headline.filled(text)
+    assert found.startswith("a\n<!-- table: memory, how -->\n\n| learner |")
+    assert found.endswith("|\n\n<!-- end of table -->\nb")
+    assert headline.filled(found) == found

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from spanboost import __version__, cli, recipe
+from spanboost import __version__, arguments, recipe
 from spanboost.cli import main
 from spanboost.data import stream
 from spanboost.data.generated import drifting
@@ -50,9 +50,9 @@ def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
 
 
 def test_version_and_help(capsys):
-    for arguments, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
+    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
         with pytest.raises(SystemExit) as stop:
-            main(arguments)
+            main(words)
         assert stop.value.code == 0
         assert text in capsys.readouterr().out
 
@@ -79,7 +79,7 @@ def test_the_stream_drifts_and_keeps_its_ranges():
 
 
 def test_the_words_of_the_command_line_are_those_that_are_understood():
-    """They stand in cli.py as well, so that --help loads nothing."""
-    assert set(cli.FORMATS) == set(stream.FORMS)
-    assert set(cli.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
-    assert set(recipe.SCORES) < set(cli.LOSSES)
+    """They stand in arguments.py as well, so that --help loads nothing."""
+    assert set(arguments.FORMATS) == set(stream.FORMS)
+    assert set(arguments.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
+    assert set(recipe.SCORES) < set(arguments.LOSSES)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from serving import answering
 
-from spanboost.cli import _parser, main
+from spanboost.cli import main
 from spanboost.client import _metrics
+from spanboost.parser import parser
 from spanboost.service.app import application
 from spanboost.service.command import opened
 from spanboost.service.engine import Engine
@@ -27,7 +28,7 @@ SMALL = ["--learner", "linear", "-n", "4"]
 @contextmanager
 def started(folder, *options, tokens=None, limits=None, room=50_000, bounds=None):
     words = ["serve", "--dir", str(folder), *(options or SMALL)]
-    state = opened(_parser().parse_args(words), bounds or Bounds())
+    state = opened(parser().parse_args(words), bounds or Bounds())
     engine = Engine(state, room)
     app = application(engine, tokens, "id", limits or Limits())
     with answering(app) as client:

@@ -26,7 +26,8 @@ from spanboost.places import Here, Place, listening, repeat, revived, snapshot
 from spanboost.reader import Kind, rows_in
 from spanboost.rows import number_rows
 
-EVERY = 1000  # rows that a worker learns between two averages
+EVERY = 10_000  # rows that a worker learns between two averages
+ALONE = 20_000  # and between two snapshots, if there is nothing to average
 
 
 class Standing(NamedTuple):
@@ -105,8 +106,8 @@ class Team:
 
     @property
     def round(self) -> int:
-        """Rows from one average to the next, of all workers together."""
-        return self.workers * self.average_every
+        """Rows from one average to the next, or one snapshot, of all workers together."""
+        return self.workers * (self.average_every if self.averages else ALONE)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows; returns the predictions, each made before its label was seen.

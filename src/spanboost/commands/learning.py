@@ -88,13 +88,14 @@ def _train(
     else:
         checkpoints.clear()
     team = None if cluster is None else team_of(args, model, cluster, rows)
+    rounds = None if team is None else team.round if team.averages else every or team.round
     with closing(checkpoints.tape(2, rows) if every else Tape(2)) as tape:
         models: dict[str, Any] = {name: team or model}
         run = Pass(args, stream, models, tape, labels)
         if every and not rows:  # from now on a run is under way
             checkpoints.save(model, tape, run.labels.state(), every)
         try:
-            for _ in run.steps(every, None if team is None else team.round):
+            for _ in run.steps(every, rounds):
                 if every and tape.rows % every == 0:
                     so_far = model if team is None else team.model()
                     checkpoints.save(so_far, tape, run.labels.state(), every)

@@ -36,7 +36,7 @@ def team_of(args: Namespace, model: AnyModel, cluster: Any, rows: int) -> Team:
     except ValueError as error:
         raise UsageError(str(error)) from None
     every = args.checkpoint_every
-    if every and every % team.round:
+    if every and team.averages and every % team.round:
         raise UsageError(
             f"--checkpoint-every {every} falls between two averages: with --ray it is a multiple "
             f"of W times K, here of {team.round}"

@@ -1,0 +1,42 @@
+"""What the site is made of: notebooks that run, and a reference of every option."""
+
+import notebooks
+import pytest
+import reference
+from golden import lines_fit
+
+PATHS = sorted(notebooks.FOLDER.glob("*.ipynb"))
+
+
+def test_there_are_notebooks():
+    assert len(PATHS) >= 4
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_notebook_shows_what_it_shows(path):
+    kept = notebooks.read(path)
+    again = notebooks.run(kept)
+    for shown, printed in zip(notebooks.texts(kept), notebooks.texts(again), strict=True):
+        assert lines_fit(shown.splitlines(), printed.splitlines()), printed
+    pictures = [name for name in notebooks.pages(path) if name.endswith(".png")]
+    assert pictures
+
+
+def test_a_notebook_is_run_as_jupyter_runs_it():
+    def code(source):
+        return {"cell_type": "code", "source": source}
+
+    cells = [code(["a = 2\n", "print('said')\n", "a + 1"]), code(["a = a * 3"]), code(["None"])]
+    found = notebooks.run({"cells": [*cells, code(["a"])]})
+    assert notebooks.texts(found) == ["said\n3", "", "", "6"]
+
+
+def test_the_reference_has_every_command_and_every_option():
+    page = reference.page()
+    parsers = list(reference.commands())
+    assert {"train", "evaluate", "predict"} <= {parser.prog.split()[1] for parser in parsers}
+    for parser in parsers:
+        section = page.split(f"## {parser.prog}\n")[1].split("\n## ")[0]
+        for action in parser._actions:
+            assert all(f"`{option}`" in section for option in action.option_strings)
+            assert all(f"`{choice}`" in section for choice in action.choices or ())

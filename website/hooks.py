@@ -1,0 +1,105 @@
+"""What MkDocs calls while it builds the site (see mkdocs.yml).
+
+Pages that are made rather than written: the home page is the README, the reference of the command
+line comes from its parser, notebooks become pages, and files of the repository that a page links to
+get pages of their own, so that every link stays on the site.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import notebooks  # MkDocs finds what lies beside its hooks
+import reference
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[1]
+PAGES = {  # files of the repository that are pages of the site
+    "README.md": "index.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+SOURCES = {page: source for source, page in PAGES.items()}
+LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
+BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table, where other readers need it
+ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that no file of docs/ is."""
+    made: dict[str, str | bytes] = {
+        page: (ROOT / source).read_text() for source, page in PAGES.items()
+    }
+    made["reference.md"] = reference.page()
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        made |= notebooks.pages(path)
+    for source in sorted(set(_linked(files))):
+        made[_source_page(source)] = _source(source)
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Links as the site needs them; examples in the colours of a Python prompt."""
+    here = page.file.src_uri
+    if here.startswith("source/"):
+        return markdown
+    markdown = markdown.replace("```python\n>>>", "```pycon\n>>>")
+    markdown = BAR.sub(lambda found: found.group().replace(r"\|", "|"), markdown)
+    return LINK.sub(lambda found: _link(here, *found.groups(default="")), markdown)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Nothing on a page is fetched from another host: the site works offline."""
+    found = ELSEWHERE.search(output)
+    if found:
+        raise PluginError(f"{page.file.src_uri} needs another host: {found.group()}")
+    return output
+
+
+def _linked(files: Any) -> Iterator[str]:
+    """Files outside docs/ that a page links to, as paths in the repository."""
+    written = {file.src_uri: file.content_string for file in files.documentation_pages()}
+    for source, page in PAGES.items():
+        written[page] = (ROOT / source).read_text()
+    for page, text in written.items():
+        for _, _, target, _ in LINK.findall(text):
+            path = _in_repository(page, target)
+            if not path.startswith("docs/") and path not in PAGES and (ROOT / path).is_file():
+                yield path
+
+
+def _in_repository(page: str, target: str) -> str:
+    source = SOURCES.get(page, f"docs/{page}")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+
+
+def _link(page: str, image: str, text: str, target: str, anchor: str) -> str:
+    """A link from a page to where its target is on the site; folders are only named."""
+    path = _in_repository(page, target)
+    if (ROOT / path).is_dir():
+        return text
+    if path.startswith("docs/"):
+        place = path.removeprefix("docs/")
+        if place.endswith(".ipynb") and not page.startswith("notebooks/"):
+            place = place.removesuffix(".ipynb") + ".md"
+    else:
+        place = PAGES.get(path) or _source_page(path)
+    relative = posixpath.relpath(place, posixpath.dirname(page) or ".")
+    return f"{image}[{text}]({relative}{anchor})"
+
+
+def _source_page(path: str) -> str:
+    return f"source/{path}.md"
+
+
+def _source(path: str) -> str:
+    language = LANGUAGES.get(Path(path).suffix, "text")
+    head = f"---\ntitle: {path}\nsearch:\n  exclude: true\nhide: [toc]\n---\n"
+    return f"{head}\n# {path}\n\n~~~~{language}\n{(ROOT / path).read_text()}\n~~~~\n"
