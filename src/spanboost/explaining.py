@@ -52,9 +52,9 @@ def explain(model: AnyModel, x: Any) -> Explanation:
     nothing are left out. A learner that does not say what features add is a ValueError.
 
     >>> import numpy as np
-    >>> from spanboost import LinearSGD, SpanBoost, explain
+    >>> from spanboost import HullBoost, LinearSGD, explain
     >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 3))
-    >>> model = SpanBoost(LinearSGD(), n=8, label_range=(0, 200))
+    >>> model = HullBoost(LinearSGD(), n=4, label_range=(0, 200))
     >>> predictions = model.learn_many(X, 100 + X @ [60, -20, 0])
     >>> prediction, base, contributions, rest = explain(model, [0.5, 0.5, 0.5])
     >>> print(f"{prediction:.0f} = {base:.0f} + {contributions[0]:.0f} {contributions[1]:.0f}")
