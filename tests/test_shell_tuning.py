@@ -147,3 +147,11 @@ def test_a_bad_label_is_named_by_its_line(data, shell):
     said = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
     assert f"{data}:" in said.err
     assert "is outside the label range, 0 to 300" in said.err
+
+
+def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):
+    rows = [f"{t % 7},{t % 3},{int(t >= 30)}" for t in range(60)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["a,label,w", *rows]) + "\n")
+    words = ("--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
+    assert "nothing to choose by" in shell("tune", path, *words, status=2).err

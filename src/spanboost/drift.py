@@ -30,6 +30,8 @@ class Drift:
     """
 
     def __init__(self, detector: str, loss: Any) -> None:
+        if detector not in ("adwin", "page-hinkley"):
+            raise ValueError(f"{detector!r} is no detector: 'adwin' or 'page-hinkley'")
         try:
             from river import drift
         except ImportError:

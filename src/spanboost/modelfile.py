@@ -429,7 +429,7 @@ def _restore_memory(model: Booster, tensors: dict[str, Array]) -> None:
         or weights.shape != (number,)
         or labels.shape != (number, model._d)
         or not ((weights > 0) & np.isfinite(weights)).all()
-        or not np.isfinite(labels).all()
+        or not (np.abs(labels) < 1 + 1e-6).all()
         or {labels.dtype, weights.dtype} != {np.dtype(model._dtype)}
     ):
         raise ModelFileError("the rows it remembers are none")

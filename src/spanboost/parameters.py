@@ -35,7 +35,7 @@ def check(booster: Any) -> None:
     )
     replay, memory = booster.replay, booster.memory
     require(whole(replay) and 0 <= replay <= 1000, "replay", "a whole number of rows, up to 1000")
-    require(whole(memory) and 1 <= memory < 2**31, "memory", "a whole number of rows, at least 1")
+    require(whole(memory) and 1 <= memory < 2**31, "memory", "rows, from 1 to 2^31 - 1")
     for name in ("alpha", "offset"):
         require(
             booster.feedback == "greedy" or getattr(booster, name) is None,

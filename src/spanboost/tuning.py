@@ -79,9 +79,11 @@ class Tuned:
         for k, one in enumerate(self.configurations):
             if any(one.settings.get(name) != value for name, value in settings.items()):
                 losses[k] = np.nan
+        if not np.isfinite(self.loss_first).any():
+            raise ValueError("there is nothing to choose by: the rows of the first part weigh 0")
         if not np.isfinite(losses).any():
             raise ValueError(f"no booster of the sweep has a loss and n={n}, {settings}")
-        k, i = divmod(int(np.nanargmin(losses)), losses.shape[1])
+        i, k = divmod(int(np.nanargmin(losses.T)), len(losses))  # of equals, the fewest copies
         return self.choice(k, i + 1)
 
     def choice(self, configuration: int, n: int) -> Choice:

@@ -55,6 +55,10 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     say(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
     tuned, seconds = sweeping.tuned(), time.perf_counter() - began
+    try:
+        tuned.best()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if args.json != "-":
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
     _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})

@@ -50,7 +50,11 @@ class Descent(ReadsFeatures):
         rates, decay, bits = _as_array(self.rate), self.decay, self.bits
         good = rates.dtype.kind in "iuf" and bool(((rates > 1e-30) & (rates < 1e30)).all())
         for name, fits, allowed in (
-            ("rate", good and rates.shape in ((), (task.n,)), "from 1e-30 to 1e30, or one a copy"),
+            (
+                "rate",
+                good and rates.shape in ((), (task.n,)),
+                "between 1e-30 and 1e30, or one a copy",
+            ),
             ("decay", decay is None or (number(decay) and 0 <= decay <= 1), "None, or from 0 to 1"),
             ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
         ):
