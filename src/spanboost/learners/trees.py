@@ -314,6 +314,7 @@ class TreeBank(NamedTuple):
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """One more row in the leaves it reached."""
+        self.lay_out(x)  # features that are new have a place now
         slope, target, weight = self.scratch.slope, self.scratch.target, feedback.weight
         feedback.slopes(h, slope)
         for i in range(h.shape[1]):
