@@ -43,8 +43,8 @@ _SIMPLE = (
 BUDGETS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
-        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=3),
-        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=2),
+        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=2),
+        Expert("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
         Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
         Expert("trees recent", Trees, {"depth": 10, "evidence": 5.0, "recency": 2}, 100, 0.1),
         *_SIMPLE,
