@@ -134,6 +134,7 @@ def tarred(name: str, data: bytes) -> bytes:
         (zipped("x/wanted.csv", b"a,b"), "wanted.csv"),
         (tarred("wanted.csv", b"a,b"), "wanted.csv"),
     ],
+    ids=["plain", "gzip", "compress", "zip", "tar"],  # their bytes tell the time
 )
 def test_files_are_unpacked_by_what_is_in_them(data, member):
     assert unpacked(data, member) == b"a,b"
