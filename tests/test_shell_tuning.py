@@ -154,4 +154,4 @@ def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,label,w", *rows]) + "\n")
     words = ("--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
-    assert "nothing to choose by" in shell("tune", path, *words, status=2).err
+    assert "weigh 0" in shell("tune", path, *words, status=2).err

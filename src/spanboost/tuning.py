@@ -80,7 +80,10 @@ class Tuned:
             if any(one.settings.get(name) != value for name, value in settings.items()):
                 losses[k] = np.nan
         if not np.isfinite(self.loss_first).any():
-            raise ValueError("there is nothing to choose by: the rows of the first part weigh 0")
+            raise ValueError(
+                "no booster of the sweep has a loss to choose by: the rows of the first part weigh "
+                "0, or their losses are beyond all numbers"
+            )
         if not np.isfinite(losses).any():
             raise ValueError(f"no booster of the sweep has a loss and n={n}, {settings}")
         i, k = divmod(int(np.nanargmin(losses.T)), len(losses))  # of equals, the fewest copies
