@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import common, reading, training
-from benchmarks.measure import Row, Setting, measure_all
+from benchmarks import measure, reading, training
+from benchmarks.measure import Row, Setting
 
 ABOUT = """\
 Trains from files and reads files, and prints one line for each demand: what was measured, our
@@ -29,18 +29,5 @@ SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 }
 
 
-def main() -> None:
-    """Measure what is asked for and print the table."""
-    parser = common.parser("files", ABOUT, ENDS)
-    common.add_data(parser)
-    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
-    parser.add_argument(
-        "--repeats", type=common.at_least_one, default=3, help="the best of so many counts"
-    )
-    args = parser.parse_args()
-    setting = Setting(args.data, (), args.repeats, args.quick)
-    measure_all(args, SECTIONS, setting, busy="what has threads came out too slow")
-
-
 if __name__ == "__main__":
-    main()
+    measure.main("files", ABOUT, ENDS, SECTIONS, repeats=3)

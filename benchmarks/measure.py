@@ -75,11 +75,35 @@ def measure_all(
         for row in sections[name](setting):
             common.say(f"{name}: {row.measure}")
             rows.append(row)
+    publish(args, rows, load, busy, repeats=args.repeats)
+
+
+def publish(args: Namespace, rows: Sequence[Row], load: float, busy: str, **more: Any) -> None:
+    """What was measured, shown and saved; the load is that of the time before."""
     show(rows)
     if load > 0.5:
         print(f"\nThe machine was busy (load {load:.1f}): {busy}.")
     content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
-    common.save(args.json, content, repeats=args.repeats, quick=args.quick, load_before=load)
+    common.save(args.json, content, quick=args.quick, load_before=load, **more)
+
+
+def main(
+    name: str,
+    about: str,
+    ends: str,
+    sections: Mapping[str, Callable[[Setting], Iterator[Row]]],
+    repeats: int,
+) -> None:
+    """A benchmark of files: what is asked for, measured, and its table."""
+    parser = common.parser(name, about, ends)
+    common.add_data(parser)
+    common.add_choice(parser, "--only", sections, "parts of the table")
+    parser.add_argument(
+        "--repeats", type=common.at_least_one, default=repeats, help="the best of so many counts"
+    )
+    args = parser.parse_args()
+    setting = Setting(args.data, (), args.repeats, args.quick)
+    measure_all(args, sections, setting, busy="what has threads came out too slow")
 
 
 def show(rows: Sequence[Row]) -> None:

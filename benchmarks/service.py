@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import common
-from benchmarks.measure import Row, show
+from benchmarks.measure import Row, publish
 
 ABOUT = """\
 Starts servers as processes of their own, on this machine, and asks them over loopback. Rows have
@@ -304,11 +304,7 @@ def main() -> None:
         for row in SECTIONS[name](args):
             common.say(f"{row.measure}: {row.ours:.1f} {row.unit}; {row.note}")
             rows.append(row)
-    show(rows)
-    if load > 0.5:
-        print(f"\nThe machine was busy (load {load:.1f}): times are too long.")
-    content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
-    common.save(args.json, content, quick=args.quick, load_before=load)
+    publish(args, rows, load, busy="times are too long")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import common
+from benchmarks import common, measure
 from benchmarks.common import Stream, race, seconds
 from benchmarks.formats import write
-from benchmarks.measure import Row, Setting, measure_all
+from benchmarks.measure import Row, Setting
 from benchmarks.reading import data_set
 from benchmarks.training import run, train, vw
 from spanboost import LinearSGD, SpanBoost, tune
@@ -145,18 +145,5 @@ def length(setting: Setting) -> int:
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {"memory": memory, "files": files}
 
 
-def main() -> None:
-    """Measure what is asked for and print the table."""
-    parser = common.parser("tune", ABOUT, ENDS)
-    common.add_data(parser)
-    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
-    parser.add_argument(
-        "--repeats", type=common.at_least_one, default=2, help="the best of so many counts"
-    )
-    args = parser.parse_args()
-    setting = Setting(args.data, (), args.repeats, args.quick)
-    measure_all(args, SECTIONS, setting, busy="what has threads came out too slow")
-
-
 if __name__ == "__main__":
-    main()
+    measure.main("tune", ABOUT, ENDS, SECTIONS, repeats=2)

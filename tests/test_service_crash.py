@@ -380,3 +380,4 @@ def test_a_signal_at_any_time_while_starting(tmp_path):
         process.communicate()
     with serving(tmp_path) as server:
         until(lambda: still_answers(server))
+        assert still_answers(server)

@@ -189,7 +189,7 @@ def test_a_learner_with_a_ball(tmp_path):
 FEW = {"rate": [0.05, 0.5, 1.0], "eta": [0.5, 1.0], "feedback": ["linear", "greedy"]}
 
 
-def the_same(tuned, other, folder):
+def assert_same(tuned, other, folder):
     for table in ("loss_first", "loss_rest"):
         assert getattr(tuned, table).tobytes() == getattr(other, table).tobytes()
     for k, one in enumerate((tuned, other)):
@@ -204,15 +204,15 @@ def test_threads_banks_and_blocks_do_not_matter(threads, lanes, rows, tmp_path, 
     usual = tune(X, y, weights, **fixed)
     monkeypatch.setattr(tuning, "LANES", lanes)
     monkeypatch.setattr(tuning, "ROWS", rows)
-    the_same(usual, tune(X, y, weights, threads=threads, **fixed), tmp_path)
+    assert_same(usual, tune(X, y, weights, threads=threads, **fixed), tmp_path)
 
 
-def test_compiled_and_plain_sweeps_are_the_same(tmp_path):
+def test_compiled_and_plain_sweeps_are_assert_same(tmp_path):
     X, y, weights = stream(40)
     fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
     compiled = tune(X, y, weights, **fixed)
     with plain():
-        the_same(compiled, tune(X, y, weights, **fixed), tmp_path)
+        assert_same(compiled, tune(X, y, weights, **fixed), tmp_path)
 
 
 def test_a_group_can_be_sent_elsewhere_at_any_time(tmp_path):
@@ -230,7 +230,7 @@ def test_a_group_can_be_sent_elsewhere_at_any_time(tmp_path):
             if last == 80:
                 group.mark()
         done.append(group)
-    the_same(usual, tuning.Tuned(found, done, order), tmp_path)
+    assert_same(usual, tuning.Tuned(found, done, order), tmp_path)
 
 
 @settings(max_examples=15)

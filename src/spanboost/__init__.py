@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from spanboost.auto import AutoBoost
     from spanboost.block import Rows
     from spanboost.booster import HullBoost, SpanBoost
-    from spanboost.errors import ConstantWarning, DataError, LabelWarning
+    from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
     from spanboost.explaining import explain
     from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
-    from spanboost.modelfile import ModelFileError, load, save
+    from spanboost.modelfile import load, save
     from spanboost.tuning import tune
 
 __version__ = "0.1.0"
@@ -47,7 +47,7 @@ _HOMES = {
     "feature_importances": "importances",
     "FromBank": "learners.own",
     "FromTargets": "learners.objects",
-    "ModelFileError": "modelfile",
+    "ModelFileError": "errors",
     "load": "modelfile",
     "save": "modelfile",
     "tune": "tuning",

@@ -24,6 +24,10 @@ class UserError(ValueError):
     """Something only the user can mend; its message is one sentence, and all that is needed."""
 
 
+class ModelFileError(UserError):
+    """A file that holds no model this version can read."""
+
+
 class ClusterError(RuntimeError):
     """Machines that were to do the work have failed; its message is one sentence."""
 

@@ -1,66 +1,42 @@
 """Models as files: safetensors with one JSON header. Data, never code.
 
-A file holds what was learned and nothing else: the same rows in the same order give the same bytes,
-whatever the blocks they came in. Of tables only what was touched is kept: features that were seen,
-nodes and leaves that a row has reached. It is written beside its place and moved there, so that a
-file is always a whole one. Before a model is made of it its header and the kind and shape of every
-array are checked; the numbers themselves are taken.
+A file holds what was learned, where there is replay the rows that may be learned again, and nothing
+else: the same rows in the same order give the same bytes, whatever the blocks they came in. Of
+tables only what was touched is kept: features that were seen, nodes and leaves that a row has
+reached. It is written beside its place and moved there, so that a file is always a whole one.
+Before a model is made of it its header (described.py) and the kind and shape of every array are
+checked; the numbers themselves are taken.
 """
 
 import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spanboost import __version__, losses
+from spanboost import __version__
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import Rows
 from spanboost.booster import Booster, HullBoost, SpanBoost
-from spanboost.checks import float_type
 from spanboost.committee import Committee
 from spanboost.data.schema import schema_of
-from spanboost.errors import UserError
+from spanboost.described import code, made, parameters_of
+from spanboost.errors import ModelFileError
 from spanboost.files import whole
-from spanboost.learners.ball import LinearBall
-from spanboost.learners.finite import FiniteClass
-from spanboost.learners.linear import LinearSGD
-from spanboost.learners.network import Network
-from spanboost.learners.stumps import Stumps
-from spanboost.learners.symmetric import Symmetrised
-from spanboost.learners.trees import Trees
 from spanboost.reader import Kind, Reading
 from spanboost.rows import Sparse
 
 FORMAT = 1
 BOOSTERS = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
-PARTS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        *(LinearSGD, Stumps, Network, Trees, LinearBall, Symmetrised, FiniteClass),
-        *(losses.PNorm, losses.Quantile, losses.Huber, losses.Softmax, losses.SquaredEuclidean),
-        *map(type, losses.NAMES.values()),
-    )
-}
-PARAMETERS = (
-    *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
-    *("label_range", "replay", "memory", "seed"),
-)
 MEMORY = "memory."  # how names of arrays begin that hold rows to be learned again
 REMEMBERED = (
     {"X", "labels", "weights"},
     {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
 )
-OF_AUTO = ("loss", "budget", "label_range", "seed", "bits")
-
-
-class ModelFileError(UserError):
-    """A file that holds no model this version can read."""
 
 
 def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> None:
@@ -98,18 +74,6 @@ def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> int:
         sum_so_far = zlib.crc32(name.encode(), sum_so_far)
         sum_so_far = zlib.crc32(np.ascontiguousarray(tensors[name]).data, sum_so_far)
     return sum_so_far
-
-
-def parameters_of(model: AnyModel) -> dict[str, Any]:
-    """What the model was made of, in terms of JSON."""
-    if isinstance(model, Committee):
-        return parameters_of(model.members[0]) | {"booster": Committee.__name__}
-    names = OF_AUTO if isinstance(model, AutoBoost) else PARAMETERS
-    given = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    return {
-        "booster": type(model).__name__,
-        "parameters": {name: _plain(value) for name, value in given.items()},
-    }
 
 
 def _described(model: AnyModel) -> dict[str, Any]:
@@ -169,48 +133,6 @@ def _load(path: Path) -> tuple[AnyModel, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
         raise ModelFileError(f"its parts do not fit together: {error}") from None
     return model, run
-
-
-def _plain(value: Any) -> Any:
-    """A parameter in terms of JSON."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value)
-    if isinstance(value, type | np.dtype):
-        return np.dtype(value).name
-    name = type(value).__name__
-    if PARTS.get(name) is type(value):
-        return {"class": name, "fields": {k: _plain(v) for k, v in _fields_of(value).items()}}
-    if isinstance(value, list | tuple | np.ndarray) and not hasattr(value, "_fields"):
-        return [_plain(item) for item in value]
-    raise _code(value)
-
-
-def _code(value: Any) -> ValueError:
-    return ValueError(f"{value!r:.60} is code, not data: a model with it cannot be saved")
-
-
-def _fields_of(part: Any) -> dict[str, Any]:
-    if is_dataclass(part):
-        return {field.name: getattr(part, field.name) for field in fields(part)}
-    return dict(part._asdict())
-
-
-def _made(value: Any) -> Any:
-    """A parameter from its terms in JSON."""
-    if isinstance(value, list):
-        return tuple(map(_made, value))
-    if not isinstance(value, dict):
-        return value
-    if value["class"] not in PARTS:
-        raise ModelFileError(f"{value['class']!r} is nothing this version knows")
-    made = {name: _made(field) for name, field in value["fields"].items()}
-    if "dtype" in made:
-        made["dtype"] = float_type(made["dtype"])
-    return PARTS[value["class"]](**made)
 
 
 def _label_state(model: Booster) -> dict[str, Any]:
@@ -273,7 +195,7 @@ def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
     if state is None:
         return
     if not hasattr(state.bank, "_fields"):
-        raise _code(model.learner)
+        raise code(model.learner)
     yield from _leaves(state.algorithm, "algorithm")
     yield from _leaves(state.bank, "bank")
 
@@ -307,7 +229,7 @@ def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
     """The model, with all it has learned."""
     if header["booster"] == Committee.__name__:
         return _committee(header["members"], tensors)
-    parameters = {name: _made(value) for name, value in header["parameters"].items()}
+    parameters = {name: made(value) for name, value in header["parameters"].items()}
     if header["booster"] == AutoBoost.__name__:
         return _auto(AutoBoost(**parameters), header["experts"], tensors)
     if header["booster"] not in BOOSTERS:
@@ -405,7 +327,7 @@ def _sound(node: Any) -> bool:
 
 def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
     reader, features = model._reader, int(rows["features"])
-    kind = Kind(_made(rows["shape"]), bool(rows["named"]))
+    kind = Kind(made(rows["shape"]), bool(rows["named"]))
     names = {str(name): column for column, name in enumerate(rows["names"])}
     if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
         raise ModelFileError("its rows are none")

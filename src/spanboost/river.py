@@ -39,6 +39,11 @@ class _Boosting:
             names=("n_models", "learning_rate"),
         )
 
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        for learner in ("auto", "trees", "linear", "stumps", "network"):
+            yield {"learner": learner, "budget": "fast"}
+
     def _answers(self, X: pd.DataFrame) -> Array:
         return np.asarray(self._model.predict_many(_rows(X))) if len(X) else np.zeros(0)
 
@@ -96,11 +101,6 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
         self.label_range, self.seed = label_range, seed
         self._begin(loss, label_range)
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        for learner in ("auto", "trees", "linear", "stumps", "network"):
-            yield {"learner": learner, "budget": "fast"}
-
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row, of importance w."""
         self._model.learn_one(x, y, w)
@@ -146,11 +146,6 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
         self.learner, self.booster, self.n_models = learner, booster, n_models
         self.learning_rate, self.budget, self.seed = learning_rate, budget, seed
         self._begin("logistic", (-1, 1))
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        for learner in ("auto", "trees", "linear", "stumps", "network"):
-            yield {"learner": learner, "budget": "fast"}
 
     @property
     def _multiclass(self) -> bool:

@@ -13,10 +13,11 @@ from spanboost.auto import AnyModel, AutoBoost
 from spanboost.block import origin_of
 from spanboost.booster import Booster, SpanBoost
 from spanboost.committee import Committee
+from spanboost.described import parameters_of
 from spanboost.explaining import coefficients
 from spanboost.importances import best_trees, feature_importances
 from spanboost.learners.trees import Trees
-from spanboost.modelfile import load, parameters_of
+from spanboost.modelfile import load
 
 
 def inspect(args: Namespace) -> int:

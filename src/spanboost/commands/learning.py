@@ -20,9 +20,10 @@ from spanboost.commands.options import UsageError
 from spanboost.commands.passing import Pass, check_places
 from spanboost.committee import Committee
 from spanboost.data.stream import Stream
+from spanboost.described import parameters_of
 from spanboost.evaluate import Tape
 from spanboost.losses import Squared
-from spanboost.modelfile import load, parameters_of, save
+from spanboost.modelfile import load, save
 from spanboost.theory.certificate import Witness
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from spanboost import __version__, plotting
 from spanboost.auto import AnyModel
 from spanboost.commands.result import alone, improvement, losses_of_each
+from spanboost.described import parameters_of
 from spanboost.errors import UserError
 from spanboost.evaluate import Tape
 from spanboost.files import check_place, whole
-from spanboost.modelfile import parameters_of
 
 NONE = "\N{EN DASH}"
 STYLE = """

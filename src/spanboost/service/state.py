@@ -22,8 +22,8 @@ import numpy as np
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel
 from spanboost.data.batch import Batch
-from spanboost.errors import DataError
-from spanboost.modelfile import ModelFileError, load_with, save
+from spanboost.errors import DataError, ModelFileError
+from spanboost.modelfile import load_with, save
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
 from spanboost.service.log import StateError
