@@ -368,6 +368,12 @@ def test_what_is_decoded_is_what_the_standard_library_reads(value, ascii, spaced
     assert repr(decoded(text, exact=True)) == repr(json.loads(text))
 
 
+def test_of_very_many_names_the_one_that_stands_twice_is_found_at_once():
+    names = [f'"name {k}":1' for k in range(200_000)]
+    with pytest.raises(BadRowError, match="'name 199999' stands there twice"):
+        decoded(f"{{{','.join([*names, names[-1]])}}}", exact=False)
+
+
 @given(
     st.lists(st.sampled_from(['"a"', '"b"', '"a:"', '"\\u0061"']), min_size=1, max_size=4),
     st.lists(st.sampled_from(["1", '":"', '"\\u003a"', '"x\\":"', "null"]), min_size=4, max_size=4),
