@@ -4,6 +4,7 @@ import io
 import json
 import random
 import threading
+from base64 import b64decode
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -293,6 +294,7 @@ def tables():
     yield "twice", pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
     yield "rows", pa.table({"x": nothing})
     yield "dictionaries", pa.table({"x": long})
+    yield "columns of nothing", pa.table({str(k): pa.nulls(10_000) for k in range(1000)})
     yield "of numbers", pa.table({"x": pa.array([1.0]).dictionary_encode()})
 
 
@@ -312,6 +314,26 @@ def test_compressed_arrow_is_refused_before_it_is_unpacked(client):
         answer = client.post("/predict", content=sink.getvalue(), headers=ARROW)
         assert answer.status_code == 400
         assert "compressed" in answer.json()["error"]
+
+
+# 1,000 zeros, compressed as Arrow 0.17 did it: named in the metadata of the message
+OLD = """
+/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABAwAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgA
+BgAHAAwAAAAQABAAAAAAAAEDEAAAABgAAAAEAAAAAAAAAAEAAAB4AAYACAAGAAYAAAAAAAIA/////+gAAAAYAAAA
+DgAgAAQABgAIABAADAAAAAAAAAAUAAAAAwADAHAAAAAUAAAAIAAAAAAAAAAAAAAAAAAAAAEAAAAMAAAACAAMAAQA
+CAAIAAAACAAAACgAAAAeAAAAQVJST1c6ZXhwZXJpbWVudGFsX2NvbXByZXNzaW9uAAAEAAAAenN0ZAAAAAAKABgA
+CAAEABAAAAAMAAAAGAAAAOgDAAAAAAAAJAAAAAAAAAAAAAAAAQAAAOgDAAAAAAAAAAAAAAAAAAAAAAAAAgAAAAAA
+AAAAAAAAAAAAAAAAAAAAAAAAAAAAABsAAAAAAAAAQB8AAAAAAAAotS/9YEAeTQAAEAAAAQA73wMsAAAAAAD/////
+AAAAAA==
+"""
+
+
+def test_what_older_versions_of_arrow_compressed_is_refused_too(client):
+    data = b64decode(OLD)
+    assert pa.ipc.open_stream(data).read_all().num_rows == 1000
+    answer = client.post("/predict", content=data, headers=ARROW)
+    assert answer.status_code == 400
+    assert "compressed" in answer.json()["error"]
 
 
 def test_infinite_and_missing_numbers_of_arrow(client):

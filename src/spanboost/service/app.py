@@ -155,7 +155,7 @@ class Service:
         data = await self._read(request)
 
         def read() -> Asked:
-            body = body_of(kind, data, self.limits.rows, self.reader.exact)
+            body = body_of(kind, data, self.limits, self.reader.exact)
             return Asked(*each(take, body.rows), kind, body.single)
 
         return read() if len(data) <= QUICK else await run_in_threadpool(read)

@@ -4,6 +4,7 @@ import struct
 from typing import Any, NamedTuple
 
 from spanboost.data.jsonl import BadRowError, decoded
+from spanboost.service.gate import Limits
 
 JSON, LINES, ARROW = (
     "application/json",
@@ -12,6 +13,7 @@ JSON, LINES, ARROW = (
 )
 KINDS = {JSON: JSON, LINES: LINES, "application/jsonl": LINES, ARROW: ARROW}
 _BATCH, _DICTIONARY = 3, 2  # kinds of Arrow messages that hold buffers
+_CELL = 4  # bytes of a body that a value of Arrow counts for at least: some take none there
 
 
 class BodyError(Exception):
@@ -25,10 +27,11 @@ class Body(NamedTuple):
     single: bool = False  # one object, to be answered by one
 
 
-def body_of(kind: str, data: bytes, limit: int, exact: bool) -> Body:
-    """The rows of a body, at most so many; `exact` as for `decoded`."""
+def body_of(kind: str, data: bytes, limits: Limits, exact: bool) -> Body:
+    """The rows of a body; `exact` as for `decoded`."""
+    limit = limits.rows
     if kind == ARROW:
-        return Body(_arrow(data, limit))
+        return Body(_arrow(data, limits))
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -61,7 +64,7 @@ def _refuse_many(rows: int, limit: int) -> None:
         raise BodyError(f"{rows:,} rows in one request, of which {limit:,} are allowed")
 
 
-def _arrow(data: bytes, limit: int) -> list[Any]:
+def _arrow(data: bytes, limits: Limits) -> list[Any]:
     """The rows of an Arrow stream; Arrow takes every byte on trust, so all of it is checked."""
     import pyarrow as pa
 
@@ -72,13 +75,14 @@ def _arrow(data: bytes, limit: int) -> list[Any]:
             for batch in reader:
                 batch.validate(full=True)
                 rows += len(batch)
-                _refuse_many(rows, limit)
+                _refuse_many(rows, limits.rows)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
         names = table.column_names
         if len(set(names)) < len(names):
             raise BodyError("two columns of the Arrow stream have one name")
-        columns = [_values(name, table.column(name), len(data)) for name in names]
+        _refuse_large(table, limits.body)
+        columns = [_values(name, table.column(name)) for name in names]
     except BodyError:
         raise
     except Exception as error:  # it raises many kinds
@@ -89,26 +93,52 @@ def _arrow(data: bytes, limit: int) -> list[Any]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _values(name: str, column: Any, size: int) -> list[Any]:
+def _refuse_large(table: Any, most: int) -> None:
+    """What takes little or no room in the stream may take more than there is memory for."""
+    texts = sum(_length(chunk) for column in table.columns for chunk in column.chunks)
+    if texts + _CELL * table.num_rows * table.num_columns > most:
+        raise BodyError(f"the Arrow stream has more than {most:,} bytes when it is unpacked")
+
+
+def _length(values: Any) -> int:
+    """Bytes of texts, each counted as often as it is meant; buffers may be shared, too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        if not _is_text(values.type.value_type):
+            return 0
+        lengths = pc.take(pc.binary_length(values.dictionary), values.indices)
+    elif _is_text(values.type):
+        lengths = pc.binary_length(values)
+    else:
+        return 0
+    return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _values(name: str, column: Any) -> list[Any]:
     """A column as JSON would have it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        texts = column.type.value_type
-        if not (pa.types.is_string(texts) or pa.types.is_large_string(texts)):
-            raise BodyError(f"column {name!r:.40} is a dictionary of {texts}, not of texts")
-        for chunk in column.chunks:  # a text may stand there once and be meant a thousand times
-            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
-            if (pc.sum(lengths).as_py() or 0) > 64 * size:
-                raise BodyError(f"column {name!r:.40} is too large when it is unpacked")
-        return column.cast(texts).to_pylist()
+        if not _is_text(kind.value_type):
+            raise BodyError(
+                f"column {name!r:.40} is a dictionary of {kind.value_type}, not of texts"
+            )
+        return column.cast(kind.value_type).to_pylist()
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(numbers), None, numbers).to_pylist()
-    known = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null, pa.types.is_string)
-    if not any(test(kind) for test in (*known, pa.types.is_large_string)):
+    known = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null, _is_text)
+    if not any(test(kind) for test in known):
         raise BodyError(f"column {name!r:.40} holds {kind}, neither numbers nor texts")
     return column.to_pylist()
 
@@ -123,11 +153,16 @@ def _refuse_compressed(data: bytes) -> None:
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether the FlatBuffer of a message names a compression (Arrow's format/Message.fbs)."""
+    """Whether the FlatBuffer of a message may name a compression (Arrow's format/Message.fbs).
+
+    Arrow 0.17 named it in the message's own metadata, which nothing else needs.
+    """
     (message,) = struct.unpack_from("<I", metadata, 0)
     kind, header = _field(metadata, message, 1), _field(metadata, message, 2)
     if not kind or not header or metadata[kind] not in (_BATCH, _DICTIONARY):
         return False
+    if _field(metadata, message, 4):
+        return True
     batch = _follow(metadata, header)
     if metadata[kind] == _DICTIONARY:
         batch = _follow(metadata, _field(metadata, batch, 1))
