@@ -16,7 +16,7 @@ from spanboost.service.engine import GONE, Copying, Engine, Learning, Predicting
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
 from spanboost.service.log import StateError
-from spanboost.service.pending import Pending
+from spanboost.service.pending import FILES, Pending
 from spanboost.service.rows import Example
 from spanboost.service.state import Bounds, Entry, State, entry_of
 
@@ -217,6 +217,24 @@ def test_rows_wait_up_to_a_number_and_a_time(tmp_path):
     assert len(pending) <= 21  # the others went with their files
 
 
+def test_labels_that_never_come_do_not_add_up_to_open_files(tmp_path):
+    pending = Pending(tmp_path, 800, 1e6)
+    for k in range(200):
+        ids = [f"{k} {j}" for j in range(100)]
+        pending.put({id: {"k": float(k)} for id in ids})
+        pending.done(ids[1:])
+    assert len(list(tmp_path.iterdir())) == FILES
+    assert len(pending) == FILES
+    assert pending.dropped == 200 - FILES
+    assert pending.get("199 0") == {"k": 199.0}
+    assert pending.get(f"{200 - FILES} 0") is not None
+    assert pending.get("0 0") is None
+    again = Pending(tmp_path, 800, 1e6)
+    again.open(lambda id: False)
+    assert len(again) == FILES
+    assert again.get("199 0") == {"k": 199.0}
+
+
 def test_rows_that_wait_outlive_the_server_and_those_with_labels_do_not_come_back(tmp_path):
     pending = Pending(tmp_path, 100, 100.0)
     for k in range(40):
@@ -321,6 +339,24 @@ def test_a_journal_that_ends_before_the_snapshot_is_refused(tmp_path):
         path.unlink()
     with pytest.raises(StateError, match="before the last snapshot"):
         State(tmp_path, fresh)
+
+
+@pytest.mark.parametrize("name", ["journal/a.log", "pending/a.log", "snapshots/a.sb"])
+def test_a_file_that_does_not_belong_there_is_named(tmp_path, name):
+    State(tmp_path, fresh).close()
+    (tmp_path / name).touch()
+    with pytest.raises(StateError, match="no file of a state folder"):
+        State(tmp_path, fresh)
+
+
+def test_the_bytes_of_a_journal_are_told_while_its_files_go(tmp_path, monkeypatch):
+    filled(tmp_path, [b"x" * 50] * 6, segment=100)
+    journal = Journal(tmp_path, 100)
+    paths, before = journal._paths(), journal.bytes
+    gone = paths[0].stat().st_size
+    paths[0].unlink()
+    monkeypatch.setattr(journal, "_paths", lambda: paths)
+    assert journal.bytes == before - gone
 
 
 def test_one_folder_one_server(tmp_path):

@@ -8,7 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from spanboost.files import sync_folder
-from spanboost.service.log import LogFile, Record, StateError, record, records, whole_after
+from spanboost.service.log import (
+    LogFile,
+    Record,
+    StateError,
+    number_of,
+    record,
+    records,
+    whole_after,
+)
 
 SEGMENT = 1 << 26  # bytes of a file, about
 _ENDING = ".log"
@@ -31,10 +39,10 @@ class Journal:
         in order is a StateError, and nothing is changed.
         """
         paths = self._paths()
-        self.last = _first(paths[0]) - 1 if paths else 0
+        self.last = number_of(paths[0]) - 1 if paths else 0
         end = 0
         for k, path in enumerate(paths):
-            if _first(path) != self.last + 1:
+            if number_of(path) != self.last + 1:
                 raise StateError(
                     f"{path}: the journal has a gap: record {self.last + 1} is missing; restore "
                     "the folder from a backup"
@@ -72,12 +80,12 @@ class Journal:
         """Remove the files all of whose records come before this one."""
         paths = self._paths()
         for path, after in pairwise(paths):
-            if _first(after) <= number:
+            if number_of(after) <= number:
                 path.unlink()
 
     def firsts(self) -> list[int]:
         """The number of the first record of every file."""
-        return [_first(path) for path in self._paths()]
+        return [number_of(path) for path in self._paths()]
 
     def close(self) -> None:
         """Nothing more is added."""
@@ -91,11 +99,11 @@ class Journal:
 
     @property
     def bytes(self) -> int:
-        """On the disk."""
-        return sum(path.stat().st_size for path in self._paths())
+        """On the disk; for any thread."""
+        return sum(map(_size, self._paths()))
 
     def _paths(self) -> list[Path]:
-        return sorted(self.folder.glob(f"*{_ENDING}"), key=_first)
+        return sorted(self.folder.glob(f"*{_ENDING}"), key=number_of)
 
     def _begin(self) -> LogFile:
         file = LogFile(self.folder / f"{self.last + 1:020}{_ENDING}")
@@ -103,8 +111,8 @@ class Journal:
         return file
 
 
-def _first(path: Path) -> int:
+def _size(path: Path) -> int:
     try:
-        return int(path.stem)
-    except ValueError:
-        raise StateError(f"{path} is no file of the journal") from None
+        return path.stat().st_size
+    except FileNotFoundError:  # forgotten meanwhile, by the thread that writes
+        return 0

@@ -69,6 +69,14 @@ def _checksum(number: int, payload: bytes | memoryview) -> int:
     return zlib.crc32(payload, zlib.crc32(number.to_bytes(8, "little")))
 
 
+def number_of(path: Path) -> int:
+    """The number that names a file of the folder."""
+    try:
+        return int(path.stem)
+    except ValueError:
+        raise StateError(f"{path} is no file of a state folder: move it elsewhere") from None
+
+
 class LogFile:
     """A file that records are added to; `end` is where the last good one ends."""
 

@@ -1,31 +1,30 @@
 """Rows that were predicted and wait for their labels, up to a bound in number and in time.
 
-They lie in files of records (log.py), several at a time; the oldest file goes when there are too
-many or they are too old. They are written before a prediction is answered, so that they outlive the
-process, but not synced: after a loss of power the last ones may be gone.
+They lie in files of records (log.py), several at a time; the oldest file goes when too many rows
+wait, when they are too old, or when there are too many files, most of whose rows wait no more. They
+are written before a prediction is answered, so that they outlive the process, but not synced: after
+a loss of power the last ones may be gone.
 """
 
 import json
 import threading
 import time
-from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, count
-from operator import attrgetter
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from spanboost.service.log import LogFile, record, records
+from spanboost.service.log import LogFile, number_of, record, records
 from spanboost.service.packing import Layout, encode, layout_of, packed
 from spanboost.service.rows import Row
 
-PARTS = 8  # files that rows are spread over
+PARTS = 8  # files that the rows are spread over if all of them wait
+FILES = 8 * PARTS  # at most, so that labels that never come do not add up to open files
 
 
 class Group(NamedTuple):
     """Where the rows of a record stand: their floats from `start` on, behind them the rests."""
 
-    first: int  # number of its first row in the file
     time: float
     layout: Layout
     start: int
@@ -45,21 +44,13 @@ class _Part:
     def __init__(self, path: Path, began: float, end: int = 0) -> None:
         self.path, self.began = path, began
         self.file = LogFile(path, end)
-        self.rows: dict[str, int] = {}  # their numbers in the file
-        self.groups: list[Group] = []
+        self.rows: dict[str, tuple[Group, int]] = {}  # which of its group each is
         self.written = 0  # rows, also those that wait no more
 
-    def add(self, ids: Sequence[str], *place: Any) -> None:
+    def add(self, ids: Sequence[str], group: Group) -> None:
         """A group was written; its rows wait."""
-        self.groups.append(Group(self.written, *place))
-        self.rows.update(zip(ids, count(self.written), strict=False))
+        self.rows.update((id, (group, k)) for k, id in enumerate(ids))
         self.written += len(ids)
-
-    def find(self, id: str) -> tuple[Group, int]:
-        """The group of a row that waits, and which of it the row is."""
-        number = self.rows[id]
-        group = self.groups[bisect(self.groups, number, key=attrgetter("first")) - 1]
-        return group, number - group.first
 
 
 class Pending:
@@ -72,6 +63,7 @@ class Pending:
         self.dropped = 0  # rows given up since the start, unlabelled
         self._parts: list[_Part] = []
         self._number = 0
+        self._layout = Layout(None, [])  # of the last group: most have the same
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
 
@@ -80,10 +72,10 @@ class Pending:
 
     def open(self, learned: Callable[[str], bool]) -> None:
         """Find the rows that waited when the server stopped; those since learned do not."""
-        for path in sorted(self.folder.glob("*.log"), key=lambda path: int(path.stem)):
+        for path in sorted(self.folder.glob("*.log"), key=number_of):
             data = path.read_bytes()
             found = list(records(memoryview(data)))
-            self._number = int(path.stem)
+            self._number = number_of(path)
             part = _Part(path, self.clock(), found[-1].end if found else 0)
             self._parts.append(part)
             for one in found:
@@ -105,7 +97,8 @@ class Pending:
             part = self._current(len(rows))
             whole = record(self._number, payload)
             end = part.file.write(whole, sync=False) + len(whole)
-            part.add(ids, now, layout, end - len(floats) - ends[-1], ends)
+            start = end - len(floats) - ends[-1]
+            part.add(ids, Group(now, self._shared(layout), start, ends))
             self._expire()
 
     def get(self, id: str) -> Row | None:
@@ -113,7 +106,7 @@ class Pending:
         with self._lock:
             for part in reversed(self._parts):
                 if id in part.rows:
-                    group, k = part.find(id)
+                    group, k = part.rows[id]
                     late = self.clock() - group.time > self.seconds
                     return None if late else group.row(k, part.file)
         return None
@@ -153,20 +146,25 @@ class Pending:
             for id in ids:
                 self._drop(id)
             return
-        part.add(ids, now, layout_of(layout), start + len(head) + 1, ends)
+        group = Group(now, self._shared(layout_of(layout)), start + len(head) + 1, ends)
+        part.add(ids, group)
         part.began = min(part.began, now)
 
+    def _shared(self, layout: Layout) -> Layout:
+        """The same layout: that of the group before, if it is equal."""
+        if layout != self._layout:
+            self._layout = layout
+        return self._layout
+
     def _expire(self) -> None:
-        """Drop the oldest files while there are too many rows, or theirs are all too old."""
+        """Drop the oldest files while there are too many rows or files, or all are too old."""
         now = self.clock()
-        while self._parts:
-            oldest = self._parts[0]
-            too_many = len(self) > self.limit and len(self._parts) > 1
-            latest = self._parts[1].began if len(self._parts) > 1 else now
-            empty = not oldest.rows and len(self._parts) > 1
-            if not (too_many or empty or now - latest > self.seconds):
+        while len(self._parts) > 1:
+            oldest, second = self._parts[:2]
+            too_many = len(self) > self.limit or len(self._parts) > FILES
+            if not (too_many or not oldest.rows or now - second.began > self.seconds):
                 return
+            del self._parts[0]
             self.dropped += len(oldest.rows)
             oldest.file.close()
             oldest.path.unlink()
-            del self._parts[0]

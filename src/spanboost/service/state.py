@@ -26,7 +26,7 @@ from spanboost.errors import DataError, ModelFileError
 from spanboost.modelfile import load_with, save
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
-from spanboost.service.log import StateError
+from spanboost.service.log import StateError, number_of
 from spanboost.service.packing import encode, layout_of, packed, unpacked
 from spanboost.service.pending import Pending
 from spanboost.service.progress import Progress
@@ -250,7 +250,7 @@ class State:
             )
 
     def _numbers(self) -> list[int]:
-        return sorted(int(path.stem) for path in self.snapshots.glob("*.sb"))
+        return sorted(map(number_of, self.snapshots.glob("*.sb")))
 
     def _path(self, number: int) -> Path:
         return self.snapshots / f"{number:020}.sb"
