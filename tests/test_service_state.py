@@ -3,11 +3,13 @@
 import errno
 import os
 import random
+import threading
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from serving import until
 
 from spanboost.modelfile import dumped
 from spanboost.recipe import Recipe
@@ -19,6 +21,7 @@ from spanboost.service.log import StateError
 from spanboost.service.pending import FILES, Pending
 from spanboost.service.rows import Example
 from spanboost.service.state import Bounds, Entry, State, entry_of
+from spanboost.service.worker import Job, Worker
 
 RECIPE = Recipe(learner="linear", n=4)
 
@@ -190,6 +193,15 @@ def test_the_last_ids_are_known_and_old_ones_forgotten():
         assert len(ids) <= 20
         assert str(ids.since) in ids
     assert "0" not in ids
+
+
+def test_rows_without_ids_push_old_ones_out_so_that_the_journal_ends_somewhere():
+    ids = Ids(10)
+    ids.add(["a", None], 1)
+    assert ("a" in ids, ids.since) == (True, 1)
+    for record in range(2, 6):
+        ids.add([None] * 5, record)
+    assert ("a" in ids, ids.since) == (False, None)
 
 
 class Clock:
@@ -367,6 +379,13 @@ def test_one_folder_one_server(tmp_path):
     State(tmp_path, fresh).close()
 
 
+def test_what_a_kill_left_of_a_snapshot_is_removed(tmp_path):
+    State(tmp_path, fresh).close()
+    (tmp_path / "snapshots" / f"{7:020}.sb.abc.partial").write_bytes(b"half a model")
+    State(tmp_path, fresh).close()
+    assert [path.name for path in (tmp_path / "snapshots").iterdir()] == [f"{0:020}.sb"]
+
+
 def test_old_records_go_when_neither_snapshots_nor_ids_need_them(tmp_path):
     data = some_rows(1000)
     state = State(tmp_path, fresh, Bounds(ids=200))
@@ -490,6 +509,65 @@ def test_a_full_disk_refuses_labels_and_learns_them_when_there_is_room(engine, m
     disk.full = False
     assert learned(engine, [example]) == (1, 0, [])
     assert model_of(engine) != before
+
+
+def test_a_full_disk_at_the_end_is_no_snapshot_and_no_trouble(tmp_path, monkeypatch):
+    engine = Engine(State(tmp_path, fresh))
+    learned(engine, [Example("a", {"x": 1.0}, 1.0, 1.0)])
+    model = model_of(engine)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("spanboost.service.state.save", full)
+    engine.close()
+    assert engine.unwritten == 1
+    engine = Engine(State(tmp_path, fresh))
+    assert model_of(engine) == model
+    engine.close()
+
+
+def test_a_snapshot_the_disk_does_not_take_is_tried_again_later_not_at_once(tmp_path, monkeypatch):
+    engine, tries = Engine(State(tmp_path, fresh, Bounds(snapshot_rows=10))), []
+
+    def full(*_, **__):
+        tries.append(engine.state.learned)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spanboost.service.state.save", full)
+        for k in range(25):
+            learned(engine, [Example(None, {"x": 1.0}, float(k), 1.0)])
+            model_of(engine)
+    assert tries == [10, 20]
+    engine.close()
+
+
+def test_a_second_label_under_the_id_of_a_bad_one_is_no_duplicate(engine):
+    bad, good = Example("a", {"x": 1.0}, "many", 1.0), Example("a", {"x": 1.0}, 1.0, 1.0)
+    outcome = learned(engine, [bad, good, good], skip=True)
+    assert (outcome.learned, outcome.duplicates) == (1, 1)
+    assert [problem.row for problem in outcome.problems] == [0]
+
+
+def test_those_who_wait_no_more_are_passed_over(tmp_path):
+    began, go_on, done = threading.Event(), threading.Event(), []
+
+    def work(jobs):
+        done.append(jobs)
+        began.set()
+        go_on.wait(30)
+
+    worker = Worker("slow", work, 100)
+    first, second = Job(1), Job(2)
+    worker.submit(first)
+    began.wait(30)
+    worker.submit(second)
+    assert second.cancel()
+    go_on.set()
+    until(lambda: worker.waiting == 0)
+    worker.close()
+    assert done == [[first]]
 
 
 def test_what_was_committed_and_not_learned_is_learned_by_the_next_start(tmp_path, monkeypatch):

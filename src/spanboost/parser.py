@@ -384,7 +384,7 @@ def _add_bounds(serve: Any) -> None:
     for group, name, kind, default, words in (
         (keeps, "--pending", at_least(1), 100_000, "predicted rows that wait for a label"),
         (keeps, "--pending-days", float, 7.0, "for how many days"),
-        (keeps, "--ids", at_least(1), 500_000, "ids of labels, not to learn one twice"),
+        (keeps, "--ids", at_least(1), 500_000, "labels whose ids are remembered"),
         (keeps, "--snapshot-every", at_least(1), 100_000, "rows from snapshot to snapshot"),
         (limits, "--max-body", at_least(1), 16, "MiB of a request"),
         (limits, "--max-rows", at_least(1), 10_000, "rows of a request"),

@@ -75,8 +75,7 @@ class Engine:
 
     def __init__(self, state: State, room: int = 50_000) -> None:
         self.state = state
-        self.problems_on_disk = 0
-        self.snapshot_problems = 0
+        self.unwritten = self.unkept = 0  # times the disk took no labels or snapshot; no prediction
         self.duplicates = 0
         self.predicted = 0
         self._turns = Turns()
@@ -90,7 +89,7 @@ class Engine:
         self.predictor.close()
         self.writer.close()
         if self.writer.failure is None:
-            self.state.save()
+            self._save()
         self.state.close()
 
     @property
@@ -112,6 +111,7 @@ class Engine:
         try:
             self.state.pending.put(waiting)
         except OSError as error:
+            self.unkept += 1
             _fail(jobs, StorageError(error.strerror))
             return
         self.predicted += len(rows)
@@ -148,9 +148,11 @@ class Engine:
             self._learn(entry)
             if self.state.due:
                 self._save()
-        for job in jobs:
-            if isinstance(job, Copying):
-                job.set_result(dumped(self.state.model))
+        copies = [job for job in jobs if isinstance(job, Copying)]
+        if copies:
+            data = dumped(self.state.model)
+            for job in copies:
+                job.set_result(data)
 
     def _commit(self, jobs: Sequence[Learning]) -> Entry | None:
         """Put what is good of these into the journal, all at once; then say so."""
@@ -167,7 +169,7 @@ class Engine:
             try:
                 self.state.commit(entry)
             except OSError as error:
-                self.problems_on_disk += 1
+                self.unwritten += 1
                 _fail(jobs, StorageError(error.strerror))
                 return None
         for job, outcome in zip(jobs, outcomes, strict=True):
@@ -179,27 +181,38 @@ class Engine:
         self, job: Learning, taken: set[str], target: Target
     ) -> tuple[list[Example], Outcome, Target]:
         """The rows of a request to be learned; how it is answered; the target as it is then."""
-        problems, good, duplicates = list[Problem](), dict[int, Example](), 0
-        own = set(taken)
-        for number, example in job.examples.items():
-            if example.id is not None and (example.id in own or example.id in self.state.ids):
+        problems, examples = list[Problem](), job.examples
+        while True:
+            good, duplicates, gone = self._sorted(examples, taken)
+            after = deepcopy(target) if target.as_text else target
+            numbers, labels = list(good), [example.label for example in good.values()]
+            wrong = {numbers[t]: what for t, what in refused(after, labels).items()}
+            problems += [Problem(number, self._label, what) for number, what in wrong.items()]
+            if (problems or gone) and not job.skip:
+                return [], Outcome(0, 0, problems + gone), target
+            if not wrong:
+                return list(good.values()), Outcome(len(good), duplicates, problems + gone), after
+            # without them: whoever comes second under the same id is no duplicate
+            examples = {number: one for number, one in examples.items() if number not in wrong}
+
+    def _sorted(
+        self, examples: dict[int, Example], taken: set[str]
+    ) -> tuple[dict[int, Example], int, list[Problem]]:
+        """Those that can be learned, how many were before, and those whose rows are gone."""
+        good, duplicates, gone, own = dict[int, Example](), 0, list[Problem](), set[str]()
+        for number, example in examples.items():
+            id = example.id
+            if id is not None and (id in own or id in taken or id in self.state.ids):
                 duplicates += 1
                 continue
             found = self._found(example)
             if found is None:
-                problems.append(Problem(number, None, self._gone(example.id or ""), GONE))
+                gone.append(Problem(number, None, self._gone(id or ""), GONE))
                 continue
-            if example.id is not None:
-                own.add(example.id)
+            if id is not None:
+                own.add(id)
             good[number] = found
-        after = deepcopy(target) if target.as_text else target
-        numbers, labels = list(good), [example.label for example in good.values()]
-        for t, what in refused(after, labels).items():
-            problems.append(Problem(numbers[t], self._label, what))
-            del good[numbers[t]]
-        if problems and not job.skip:
-            return [], Outcome(0, 0, problems), target
-        return list(good.values()), Outcome(len(good), duplicates, problems), after
+        return good, duplicates, gone
 
     def _found(self, example: Example) -> Example | None:
         """The example with its row, if that is still there."""
@@ -243,7 +256,7 @@ class Engine:
         try:
             self.state.save()
         except OSError:
-            self.snapshot_problems += 1
+            self.unwritten += 1
 
     @property
     def _label(self) -> str:

@@ -51,7 +51,7 @@ def figures(engine: Engine, meter: Meter) -> dict[str, Any]:
         "record": state.learned,
         "snapshot": state.snapshot,
         "journal_bytes": state.journal.bytes,
-        "disk_problems": engine.problems_on_disk + engine.snapshot_problems,
+        "disk_problems": engine.unwritten + engine.unkept,
         "drifts": list(progress.drifts),
         "weights": model.weights_ if isinstance(model, AutoBoost) else {},
         "trouble": engine.trouble,

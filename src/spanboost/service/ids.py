@@ -1,15 +1,20 @@
-"""Which ids were learned: a window over the last ones."""
+"""Which ids were learned: a window over the last rows."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 
 class Ids:
-    """The last `window` ids at least, twice as many at most."""
+    """Those of the last `window` rows at least, of twice as many at most.
+
+    Rows without an id count too: the journal is kept as far back as ids are known, and must not
+    grow for ever because of a few.
+    """
 
     def __init__(self, window: int) -> None:
         self.window = window
         self._new: set[str] = set()
         self._old: set[str] = set()
+        self._rows = 0  # that the new ones are from
         self._began_new = self._began_old = 0  # numbers of the records they are from
 
     def __contains__(self, id: str) -> bool:
@@ -18,16 +23,15 @@ class Ids:
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
 
-    def add(self, ids: Collection[str], record: int) -> None:
-        """These are learned, by the record of this number."""
-        if not ids:
-            return
-        if not self._new:
+    def add(self, ids: Sequence[str | None], record: int) -> None:
+        """Rows are learned, under these ids or none, by the record of this number."""
+        if not self._rows:
             self._began_new = record
-        self._new.update(ids)
-        if len(self._new) >= self.window:
+        self._new.update(id for id in ids if id is not None)
+        self._rows += len(ids)
+        if self._rows >= self.window:
             self._old, self._began_old = self._new, self._began_new
-            self._new = set()
+            self._new, self._rows = set(), 0
 
     @property
     def since(self) -> int | None:

@@ -53,7 +53,8 @@ class Progress:
     @property
     def loss(self) -> float | None:
         """The average over all rows."""
-        return float(self.totals[1] / self.totals[0]) if self.totals[0] > 0 else None
+        weight, loss = self.totals.tolist()  # at once: another thread may be adding
+        return loss / weight if weight > 0 else None
 
     @property
     def recent(self) -> float | None:

@@ -23,6 +23,7 @@ from spanboost.arrays import Array
 from spanboost.auto import AnyModel
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
+from spanboost.files import PARTIAL
 from spanboost.modelfile import load_with, save
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
@@ -56,10 +57,10 @@ class Entry(NamedTuple):
         return b"".join([lines, floats, b"\n".join(rests)])
 
 
-def ids_in(payload: memoryview) -> list[str]:
+def ids_in(payload: memoryview) -> list[str | None]:
     """The ids of a record, without reading its rows."""
-    line = bytes(payload).partition(b"\n")[0]
-    return [id for id in json.loads(line) if id is not None]
+    ids: list[str | None] = json.loads(bytes(payload).partition(b"\n")[0])
+    return ids
 
 
 def entry_of(payload: memoryview) -> Entry:
@@ -86,7 +87,7 @@ BOUNDS = Bounds()
 
 
 class State:
-    """A folder in use; methods are for one thread at a time."""
+    """A folder in use; methods are for the one thread that writes, figures for any."""
 
     model: AnyModel
     snapshot: int  # number of the last record in the last snapshot
@@ -112,7 +113,7 @@ class State:
         self.journal = Journal(folder / "journal")
         self.ids = Ids(bounds.ids)
         self.damaged: list[str] = []  # snapshots that could not be read
-        self._unsaved = 0  # rows learned since the last snapshot
+        self._unsaved = 0  # rows learned since the last snapshot was tried
         self.pending = Pending(folder / "pending", bounds.pending, bounds.pending_seconds)
         try:
             self._open(fresh)
@@ -139,10 +140,9 @@ class State:
         An OSError if they are not in it.
         """
         number = self.journal.append(entry.packed())
-        ids = [id for id in entry.ids if id is not None]
-        self.ids.add(ids, number)
+        self.ids.add(entry.ids, number)
         with suppress(OSError):  # they are known to be learned, also after a restart
-            self.pending.done(ids)
+            self.pending.done(id for id in entry.ids if id is not None)
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """The rows from `first` to before `last` of the entry that comes next in the journal."""
@@ -154,9 +154,13 @@ class State:
         self._unsaved += len(rows)
 
     def save(self) -> None:
-        """A snapshot of what was learned so far; then what is older than is needed goes."""
+        """A snapshot of what was learned so far; then what is older than is needed goes.
+
+        An OSError if the disk does not take it: it is due again after as many rows as ever.
+        """
         if self.snapshot == self.learned and self._path(self.snapshot).exists():
             return
+        self._unsaved = 0
         run = {
             "record": self.learned,
             "identity": self.identity,
@@ -164,7 +168,7 @@ class State:
             "left_out": self.left_out,
         }
         save(self.model, self._path(self.learned), run=run)
-        self.snapshot, self._unsaved = self.learned, 0
+        self.snapshot = self.learned
         self.journal.rotate()
         numbers = self._numbers()
         for number in numbers[:-SNAPSHOTS]:
@@ -201,6 +205,8 @@ class State:
         One that cannot be read is passed over and renamed, as long as the journal goes back to one
         that can.
         """
+        for half in self.snapshots.glob(f"*{PARTIAL}"):  # of a server that was killed
+            half.unlink()
         numbers, firsts = self._numbers(), self.journal.firsts()
         if not numbers and not firsts:
             model, identity = fresh()

@@ -61,7 +61,7 @@ class Worker:
 
     def _run(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # of labels like 1e300 there is no loss
-            while (jobs := self._take()) or self._open:
+            while jobs := self._take():
                 try:
                     self._work(jobs)
                 except BaseException as error:  # nobody may wait for ever
@@ -72,18 +72,25 @@ class Worker:
                         self.waiting -= sum(job.rows for job in jobs)
 
     def _take(self) -> list[Job]:
+        """The next jobs, when there are some; none when there will be no more."""
         with self._change:
-            while not self._jobs and self._open:
+            jobs = self._wanted()
+            while not jobs and self._open:
                 self._change.wait()
-            jobs, rows = list[Job](), 0
-            while self._jobs and (not jobs or rows + self._jobs[0].rows <= self._group):
-                job = self._jobs.popleft()
-                if job.set_running_or_notify_cancel():
-                    jobs.append(job)
-                    rows += job.rows
-                else:  # whoever asked has gone
-                    self.waiting -= job.rows
-            return jobs
+                jobs = self._wanted()
+        return jobs
+
+    def _wanted(self) -> list[Job]:
+        """As many as are taken up together, of those that somebody waits for."""
+        jobs, rows = list[Job](), 0
+        while self._jobs and (not jobs or rows + self._jobs[0].rows <= self._group):
+            job = self._jobs.popleft()
+            if job.set_running_or_notify_cancel():
+                jobs.append(job)
+                rows += job.rows
+            else:  # whoever asked has gone
+                self.waiting -= job.rows
+        return jobs
 
     def _fail(self, jobs: list[Job], why: str) -> None:
         with self._change:
