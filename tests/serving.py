@@ -85,6 +85,7 @@ def answering(app):
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"
     try:
         with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+            client.server = server
             yield client
     finally:
         server.should_exit = True

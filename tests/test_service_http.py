@@ -3,13 +3,15 @@
 import io
 import json
 import random
+import socket
 import threading
+import time
 from base64 import b64decode
 from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from serving import answering
+from serving import answering, until
 
 from spanboost.cli import main
 from spanboost.client import _metrics
@@ -33,7 +35,7 @@ def started(folder, *options, tokens=None, limits=None, room=50_000, bounds=None
     engine = Engine(state, room)
     app = application(engine, tokens, "id", limits or Limits())
     with answering(app) as client:
-        client.engine = engine
+        client.engine, client.app = engine, app
         yield client
 
 
@@ -276,6 +278,7 @@ REFUSED = [
     ("GET", "/nothing", b"", {}, 404),
     ("GET", "/../../etc/passwd", b"", {}, 404),
     ("GET", "/page.html", b"", {}, 404),
+    ("POST", "/predict/", b"{}", JSON, 404),
 ]
 
 
@@ -398,6 +401,78 @@ def test_too_many_open_requests_are_sent_back_but_health_is_told(tmp_path):
         assert client.get("/healthz").status_code == 200
 
 
+def connected(client):
+    url = client.base_url
+    return socket.create_connection((url.host, url.port), timeout=30)
+
+
+def head(path, length):
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def test_too_many_bytes_at_once_are_sent_back(tmp_path):
+    with started(tmp_path / "state", limits=Limits(body=1000)) as client:
+        meter, slow = client.app.meter, [connected(client) for _ in range(16)]
+        for sock in slow:
+            sock.sendall(head("/predict", 1000) + b" " * 998)
+        until(lambda: meter.bodies == 16 * 998)
+        answer = client.post("/predict", content=b" " * 100, headers=JSON)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        for sock in slow:
+            sock.sendall(b"{}")
+            assert sock.recv(100).startswith(b"HTTP/1.1 200")
+            sock.close()
+        until(lambda: meter.bodies == 0)
+        assert client.post("/predict", json={}).status_code == 200
+
+
+def test_who_was_answered_may_not_go_on_asking_for_ever(client, monkeypatch):
+    monkeypatch.setattr("spanboost.service.server.HEAD_SECONDS", 0.2)
+    for path in ("/nothing", "/metrics"):
+        with connected(client) as sock:
+            sock.sendall(head(path, 1000))
+            assert sock.recv(100).startswith(b"HTTP/1.1 40")
+            with pytest.raises((BrokenPipeError, ConnectionResetError)):
+                dribble(sock)
+    with connected(client) as sock:  # all of it is there soon
+        sock.sendall(head("/nothing", 4))
+        assert sock.recv(100).startswith(b"HTTP/1.1 404")
+        sock.sendall(b"    ")
+        time.sleep(0.4)
+        sock.sendall(head("/predict", 2) + b"{}")
+        until(lambda: b"HTTP/1.1 200" in sock.recv(1000))
+
+
+def dribble(sock):
+    for _ in range(500):
+        sock.sendall(b" ")
+        time.sleep(0.02)
+
+
+def test_who_takes_no_answers_is_left(client, monkeypatch):
+    monkeypatch.setattr("spanboost.service.server.TAKING_SECONDS", 0.2)
+    body = json.dumps([{"id": "x" * 128}] * 10_000).encode()
+    question = head("/predict?keep=true", len(body)) + body
+    connections = client.server.server_state.connections
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        sock.settimeout(30)
+        sock.connect((client.base_url.host, client.base_url.port))
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            for _ in range(100):  # each is answered by more than a megabyte
+                sock.sendall(question)
+        until(lambda: len(connections) == 0)
+
+
+def test_the_head_of_events_is_no_stream(client):
+    answer = client.head("/events")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
 def test_a_disk_that_takes_nothing_is_told(client, monkeypatch):
     def full(entry):
         raise OSError(28, "No space left on device")
@@ -458,6 +533,8 @@ def test_every_path_needs_its_own_token(tmp_path):
 def test_without_tokens_only_the_machine_itself_is_answered(client):
     for host, good in (
         ("localhost:8000", True),
+        ("LOCALHOST", True),
+        ("127.0.0.2:8000", True),
         ("127.0.0.1", True),
         ("[::1]:80", True),
         ("evil.example", False),
@@ -466,6 +543,24 @@ def test_without_tokens_only_the_machine_itself_is_answered(client):
     ):
         answer = client.get("/metrics", headers={"Host": host})
         assert (answer.status_code == 200) == good
+
+
+def test_with_some_tokens_the_rest_is_for_the_machine_itself(tmp_path):
+    with started(tmp_path / "state", tokens={"learn": "two"}) as client:
+        evil = {"Host": "evil.example"}
+        assert client.get("/metrics").status_code == 200
+        assert client.get("/metrics", headers=evil).status_code == 421
+        assert client.get("/healthz", headers=evil).status_code == 200
+    with started(tmp_path / "state", tokens=TOKENS) as client:
+        assert client.get("/openapi.json", headers=evil).status_code == 200
+
+
+def test_tokens_of_any_characters(tmp_path):
+    odd = {"admin": "ü\udcff"}  # as an environment that is not UTF-8 gives it
+    with started(tmp_path / "state", tokens=odd) as client:
+        for token, status in (("ü".encode() + b"\xff", 200), (b"\xfc\xff", 401)):
+            headers = {"Authorization": b"Bearer " + token}
+            assert client.get("/metrics", headers=headers).status_code == status
 
 
 def test_answers_have_headers_that_protect(client):

@@ -37,6 +37,7 @@ FILES = {
     "/page.js": "text/javascript",
     "/icon.svg": "image/svg+xml",
 }
+EVENTS = "text/event-stream"
 QUICK = 1 << 14  # bytes of a body that is not worth a thread
 
 
@@ -130,6 +131,8 @@ class Service:
 
     async def events(self, request: Request) -> Response:
         """Figures for the live page, every second."""
+        if request.method == "HEAD":
+            return Response(media_type=EVENTS)
         if self.pages >= self.limits.pages:
             return refused(503, "too many live pages are open", {"Retry-After": "10"})
 
@@ -145,7 +148,7 @@ class Service:
             finally:
                 self.pages -= 1
 
-        return StreamingResponse(stream(), media_type="text/event-stream")
+        return StreamingResponse(stream(), media_type=EVENTS)
 
     async def _asked(self, request: Request, take: Callable[[Any], Any]) -> Asked:
         """The rows of a body, each as it is taken."""
@@ -164,6 +167,7 @@ class Service:
         """All of a body, unless it is too long or takes too long."""
         most, said = self.limits.body, request.headers.get("content-length", "")
         too_long = HTTPException(413, f"a body may have {most:,} bytes", {"Connection": "close"})
+        too_many = HTTPException(503, "too many long bodies: try again", {"Retry-After": "1"})
         if said.isdigit() and int(said) > most:
             raise too_long
         data = bytearray()
@@ -173,6 +177,8 @@ class Service:
                     data += chunk
                     if len(data) > most:
                         raise too_long
+                    if self.meter.bodies > self.limits.bodies:
+                        raise too_many
         except TimeoutError:
             raise HTTPException(408, "the body did not arrive in time") from None
         return bytes(data)
@@ -213,6 +219,7 @@ def application(
         *(Route(path, service.page) for path in FILES),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
+    app.router.redirect_slashes = False
     paths = {route.path for route in routes}
     return Gate(app, tokens or {}, limits, service.meter, paths, service.stopping.set)
 

@@ -37,7 +37,7 @@ def serve(args: Namespace) -> int:
 
     scopes = (PREDICT, LEARN, ADMIN)
     tokens = {
-        scope: os.environ[name] for scope in scopes if os.environ.get(name := variable(scope))
+        scope: token for scope in scopes if (token := os.environ.get(variable(scope), "").strip())
     }
     refuse_open(args.host, tokens)
     with listening(args.host, args.port) as sock:
@@ -58,7 +58,6 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> None:
         _say(f"a snapshot could not be read, the one before it was taken: {what}")
     if state.journal.cut:
         _say(f"the journal ended in {state.journal.cut} bytes of a write cut off: removed")
-    sys.setswitchinterval(0.001)  # a single prediction waits behind nobody's parsing
     limits = Limits(args.max_body << 20, args.max_rows, args.max_width, args.max_open)
     app = application(Engine(state, args.max_waiting), tokens, args.id, limits)
     host, port = sock.getsockname()[:2]

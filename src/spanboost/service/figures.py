@@ -23,6 +23,7 @@ class Meter:
         self.buckets: dict[str, list[int]] = {}
         self.seconds: Counter[str] = Counter()
         self.refused = 0  # rows
+        self.bodies = 0  # bytes of those that are being worked on
 
     def note(self, path: str, status: int, seconds: float) -> None:
         """One more request."""

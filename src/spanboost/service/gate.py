@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import ipaddress
 import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -16,8 +17,7 @@ PREDICT, LEARN, ADMIN = "predict", "learn", "admin"
 FREE = ("/healthz", "/readyz")
 LIVE = "/events"
 UNANSWERED = 500
-SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None, **dict.fromkeys(FREE)}
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None}
 HEADERS = (
     (
         b"content-security-policy",
@@ -45,6 +45,11 @@ class Limits(NamedTuple):
     longest: float = 120.0  # seconds from the first byte of a request to the last of its answer
     pages: int = 16  # live ones
 
+    @property
+    def bodies(self) -> int:
+        """Bytes of all bodies that are being worked on."""
+        return 16 * self.body
+
 
 LIMITS = Limits()
 
@@ -64,6 +69,7 @@ class Gate:
         """stop: ends the answers that would go on for ever."""
         self.app, self.tokens, self.limits, self.meter = app, tokens, limits, meter
         self.paths, self.stop = paths, stop
+        self.closed = all(scope in tokens for scope in (PREDICT, LEARN, ADMIN))
         self.open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +77,15 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), UNANSWERED
+        began, status, size = time.perf_counter(), UNANSWERED, 0
+
+        async def take() -> MutableMapping[str, Any]:
+            nonlocal size
+            message = await receive()
+            more = len(message.get("body", b""))
+            size += more
+            self.meter.bodies += more
+            return message
 
         async def answer(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -84,12 +98,13 @@ class Gate:
         live = scope["path"] == LIVE
         try:
             async with asyncio.timeout(None if live else self.limits.longest):
-                await (self._refusal(scope) or self.app)(scope, receive, answer)
+                await (self._refusal(scope) or self.app)(scope, take, answer)
         except TimeoutError:  # who does not take an answer gets none
             if status == UNANSWERED:
                 await refused(503, "it took too long")(scope, receive, answer)
         finally:
             self.open -= 1
+            self.meter.bodies -= size
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.meter.note(path, status, time.perf_counter() - began)
 
@@ -97,10 +112,12 @@ class Gate:
         """The answer to a request that goes no further."""
         headers = dict(scope["headers"])
         path = scope["path"]
-        if self.open > self.limits.open and path not in FREE:
+        if path in FREE:
+            return None
+        if self.open > self.limits.open:
             return refused(503, "too many requests are open: try again", {"Retry-After": "1"})
-        if not self.tokens and _name(headers.get(b"host", b"")) not in LOOPBACK:
-            return refused(421, "this server answers to localhost only, unless it has tokens")
+        if not self.closed and not is_loopback(_name(headers.get(b"host", b""))):
+            return refused(421, "this server answers to localhost only, unless it has all tokens")
         need = SCOPES.get(path, ADMIN)
         token = self.tokens.get(need or "")
         if token is None or _matches(token, headers.get(b"authorization", b"")):
@@ -119,11 +136,21 @@ def refused(status: int, why: str, headers: dict[str, str] | None = None) -> JSO
     return JSONResponse({"error": why}, status, headers)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _name(host: bytes) -> str:
-    """A host without its port."""
-    text = host.decode("latin-1")
+    """A host without its port, and without the brackets of an address that has colons."""
+    text = host.decode("latin-1").lower()
     name, colon, port = text.rpartition(":")
-    return name if colon and port.isdigit() else text
+    if colon and port.isdigit():
+        text = name
+    return text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
 
 
 def _matches(token: str, header: bytes) -> bool:
@@ -136,4 +163,4 @@ def _matches(token: str, header: bytes) -> bool:
             given = b""
     elif kind.lower() != b"bearer":
         given = b""
-    return hmac.compare_digest(given.strip(), token.encode())
+    return hmac.compare_digest(given.strip(), token.encode(errors="surrogateescape"))

@@ -1,6 +1,6 @@
 """The process that listens: uvicorn, with connections that may not dawdle."""
 
-import ipaddress
+import math
 import signal
 import socket
 import sys
@@ -10,33 +10,39 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from spanboost.commands.options import UsageError
-from spanboost.service.gate import ADMIN, LEARN, PREDICT, Gate
+from spanboost.service.gate import ADMIN, LEARN, PREDICT, Gate, is_loopback
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024
+TAKING_SECONDS = 30.0
 
 
 class Protocol(HttpToolsProtocol):  # type: ignore[misc]
-    """A connection that sends no whole head of a request in time, or too long a one, is closed."""
+    """A connection whose other end dawdles is closed.
+
+    It has some seconds for the head of a request, which may not be too long; as many for the rest
+    of a request that has been answered already; and has to take answers, some of them at least.
+    """
 
     def connection_made(self, transport: Any) -> None:
         """Somebody is there."""
         super().connection_made(transport)
         self._timer: Any = None
+        self._watch: Any = None
         self._expect_head()
         if len(self.connections) > CONNECTIONS:
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """They have gone."""
-        self._head_done()
+        self._done()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes."""
-        if self._timer is not None:
-            self._head_bytes += len(data)
+        self._room -= len(data)
         super().data_received(data)
-        if self._timer is not None and self._head_bytes > HEAD_BYTES:
+        if self._timer is not None and self._room < 0:
             self.transport.close()
 
     def on_message_begin(self) -> None:
@@ -46,26 +52,58 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
 
     def on_headers_complete(self) -> None:
         """The head of a request is there."""
-        self._head_done()
+        self._done()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of a request is there."""
+        self._done()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """All of an answer is there, maybe before all of its request."""
+        super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._expect(math.inf)
+
+    def pause_writing(self) -> None:
+        """More of an answer waits to be taken than should."""
+        super().pause_writing()
+        self._watch_taking()
+
+    def resume_writing(self) -> None:
+        """Most of it has been taken."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nobody asks for anything more."""
+        super().timeout_keep_alive_handler()
+        if self._watch is None:
+            self._watch_taking()
+
+    def _watch_taking(self, before: float = math.inf) -> None:
+        size = self.transport.get_write_buffer_size()
+        if size < before:
+            self._watch = self.loop.call_later(TAKING_SECONDS, self._watch_taking, size)
+        else:
+            self.transport.abort()
 
     def _expect_head(self) -> None:
         if self._timer is None:
-            self._head_bytes = 0
-            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            self._expect(HEAD_BYTES)
 
-    def _head_done(self) -> None:
+    def _expect(self, most: float) -> None:
+        """Something, of so many bytes at most, in time."""
+        self._room = most
+        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _done(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def refuse_open(host: str, tokens: dict[str, str]) -> None:
