@@ -463,8 +463,7 @@ def test_who_takes_no_answers_is_left(client, monkeypatch):
         sock.settimeout(30)
         sock.connect((client.base_url.host, client.base_url.port))
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            for _ in range(100):  # each is answered by more than a megabyte
-                sock.sendall(question)
+            sock.sendall(question * 100)  # each is answered by more than a megabyte
         until(lambda: len(connections) == 0)
 
 
