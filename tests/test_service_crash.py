@@ -155,7 +155,9 @@ def test_what_is_refused_at_the_start(tmp_path, refusal, monkeypatch):
         assert "cannot listen" in refusal("--dir", tmp_path / "x", "--port", server.port)
     assert "another model" in refusal("--dir", folder, "--port", 0, "--learner", "stumps")
     assert "another model" in refusal("--dir", folder, "--port", 0, *OPTIONS, "--label", "y")
+    assert "something else of that name" in refusal("--dir", folder, "--port", 0, "--id", "label")
     monkeypatch.setenv("SPANBOOST_LEARN_TOKEN", "x")
+    monkeypatch.setenv("SPANBOOST_ADMIN_TOKEN", " ")
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         said = refusal("--dir", folder, "--host", host)
         assert "SPANBOOST_PREDICT_TOKEN, SPANBOOST_ADMIN_TOKEN" in said
@@ -283,7 +285,8 @@ def test_clients_try_again_until_the_server_is_there(tmp_path):
     assert caught.value.status == 0
 
 
-def test_a_lost_answer_is_no_second_learning(server):
+@pytest.mark.parametrize("row", [{"x": 1, "label": 2}, {"id": None, "x": 1, "label": 2}])
+def test_a_lost_answer_is_no_second_learning(server, row):
     """The first attempt arrives, its answer does not: a proxy cuts the connection."""
     listener = socket.create_server(("127.0.0.1", 0))
     attempts = []
@@ -304,12 +307,19 @@ def test_a_lost_answer_is_no_second_learning(server):
     thread = threading.Thread(target=proxy)
     thread.start()
     client = Client(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    assert client.learn([{"x": 1, "label": 2}]) == (0, 1, [])
+    assert client.learn([row]) == (0, 1, [])
     thread.join(30)
     listener.close()
     client.close()
     bodies = [json.loads(data.partition(b"\r\n\r\n")[2]) for data in attempts]
     assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000", "ftp://localhost"])
+def test_an_address_that_is_none_is_not_tried_again(address, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it waits"))
+    with Client(address) as client, pytest.raises(ServiceError, match="protocol"):
+        client.predict({"x": 1})
 
 
 def test_the_asynchronous_client(server):
@@ -339,9 +349,9 @@ def test_the_asynchronous_client(server):
 
 
 def test_tokens_of_a_real_server(tmp_path):
-    tokens = {"predict": "a", "learn": "b", "admin": "c"}
+    tokens = {"predict": "a", "learn": "ü", "admin": "c\n"}
     with serving(tmp_path, *OPTIONS, "--host", "0.0.0.0", tokens=tokens) as server:
-        given = {f"{scope}_token": token for scope, token in tokens.items()}
+        given = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
         address = f"http://127.0.0.1:{server.port}"
         with Client(address, **given) as client:
             client.label(client.predict({"x": 1}).id, 1.0)

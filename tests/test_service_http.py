@@ -185,6 +185,8 @@ BAD = [
     ({"id": 1.5, "size": 1, "label": 1}, "id", "whole number"),
     ({"id": "x" * 129, "size": 1, "label": 1}, "id", "1 to 128"),
     ({"id": "a\nb", "size": 1, "label": 1}, "id", "1 to 128"),
+    ({"id": 2**64, "size": 1, "label": 1}, "id", "64 bits"),
+    ({"id": 2**64, "size": "\\:", "label": 1}, "id", "64 bits"),
     (17, None, "where an object is expected"),
     ([], None, "where an object is expected"),
 ]
@@ -359,6 +361,13 @@ def test_bytes_of_arrow_turned_at_random_are_answered(client):
             bad[rng.randrange(len(bad))] = rng.randrange(256)
         answer = client.post("/predict?keep=false", content=bytes(bad), headers=ARROW)
         assert answer.status_code in (200, 400, 422)
+
+
+@pytest.mark.parametrize("days", ["-1", "0", "nan", "inf"])
+def test_days_that_are_none(days, capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["serve", "--dir", "state", "--pending-days", days])
+    assert f"{days} is no time in days" in capsys.readouterr().err
 
 
 def test_limits(tmp_path):

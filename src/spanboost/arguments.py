@@ -1,6 +1,7 @@
 """Options that commands share, and how their words are read."""
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -212,6 +213,17 @@ def between(least: int, most: int) -> "type[int]":
 
     parse.__name__ = "whole number"
     return parse  # type: ignore[return-value]
+
+
+def days(text: str) -> float:
+    """A time in days."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no time in days")
+    return value
+
+
+days.__name__ = "number"
 
 
 def names(text: str) -> list[str]:

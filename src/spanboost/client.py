@@ -79,18 +79,28 @@ class _Base:
         label: str = "label",
     ) -> None:
         """id, label: what they are called in the service's rows."""
-        self._options = {"base_url": address, "timeout": timeout, "trust_env": False}
+        self._http = self._connections(base_url=address, timeout=timeout, trust_env=False)
         self._predict, self._learn, self._admin = predict_token, learn_token, admin_token
         self._retries, self._id, self._label = retries, id, label
+
+    def _connections(self, **options: Any) -> Any:
+        raise NotImplementedError
 
     def _predicting(self, rows: Sequence[Row], keep: bool) -> _Request:
         query = {} if keep else {"keep": "false"}
         return _Request("POST", "/predict", self._predict, query, [dict(row) for row in rows])
 
     def _learning(self, rows: Iterable[Row], skip: bool) -> _Request:
-        named = [{self._id: uuid4().hex} | dict(row) for row in rows]  # an id of one's own wins
+        named = [self._named(row) for row in rows]
         query = {"on_error": "skip"} if skip else {}
         return _Request("POST", "/learn", self._learn, query, named)
+
+    def _named(self, row: Row) -> dict[str, Any]:
+        """A row with an id: a new one, if it has none of its own."""
+        named = dict(row)
+        if named.get(self._id) is None:
+            named[self._id] = uuid4().hex
+        return named
 
     def _labelling(self, labels: Mapping[str, Any], skip: bool) -> _Request:
         return self._learning(
@@ -109,10 +119,6 @@ class _Base:
 
 class Client(_Base):
     """A client for threads; close it, or use it in a `with`."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._http = _httpx().Client(**self._options)
 
     def __enter__(self) -> "Client":
         return self
@@ -152,6 +158,9 @@ class Client(_Base):
         """The service's figures, by their names and labels."""
         return _metrics(self._send(self._get("/metrics")).text)
 
+    def _connections(self, **options: Any) -> Any:
+        return _httpx().Client(**options)
+
     def _send(self, request: _Request) -> Any:
         for pause in self._pauses():
             answer = self._attempt(request)
@@ -170,10 +179,6 @@ class Client(_Base):
 
 class AsyncClient(_Base):
     """The same for asyncio; close it, or use it in an `async with`."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._http = _httpx().AsyncClient(**self._options)
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -213,6 +218,9 @@ class AsyncClient(_Base):
         """The service's figures, by their names and labels."""
         return _metrics((await self._send(self._get("/metrics"))).text)
 
+    def _connections(self, **options: Any) -> Any:
+        return _httpx().AsyncClient(**options)
+
     async def _send(self, request: _Request) -> Any:
         import asyncio
 
@@ -242,7 +250,7 @@ def _httpx() -> Any:
 
 
 def _arguments(request: _Request) -> dict[str, Any]:
-    headers = {} if request.token is None else {"Authorization": f"Bearer {request.token}"}
+    headers = {} if request.token is None else {"Authorization": f"Bearer {request.token}".encode()}
     return {
         "method": request.method,
         "url": request.path,
@@ -254,7 +262,7 @@ def _arguments(request: _Request) -> dict[str, Any]:
 
 def _delay(answer: Any, pause: float | None) -> float | None:
     """How long to wait for another attempt; None where this answer is the last."""
-    if pause is None:
+    if pause is None or isinstance(answer, _httpx().UnsupportedProtocol):
         return None
     if isinstance(answer, Exception):
         return pause

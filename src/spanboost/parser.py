@@ -17,6 +17,7 @@ from spanboost.arguments import (
     add_run,
     at_least,
     between,
+    days,
     names,
     numbers,
     whole_numbers,
@@ -383,7 +384,7 @@ def _add_bounds(serve: Any) -> None:
     limits = serve.add_argument_group("limits")
     for group, name, kind, default, words in (
         (keeps, "--pending", at_least(1), 100_000, "predicted rows that wait for a label"),
-        (keeps, "--pending-days", float, 7.0, "for how many days"),
+        (keeps, "--pending-days", days, 7, "for how many days"),
         (keeps, "--ids", at_least(1), 500_000, "labels whose ids are remembered"),
         (keeps, "--snapshot-every", at_least(1), 100_000, "rows from snapshot to snapshot"),
         (limits, "--max-body", at_least(1), 16, "MiB of a request"),

@@ -77,7 +77,12 @@ def opened(args: Namespace, bounds: Bounds) -> State:
             )
 
     with _Bar(args.quiet) as bar:
-        return State(Path(args.dir), lambda: _asked(args), bounds, check, bar.show)
+        state = State(Path(args.dir), lambda: _asked(args), bounds, check, bar.show)
+    schema = state.model.schema
+    if args.id in (schema.label or "label", schema.weight, *(c.name for c in schema.columns or ())):
+        state.close()
+        raise UsageError(f"--id {args.id}: rows have something else of that name; choose another")
+    return state
 
 
 def warm(state: State) -> None:

@@ -120,7 +120,7 @@ class RowReader:
 def _id_of(value: Any, name: str) -> str | None:
     if value is None:
         return None
-    text = str(value) if type(value) is int else value
+    text = str(value) if type(value) is int and -(2**63) <= value < 2**64 else value
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_ID or not text.isprintable():
         raise BadRowError(
             f"an id is a string of 1 to {LONGEST_ID} characters, or a whole number of 64 bits", name
