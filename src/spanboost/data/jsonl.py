@@ -155,6 +155,7 @@ def decoded(text: str, *, exact: bool) -> Any:
     rows = value if isinstance(value, list) else [value]
     if all(type(row) is dict for row in rows) and _names_once(text, rows):
         return value
+    del value, rows  # there may be much of it
     return _decoded_slowly(text)
 
 

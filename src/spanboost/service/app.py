@@ -39,6 +39,7 @@ FILES = {
 }
 EVENTS = "text/event-stream"
 QUICK = 1 << 14  # bytes of a body that is not worth a thread
+READERS = 2  # threads that read bodies: what is read may take fifty times its bytes for a moment
 
 
 class Asked(NamedTuple):
@@ -57,6 +58,7 @@ class Service:
         self.engine, self.limits, self.meter = engine, limits, Meter()
         self.reader = RowReader(engine.state.model.schema, id, limits.width)
         self.stopping = asyncio.Event()
+        self.reading = asyncio.Semaphore(READERS)
         self.pages = 0
 
     async def predict(self, request: Request) -> Response:
@@ -161,7 +163,10 @@ class Service:
             body = body_of(kind, data, self.limits, self.reader.exact)
             return Asked(*each(take, body.rows), kind, body.single)
 
-        return read() if len(data) <= QUICK else await run_in_threadpool(read)
+        if len(data) <= QUICK:
+            return read()
+        async with self.reading:
+            return await run_in_threadpool(read)
 
     async def _read(self, request: Request) -> bytes:
         """All of a body, unless it is too long or takes too long."""
