@@ -93,6 +93,24 @@ def test_the_page_can_be_used_without_a_mouse_and_without_sight(tmp_path):
         page.until("document.querySelectorAll('#curve-table tr').length > 5")
 
 
+@pytest.mark.parametrize("loss", [["logistic"], ["softmax", "--classes", "2"]])
+def test_classes_are_shown_by_their_names(tmp_path, loss):
+    options = ["--learner", "linear", "-n", "4", "--loss", *loss]
+    with serving(tmp_path, *options) as server, Client(server.address) as client, browser() as page:
+        page.open(f"{server.address}/")
+        page.until("document.getElementById('pairs').textContent == 'no rows yet'")
+        for _ in range(3):
+            client.learn([{"x": k % 2, "label": ["no", "maybe"][k % 2]} for k in range(100)])
+        page.until("document.getElementById('learned').value == 300")
+        label = page.run("document.getElementById('pairs').getAttribute('aria-label')")
+        assert label == "Of the last 200 rows 200 were predicted as what they are, of 2 classes."
+        texts = page.run("[...document.querySelectorAll('#pairs text')].map(t => t.textContent)")
+        assert texts == ["no", "maybe", "no", "maybe", "truth", "prediction"]
+        assert page.run("document.querySelectorAll('#pairs circle').length") == 2
+        assert page.run("document.getElementById('pairs').clientWidth") <= 480
+        assert page.complaints() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_schemes(tmp_path, scheme):
     with serving(tmp_path) as server, Client(server.address) as client, browser() as page:

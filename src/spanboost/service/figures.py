@@ -9,8 +9,11 @@ from typing import Any
 
 from spanboost import __version__
 from spanboost.auto import AutoBoost
+from spanboost.commands.predictions import names_of
 from spanboost.commands.result import finite
+from spanboost.losses import Softmax, predicts_scores
 from spanboost.service.engine import Engine
+from spanboost.service.state import State
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -57,8 +60,17 @@ def figures(engine: Engine, meter: Meter) -> dict[str, Any]:
         "weights": model.weights_ if isinstance(model, AutoBoost) else {},
         "trouble": engine.trouble,
         "curve": [list(map(finite, point)) for point in list(progress.curve)],
-        "pairs": [list(map(finite, pair)) for pair in list(progress.pairs)],
+        "classes": names_of(model) if predicts_scores(model.loss_) else [],
+        "pairs": _pairs(state),
     }
+
+
+def _pairs(state: State) -> list[list[float | None]]:
+    """The last predictions beside their labels; of classes, the number of each."""
+    pairs, loss = list(state.progress.pairs), state.model.loss_
+    if predicts_scores(loss) and not isinstance(loss, Softmax):
+        pairs = [(float(score > 0), float(label > 0)) for score, label in pairs]
+    return [list(map(finite, pair)) for pair in pairs]
 
 
 _HELP = {

@@ -30,19 +30,29 @@ function ticks(low, high, count) {
   return found;
 }
 
+// What stands at an axis: classes, eight at most, in a few letters each; or numbers.
+function marks([low, high], classes) {
+  if (!classes.length) return ticks(low, high, 5).map((v) => [v, brief.format(v)]);
+  const every = Math.ceil(classes.length / 8);
+  const short = (name) => (name.length > 8 ? `${name.slice(0, 7)}…` : name);
+  return classes.map((name, k) => [k, short(name)]).filter(([k]) => k % every === 0);
+}
+
 // A plane with axes: x and y give places for values, parts are what is drawn.
-function plane(width, height, left, xs, ys) {
+function plane(width, height, left, xs, ys, classes = []) {
   const bottom = height - 24, top = 10, right = width - 12;
   const span = ([low, high]) => (high > low ? high - low : 1);
   const x = (v) => left + ((v - xs[0]) / span(xs)) * (right - left);
   const y = (v) => bottom - ((Math.min(v, ys[1]) - ys[0]) / span(ys)) * (bottom - top);
   const parts = [];
-  for (const v of ticks(ys[0], ys[1], 5)) {
+  for (const [v, text] of marks(ys, classes)) {
     parts.push(element("line", { class: "grid", x1: left, x2: right, y1: y(v), y2: y(v) }));
-    parts.push(element("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, brief.format(v)));
+    parts.push(element("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, text));
   }
-  for (const v of ticks(xs[0], xs[1], 5)) {
-    parts.push(element("text", { x: x(v), y: height - 6, "text-anchor": "middle" }, brief.format(v)));
+  for (const [v, text] of marks(xs, classes)) {
+    const last = x(v) + 7 * text.length > width;  // it might go beyond the edge
+    const place = { x: last ? width : x(v), y: height - 6, "text-anchor": last ? "end" : "middle" };
+    parts.push(element("text", place, text));
   }
   return { x, y, parts, top, bottom };
 }
@@ -105,24 +115,45 @@ function fillTable(points) {
   byId("curve-table").replaceChildren(...rows);
 }
 
-function drawPairs(pairs) {
+function drawPairs({ pairs, classes }) {
   const good = pairs.filter(([a, b]) => a !== null && b !== null);
   if (!good.length) return;
-  const all = good.flat();
-  const low = Math.min(...all), high = Math.max(...all);
-  const range = high > low ? [low, high] : [low - 1, high + 1];
-  const at = plane(370, 300, 56, range, range);
+  const [range, dots, said] = classes.length ? ofClasses(good, classes) : ofNumbers(good);
+  const at = plane(370, 300, 56, range, range, classes);
   at.parts.push(element("line", { class: "same", x1: at.x(range[0]), y1: at.y(range[0]), x2: at.x(range[1]), y2: at.y(range[1]) }));
-  for (const [prediction, truth] of good) {
-    at.parts.push(element("circle", { class: "dot", cx: at.x(truth), cy: at.y(prediction), r: 3.5 }));
+  for (const [prediction, truth, r] of dots) {
+    at.parts.push(element("circle", { class: "dot", cx: at.x(truth), cy: at.y(prediction), r }));
   }
   at.parts.push(element("text", { x: 358, y: 270, "text-anchor": "end" }, "truth"));
   at.parts.push(element("text", { x: 62, y: 20 }, "prediction"));
   byId("pairs").replaceChildren(...at.parts);
-  const error = good.reduce((sum, [a, b]) => sum + Math.abs(a - b), 0) / good.length;
-  byId("pairs").setAttribute("aria-label",
-    `Predictions of the last ${good.length} rows against their labels, from ${brief.format(low)} to ` +
-    `${brief.format(high)}; they differ by ${brief.format(error)} on average.`);
+  byId("pairs").setAttribute("aria-label", said);
+}
+
+function ofNumbers(pairs) {
+  const all = pairs.flat();
+  const low = Math.min(...all), high = Math.max(...all);
+  const error = pairs.reduce((sum, [a, b]) => sum + Math.abs(a - b), 0) / pairs.length;
+  return [
+    high > low ? [low, high] : [low - 1, high + 1],
+    pairs.map(([prediction, truth]) => [prediction, truth, 3.5]),
+    `Predictions of the last ${pairs.length} rows against their labels, from ${brief.format(low)} to ` +
+    `${brief.format(high)}; they differ by ${brief.format(error)} on average.`,
+  ];
+}
+
+// Rows that agree in both are one dot, of an area by their number.
+function ofClasses(pairs, classes) {
+  const counts = new Map();
+  for (const pair of pairs) counts.set(String(pair), (counts.get(String(pair)) ?? 0) + 1);
+  const largest = Math.min(24, 120 / classes.length), most = Math.max(...counts.values());
+  const dots = [...counts].map(([pair, n]) => [...pair.split(",").map(Number), 3 + largest * Math.sqrt(n / most)]);
+  const right = pairs.filter(([prediction, truth]) => prediction === truth).length;
+  return [
+    [-0.5, classes.length - 0.5],
+    dots,
+    `Of the last ${pairs.length} rows ${right} were predicted as what they are, of ${classes.length} classes.`,
+  ];
 }
 
 function drawWeights(weights) {
@@ -166,7 +197,7 @@ function update(figures) {
   show("learned-rate", rate(figures, "learned"));
   show("predicted-rate", rate(figures, "predicted"));
   drawCurve(figures);
-  drawPairs(figures.pairs);
+  drawPairs(figures);
   drawWeights(figures.weights);
   const drifts = figures.drifts;
   byId("drifts").textContent = drifts.length
