@@ -245,6 +245,16 @@ def test_weights_and_other_names(tmp_path):
         assert client.get("/model").content == (tmp_path / "model.sb").read_bytes()
 
 
+def test_options_are_the_same_ones_when_it_starts_and_starts_again(tmp_path):
+    options = [*SMALL, "--label-range", "0,10", "--ignore", "note", "--categorical", "city,zip"]
+    for number in range(2):
+        with started(tmp_path / "state", *options) as client:
+            outside = learn(client, {"size": 1, "label": 11})
+            assert "outside the label range" in outside.json()["error"]
+            learn(client, {"size": 1, "label": 1})
+            until(lambda number=number: figure(client, "learned_rows_total") == number + 1)
+
+
 def test_two_classes(tmp_path):
     with started(tmp_path / "state", *SMALL, "--loss", "logistic") as client:
         rows = [{"x": k % 2, "label": "yes" if k % 2 else "no"} for k in range(60)]

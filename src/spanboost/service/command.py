@@ -70,7 +70,7 @@ def opened(args: Namespace, bounds: Bounds) -> State:
     """The state folder; a fresh one begins with the model that was asked for."""
 
     def check(identity: Any) -> None:
-        if _asks(args) and _as_json(_asked(args)[1]) != identity:
+        if _asks(args) and _asked(args)[1] != identity:
             raise UsageError(
                 f"{args.dir} was begun with another model, or other options: leave them out, or "
                 "name another --dir"
@@ -108,7 +108,7 @@ def _asks(args: Namespace) -> bool:
 
 
 def _asked(args: Namespace) -> tuple[AnyModel, Any]:
-    """The model to begin with, and what tells it from others."""
+    """The model to begin with, and what tells it from others, as JSON has it."""
     if args.model is not None:
         options.refuse_with_model(args, "-m")
         model = options.loaded(args.model)
@@ -121,11 +121,7 @@ def _asked(args: Namespace) -> tuple[AnyModel, Any]:
     model = options.made(recipe, "json")
     model.schema = options.schema_for(args, "json", recipe)
     reading = {name: getattr(args, name) for name in _READING}
-    return model, {"recipe": list(recipe), "reading": reading}
-
-
-def _as_json(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+    return model, json.loads(json.dumps({"recipe": list(recipe), "reading": reading}))
 
 
 class _Bar:

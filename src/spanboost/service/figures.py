@@ -57,6 +57,7 @@ def figures(engine: Engine, meter: Meter) -> dict[str, Any]:
         "journal_bytes": state.journal.bytes,
         "disk_problems": engine.unwritten + engine.unkept,
         "drifts": list(progress.drifts),
+        "drifted": progress.drifted,
         "weights": model.weights_ if isinstance(model, AutoBoost) else {},
         "trouble": engine.trouble,
         "curve": [list(map(finite, point)) for point in list(progress.curve)],
@@ -81,6 +82,7 @@ _HELP = {
     "left_out": ("left_out_rows_total", "counter", "rows in the journal that no model takes"),
     "loss": ("loss", "gauge", "average loss of all rows, each predicted before it was learned"),
     "recent_loss": ("recent_loss", "gauge", "average loss of the last 1000 rows or so"),
+    "drifted": ("drifts_total", "counter", "marked drifts, since the state folder was made"),
     "waiting": ("waiting_rows", "gauge", "rows that wait to be journaled or learned"),
     "pending": ("pending_rows", "gauge", "predicted rows that wait for their labels"),
     "pending_dropped": ("pending_dropped_total", "counter", "predicted rows given up unlabelled"),
@@ -98,7 +100,6 @@ def metrics(engine: Engine, meter: Meter) -> str:
     for key, (name, kind, words) in _HELP.items():
         value = found[key]
         lines += _one(name, kind, words, {"": float("nan") if value is None else value})
-    lines += _one("drifts_total", "counter", "marked drifts", {"": len(found["drifts"])})
     weights = {f'expert="{name}"': value for name, value in found["weights"].items()}
     lines += _one("expert_weight", "gauge", "of AutoBoost's experts", weights)
     lines += _one("memory_bytes", "gauge", "resident", {"": _memory()})

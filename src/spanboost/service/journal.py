@@ -107,7 +107,11 @@ class Journal:
 
     def _begin(self) -> LogFile:
         file = LogFile(self.folder / f"{self.last + 1:020}{_ENDING}")
-        sync_folder(self.folder)
+        try:
+            sync_folder(self.folder)
+        except OSError:
+            file.close()
+            raise
         return file
 
 

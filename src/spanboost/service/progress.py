@@ -30,7 +30,8 @@ class Progress:
         self.curve: list[list[float]] = [
             [*map(float.fromhex, point)] for point in state.get("curve", [])
         ]  # rows, weight, loss, time
-        self.drifts: list[int] = state.get("drifts", [])
+        self.drifts: list[int] = state.get("drifts", [])  # the last hundred
+        self.drifted: int = state.get("drifted", len(self.drifts))  # how often, of all
         self.steps = deque(map(float.fromhex, state.get("steps", [])), REFERENCE + RECENT)
         self._last_step = np.array([*map(float.fromhex, state.get("last_step", ["0x0p0"] * 2))])
         self.pairs: deque[tuple[float, float]] = deque(
@@ -45,6 +46,7 @@ class Progress:
             "stride": self.stride,
             "curve": [_hex(point) for point in self.curve],
             "drifts": self.drifts,
+            "drifted": self.drifted,
             "steps": _hex(self.steps),
             "last_step": _hex(self._last_step.tolist()),
             "pairs": [_hex(pair) for pair in self.pairs],
@@ -93,7 +95,7 @@ class Progress:
         usual, recent = values[:REFERENCE], values[REFERENCE:]
         error = usual.std(ddof=1) * np.sqrt(1 / RECENT + 1 / REFERENCE)
         if recent.mean() > usual.mean() + THRESHOLD * error and error > 0:
-            self.drifts = [*self.drifts[-99:], row]
+            self.drifts, self.drifted = [*self.drifts[-99:], row], self.drifted + 1
             self.steps.clear()
 
 
