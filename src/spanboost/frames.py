@@ -54,7 +54,7 @@ class FrameReader:
         """The rows of a frame with the same columns; a category never learned is missing."""
         codes = [_codes(table.column(j), known, learn) for j, known in self.codes.items()]
         for j in self.numbers:
-            _check_numbers(table.field(j))
+            _check_numbers(table.field(j), "it held numbers when the model was fitted")
         numbers = [as_numpy(table.column(j).combine_chunks()) for j in self.numbers]
         return Rows(np.column_stack(numbers) if numbers else None, np.column_stack(codes))
 
@@ -69,7 +69,7 @@ def reader_of(X: Any) -> FrameReader | None:
         return None
     for field in table.schema:
         if not _is_category(field.type):
-            _check_numbers(field)
+            _check_numbers(field, "neither numbers nor categories")
     reader = FrameReader(table)
     return reader if reader.codes else None
 
@@ -87,7 +87,7 @@ def table_of(X: Any) -> pa.Table | None:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ValueError(
             "the frame has a column with values of several kinds, which must be all numbers or all "
-            f"strings: {'; '.join(map(str, error.args))}"
+            f"strings: {error.args[-1]}"
         ) from None
     except (pa.ArrowException, AttributeError, TypeError, ValueError):
         return None
@@ -107,13 +107,11 @@ def _is_category(kind: Any) -> bool:
     return any(is_text(kind) for is_text in texts)
 
 
-def _check_numbers(field: Any) -> None:
+def _check_numbers(field: Any, complaint: str) -> None:
     types = pa.types
     numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
     if not any(is_number(field.type) for is_number in numbers):
-        raise ValueError(
-            f"column {field.name!r} holds {field.type}: neither numbers nor categories"
-        )
+        raise ValueError(f"column {field.name!r} holds {field.type}: {complaint}")
 
 
 def _codes(column: Any, known: dict[Any, int], learn: bool) -> Array:
