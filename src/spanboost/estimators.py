@@ -47,11 +47,7 @@ def new_model(
                 "learner='auto' is many with their own: name one, such as learner='trees'"
             )
         return AutoBoost(budget=budget, **shared)
-    if isinstance(learner, str):
-        if learner not in LEARNERS:
-            known = ", ".join(map(repr, (AUTO, *LEARNERS)))
-            raise ValueError(f"learner={learner!r} is not known: {known}, or an object")
-        learner = LEARNERS[learner]()
+    learner = _named(learner) if isinstance(learner, str) else learner
     n = n if n is not None else 100 if isinstance(learner, Trees) else 32
     _check_steps(n, step, names)
     shared |= {"n": n, "replay": replay, "memory": memory}
@@ -63,6 +59,13 @@ def new_model(
             f"{names[1]} is for booster='span': Algorithm 2, 'hull', has steps of its own"
         )
     return HullBoost(learner, **shared)
+
+
+def _named(learner: str) -> Any:
+    if learner not in LEARNERS:
+        known = ", ".join(map(repr, (AUTO, *LEARNERS)))
+        raise ValueError(f"learner={learner!r} is not known: {known}, or an object")
+    return LEARNERS[learner]()
 
 
 def _check_regression(loss: Any) -> None:
