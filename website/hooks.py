@@ -27,7 +27,7 @@ SOURCES = {page: source for source, page in PAGES.items()}
 LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table, where other readers need it
-SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # in a line or a cell, not in a block
+SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
