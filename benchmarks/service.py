@@ -226,7 +226,7 @@ def latency(args: Any) -> Iterator[Row]:
     seconds = 3.0 if args.quick else 20.0
     single = [predict for predict, _ in bodies(200, 1)]
     batches = [learn for _, learn in bodies(50, 100, 1)]
-    for options in (["--learner", "linear"], ["--budget", "fast"]):
+    for options in (["--learner", "linear"], ["--budget", "fast"], ["--budget", "default"]):
         with ours(options) as server:
             speed(server, bodies(2, BATCH), 1.0)
             times, seen = asyncio.run(while_learning(server.port, single, batches, seconds))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from spanboost.data.jsonl import JsonReader
+from spanboost.data.jsonl import BadRowError, JsonReader, decoded
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.source import Source
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
@@ -350,3 +350,43 @@ def test_rows_left_out_leave_nothing_behind():
         "x.json:1: 'a' is a list",
         "x.json:4: the label 'z' is one more than the 2 classes 'x', 'y'",
     ]
+
+
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(),
+)
+OBJECTS = st.dictionaries(st.text(max_size=3), st.one_of(ATOMS, st.lists(ATOMS, max_size=2)))
+
+
+@given(st.one_of(OBJECTS, st.lists(st.one_of(OBJECTS, ATOMS))), st.booleans(), st.booleans())
+def test_what_is_decoded_is_what_the_standard_library_reads(value, ascii, spaced):
+    text = json.dumps(value, ensure_ascii=ascii, separators=(" , ", " : ") if spaced else None)
+    assert repr(decoded(text, exact=True)) == repr(json.loads(text))
+
+
+@given(
+    st.lists(st.sampled_from(['"a"', '"b"', '"a:"', '"\\u0061"']), min_size=1, max_size=4),
+    st.lists(st.sampled_from(["1", '":"', '"\\u003a"', '"x\\":"', "null"]), min_size=4, max_size=4),
+    st.sampled_from([":", " : "]),
+)
+def test_no_name_that_stands_twice_is_missed(names, values, colon):
+    pairs = [name + colon + value for name, value in zip(names, values, strict=False)]
+    text = "[{}, {" + ",".join(pairs) + "}]"
+    distinct = {json.loads(name) for name in names}
+    if len(distinct) == len(names):
+        assert decoded(text, exact=False) == json.loads(text)
+    else:
+        with pytest.raises(BadRowError, match="stands there twice"):
+            decoded(text, exact=False)
+
+
+def test_long_whole_numbers_are_floats_where_digits_do_not_matter():
+    text = f"[{2**64 - 1}, {2**64}, {-(2**63)}, {-(2**63) - 1}]"
+    row = f'{{"a": {2**64}, "b": {2**64 - 1}}}'
+    assert decoded(row, exact=False) == {"a": 2.0**64, "b": 2**64 - 1}
+    assert type(decoded(row, exact=False)["a"]) is float
+    assert repr(decoded(text, exact=True)) == text

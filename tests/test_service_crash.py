@@ -345,7 +345,7 @@ def test_tokens_of_a_real_server(tmp_path):
         address = f"http://127.0.0.1:{server.port}"
         with Client(address, **given) as client:
             client.label(client.predict({"x": 1}).id, 1.0)
-            assert client.metrics()["spanboost_learned_rows_total"] == 1
+            until(lambda: client.metrics()["spanboost_learned_rows_total"] == 1)
         with Client(address) as client, pytest.raises(ServiceError, match="token") as caught:
             client.predict({"x": 1})
         assert caught.value.status == 401

@@ -14,7 +14,6 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
 from spanboost.losses import Logistic, Softmax, predicts_scores, resolve
-from spanboost.reader import rows_in
 from spanboost.rows import as_numbers
 from spanboost.threads import processors, together
 
@@ -125,7 +124,8 @@ class AutoBoost:
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""
         experts = list(self.experts.values())
-        answers = _together(lambda expert: expert.predict_many(X), experts, rows_in(X))
+        block = experts[0]._reader.numbered(X)  # they all know the same names
+        answers = _together(lambda expert: expert.predict_many(block), experts, block.rows)
         return self._combined(answers)
 
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
@@ -134,6 +134,7 @@ class AutoBoost:
         As for `SpanBoost`: the whole block is checked first.
         """
         experts = list(self.experts.values())
+        X = experts[0]._reader.numbered(X)
         block = experts[0].checked(X, y, weights)
         rest = [block._replace(reading=expert._reader.read(X)) for expert in experts[1:]]
         given = list(zip(experts, [block, *rest], strict=True))

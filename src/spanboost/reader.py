@@ -10,6 +10,15 @@ from spanboost.names import Names, are_named
 from spanboost.single import Single, are_plain, key_of
 
 
+class Numbered(NamedTuple):
+    """A block whose features have numbers: as it came or, of dictionaries, made a matrix."""
+
+    X: Any
+    rows: int
+    named: bool
+    new: dict[str, int]  # columns of names not known yet
+
+
 class Reading(NamedTuple):
     """A block, checked."""
 
@@ -58,13 +67,19 @@ class Reader:
         self._single: Single | None = None
         self._last: Reading | None = None
 
+    def numbered(self, X: Any) -> Numbered:
+        """A block by the numbers of its features: the same for all who know the same names."""
+        if isinstance(X, Numbered):
+            return X
+        number = rows_in(X)
+        if self.names is None or not are_named(X):
+            return Numbered(X, number, False, {})
+        matrix, new = self.names.read(X)
+        return Numbered(matrix, number, True, new)
+
     def read(self, X: Any) -> Reading:
         """A block, checked; a DataError names the first bad row. Changes nothing."""
-        number = rows_in(X)
-        new: dict[str, int] = {}
-        named = self.names is not None and are_named(X)
-        if self.names is not None and named:
-            X, new = self.names.read(X)
+        X, number, named, new = self.numbered(X)
         encoded = self.learner.encode(X, self.D)
         kind = Kind(shape_of(X, encoded), named)
         if self.kind is not None and kind != self.kind:

@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 
 from spanboost.data.batch import Batch
 from spanboost.data.lines import Chunk, chunks
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _TOO_LARGE = 2.0**128 - 2.0**103  # from here on a number is infinite in single precision
 _LARGEST_WEIGHT = 1e19
+_NUMBERS = {float, int}
+_LONG = re.compile("[0-9]{19}")
 
 
 class BadRowError(ValueError):
@@ -37,6 +41,8 @@ class JsonReader:
         self.labelled = labelled
         self.size = size
         self.label = schema.label or "label"
+        # numbers become texts: two that are not the same must not become so
+        self.exact = bool(schema.categorical)
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """The good rows of a file, about `size` bytes of it at a time."""
@@ -78,7 +84,7 @@ class JsonReader:
 
     def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
         """The features, the label and the weight that stand on one line."""
-        row = as_row(decoded(text))
+        row = as_row(decoded(text, exact=self.exact))
         label, weight = self.split(row)
         if not self.labelled:
             return row, 0.0, 1.0
@@ -134,8 +140,34 @@ def as_row(value: Any) -> dict[str, Any]:
     return value
 
 
-def decoded(text: str) -> Any:
-    """What JSON says; a BadRowError if it is none."""
+def decoded(text: str, *, exact: bool) -> Any:
+    """What JSON says; a BadRowError if it is none, or has a name twice in one object.
+
+    exact: also whole numbers that 64 bits cannot hold; otherwise they are floats.
+    """
+    if exact and _LONG.search(text):
+        return _decoded_slowly(text)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _decoded_slowly(text)
+    rows = value if isinstance(value, list) else [value]
+    if all(type(row) is dict for row in rows) and _names_once(text, rows):
+        return value
+    return _decoded_slowly(text)
+
+
+def _names_once(text: str, rows: list[dict[str, Any]]) -> bool:
+    """Whether no name can stand twice in a row: each has a colon, all others are in strings."""
+    colons = text.count(":") - sum(map(len, rows))
+    if colons == 0 or "\\" in text:
+        return colons == 0
+    texts = (x for row in rows for pair in row.items() for x in pair if type(x) is str)
+    return colons == sum(x.count(":") for x in texts)
+
+
+def _decoded_slowly(text: str) -> Any:
+    """The same, by a decoder that says what is wrong."""
     try:
         value = _DECODER.decode(text)
         if "\\u" in text:
@@ -152,8 +184,11 @@ def decoded(text: str) -> Any:
 
 def _make_features(row: dict[str, Any]) -> None:
     values = row.values()
-    if {*map(type, values)} == {float} and -_TOO_LARGE < min(values) <= max(values) < _TOO_LARGE:
-        return  # as most rows are
+    kinds = {*map(type, values)}
+    if kinds <= _NUMBERS and math.hypot(*values) < _TOO_LARGE:  # as of most rows
+        if int in kinds:
+            row.update(zip(row, map(float, values), strict=True))
+        return
     for name, value in row.items():
         kind = type(value)
         if kind is float or kind is int:
@@ -203,4 +238,5 @@ def _refuse(constant: str) -> None:
     raise BadRowError(f"{constant} is not JSON")
 
 
+# slower than orjson, which neither sees names that stand twice nor says where a number is too large
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_whole, parse_constant=_refuse)

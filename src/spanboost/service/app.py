@@ -1,12 +1,12 @@
 """The service over HTTP: an ASGI application."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -14,24 +14,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from spanboost.data.jsonl import BadRowError
 from spanboost.errors import DataError
-from spanboost.service.bodies import ARROW, KINDS, LINES, Body, BodyError, body_of
+from spanboost.service.bodies import ARROW, KINDS, LINES, BodyError, body_of
 from spanboost.service.engine import (
-    GONE,
-    UNPROCESSABLE,
     Answers,
     Copying,
     Engine,
     Learning,
     Predicting,
-    Problem,
     StorageError,
 )
 from spanboost.service.figures import Meter, figures, metrics
 from spanboost.service.gate import LIMITS, Gate, Limits, refused
 from spanboost.service.openapi import description
-from spanboost.service.rows import RowReader
+from spanboost.service.rows import GONE, UNPROCESSABLE, Problem, RowReader, each
 from spanboost.service.worker import BusyError, ClosedError, Job, Worker
 
 PAGE = Path(__file__).parent / "page"
@@ -42,7 +38,15 @@ FILES = {
     "/icon.svg": "image/svg+xml",
 }
 QUICK = 1 << 14  # bytes of a body that is not worth a thread
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+
+
+class Asked(NamedTuple):
+    """What a request holds: rows by their numbers, what is wrong with others, its form."""
+
+    rows: dict[int, Any]
+    problems: list[Problem]
+    kind: str
+    single: bool  # one row, to be answered by one
 
 
 class Service:
@@ -57,22 +61,13 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Predictions, each with an id under which its label may come later."""
         keep, skip = _flag(request, "keep", True), _skip(request)
-        kind, body = await self._body(request)
-        numbers, ids, rows, problems = list[int](), list[str | None](), list[Any](), self._bad(body)
-        for number, members in _good(body):
-            try:
-                id, row = self.reader.to_predict(members)
-            except BadRowError as error:
-                problems.append(Problem(number, error.field, str(error)))
-                continue
-            numbers.append(number)
-            ids.append(id)
-            rows.append(row)
-        if problems and not skip:
-            return self._unfit(problems)
-        self.meter.refused += len(problems)
-        answers = Answers([] if keep else None, {"prediction": []})
-        if rows:
+        asked = await self._asked(request, self.reader.to_predict)
+        if asked.problems and not skip:
+            return self._unfit(asked.problems)
+        self.meter.refused += len(asked.problems)
+        numbers, answers = list(asked.rows), Answers([] if keep else None, {"prediction": []})
+        if numbers:
+            ids, rows = zip(*asked.rows.values(), strict=True)
             try:
                 answers = await self._done(self.engine.predictor, Predicting(rows, ids, keep))
             except DataError as error:
@@ -81,23 +76,18 @@ class Service:
         columns |= answers.columns
         if skip:
             columns = {"row": numbers, **columns}
-        return _answered(kind, body.single, columns, problems if skip else None)
+        return _answered(asked.kind, asked.single, columns, asked.problems if skip else None)
 
     async def learn(self, request: Request) -> Response:
         """Labels; acknowledged when they are in the journal."""
         skip = _skip(request)
-        _, body = await self._body(request)
-        examples, problems = {}, self._bad(body)
-        for number, members in _good(body):
-            try:
-                examples[number] = self.reader.to_learn(members)
-            except BadRowError as error:
-                problems.append(Problem(number, error.field, str(error)))
+        asked = await self._asked(request, self.reader.to_learn)
+        problems = asked.problems
         if problems and not skip:
             return self._unfit(problems)
         learned = duplicates = 0
-        if examples:
-            job = Learning(examples, skip)
+        if asked.rows:
+            job = Learning(asked.rows, skip)
             learned, duplicates, more = await self._done(self.engine.writer, job)
             problems = sorted([*problems, *more])
             if problems and not skip:
@@ -147,7 +137,7 @@ class Service:
             self.pages += 1
             try:
                 while not self.stopping.is_set():
-                    yield f"data: {_encode(figures(self.engine, self.meter))}\n\n".encode()
+                    yield b"data: %b\n\n" % orjson.dumps(figures(self.engine, self.meter))
                     try:
                         await asyncio.wait_for(self.stopping.wait(), 1)
                     except TimeoutError:
@@ -157,15 +147,18 @@ class Service:
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
-    async def _body(self, request: Request) -> tuple[str, Body]:
-        """The kind of a body, and its rows."""
+    async def _asked(self, request: Request, take: Callable[[Any], Any]) -> Asked:
+        """The rows of a body, each as it is taken."""
         kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
         if kind is None:
             raise HTTPException(415, f"send {', '.join(KINDS)}")
         data = await self._read(request)
-        if len(data) <= QUICK:
-            return kind, body_of(kind, data, self.limits.rows)
-        return kind, await run_in_threadpool(body_of, kind, data, self.limits.rows)
+
+        def read() -> Asked:
+            body = body_of(kind, data, self.limits.rows, self.reader.exact)
+            return Asked(*each(take, body.rows), kind, body.single)
+
+        return read() if len(data) <= QUICK else await run_in_threadpool(read)
 
     async def _read(self, request: Request) -> bytes:
         """All of a body, unless it is too long or takes too long."""
@@ -187,10 +180,6 @@ class Service:
     async def _done(self, worker: Worker, job: Job) -> Any:
         worker.submit(job)
         return await asyncio.wrap_future(job)
-
-    def _bad(self, body: Body) -> list[Problem]:
-        bad = ((t, row) for t, row in enumerate(body.rows) if isinstance(row, BadRowError))
-        return [Problem(t, error.field, str(error)) for t, error in bad]
 
     def _unfit(self, problems: list[Problem]) -> Response:
         """Nothing of the request was done: here is why."""
@@ -263,10 +252,6 @@ _HANDLERS: dict[Any, Any] = {
 }
 
 
-def _good(body: Body) -> list[tuple[int, dict[str, Any]]]:
-    return [(t, row) for t, row in enumerate(body.rows) if not isinstance(row, BadRowError)]
-
-
 def _told(problem: Problem) -> dict[str, Any]:
     return {"row": problem.row, "field": problem.field, "reason": problem.reason}
 
@@ -297,15 +282,16 @@ def _answered(
         rows = [
             dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)
         ]
-        text = "".join(f"{_encode(row)}\n" for row in [*rows, *(told or [])])
-        return Response(text, media_type=LINES)
+        lines = [
+            orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in [*rows, *(told or [])]
+        ]
+        return Response(b"".join(lines), media_type=LINES)
     result: dict[str, Any] = dict(columns)
     if single and columns["prediction"]:
         result = {name: values[0] for name, values in columns.items()}
-    return Response(
-        _encode(result if told is None else result | {"problems": told}),
-        media_type="application/json",
-    )
+    if told is not None:
+        result |= {"problems": told}
+    return Response(orjson.dumps(result), media_type="application/json")
 
 
 def _as_arrow(columns: dict[str, list[Any]], told: list[Any] | None) -> bytes:
@@ -313,7 +299,7 @@ def _as_arrow(columns: dict[str, list[Any]], told: list[Any] | None) -> bytes:
 
     table = pa.table(columns)
     if told is not None:
-        table = table.replace_schema_metadata({"problems": _encode(told)})
+        table = table.replace_schema_metadata({"problems": orjson.dumps(told)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

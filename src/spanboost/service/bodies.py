@@ -1,9 +1,9 @@
-"""What requests hold: rows as JSON, JSON lines or Arrow, made lists of dictionaries."""
+"""What requests hold, as JSON, JSON lines or Arrow: a list of rows."""
 
 import struct
 from typing import Any, NamedTuple
 
-from spanboost.data.jsonl import BadRowError, as_row, decoded
+from spanboost.data.jsonl import BadRowError, decoded
 
 JSON, LINES, ARROW = (
     "application/json",
@@ -19,14 +19,14 @@ class BodyError(Exception):
 
 
 class Body(NamedTuple):
-    """The rows of a request, or what is wrong with each."""
+    """The rows of a request: what was said of each, or what is wrong with how it was said."""
 
-    rows: list[dict[str, Any] | BadRowError]
+    rows: list[Any]
     single: bool = False  # one object, to be answered by one
 
 
-def body_of(kind: str, data: bytes, limit: int) -> Body:
-    """The rows of a body, at most so many."""
+def body_of(kind: str, data: bytes, limit: int, exact: bool) -> Body:
+    """The rows of a body, at most so many; `exact` as for `decoded`."""
     if kind == ARROW:
         return Body(_arrow(data, limit))
     try:
@@ -36,9 +36,9 @@ def body_of(kind: str, data: bytes, limit: int) -> Body:
     if kind == LINES:
         lines = [line for line in text.split("\n") if line and not line.isspace()]
         _refuse_many(len(lines), limit)
-        return Body([_line(line) for line in lines])
+        return Body([_line(line, exact) for line in lines])
     try:
-        value = decoded(text)
+        value = decoded(text, exact=exact)
     except BadRowError as error:
         raise BodyError(f"the body is not JSON as it is read here: {error}") from None
     if isinstance(value, dict):
@@ -46,19 +46,12 @@ def body_of(kind: str, data: bytes, limit: int) -> Body:
     if not isinstance(value, list):
         raise BodyError("the body is neither a row nor a list of rows")
     _refuse_many(len(value), limit)
-    return Body([_row(one) for one in value])
+    return Body(value)
 
 
-def _row(value: Any) -> dict[str, Any] | BadRowError:
+def _line(text: str, exact: bool) -> Any:
     try:
-        return as_row(value)
-    except BadRowError as error:
-        return error
-
-
-def _line(text: str) -> dict[str, Any] | BadRowError:
-    try:
-        return as_row(decoded(text))
+        return decoded(text, exact=exact)
     except BadRowError as error:
         return error
 

@@ -4,7 +4,6 @@ A label is acknowledged when it is in the journal; it is learned right after, in
 for predictions to be made in between. Every prediction is of the state between two blocks.
 """
 
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -20,22 +19,13 @@ from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
 from spanboost.modelfile import dumped
-from spanboost.service.rows import Example, Row, refused, to_predict
+from spanboost.service.rows import GONE, Example, Problem, Row, refused, to_predict
 from spanboost.service.state import Entry, State
 from spanboost.service.turns import Turns
 from spanboost.service.worker import Job, Worker
 
 SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: when asked for answers, and not
-UNPROCESSABLE, GONE = 422, 410
-
-
-class Problem(NamedTuple):
-    """Why a row was not taken."""
-
-    row: int
-    field: str | None
-    reason: str
-    status: int = UNPROCESSABLE
+FEWEST = 64  # rows of a block: fewer at a time would take most models much longer
 
 
 class Answers(NamedTuple):
@@ -60,7 +50,7 @@ class StorageError(Exception):
 class Predicting(Job):
     """Rows to be predicted; kept for their labels under their ids, if asked."""
 
-    def __init__(self, rows: list[Row], ids: list[str | None], keep: bool) -> None:
+    def __init__(self, rows: Sequence[Row], ids: Sequence[str | None], keep: bool) -> None:
         super().__init__(len(rows))
         self.given, self.ids, self.keep = rows, ids, keep
 
@@ -90,7 +80,6 @@ class Engine:
         self.duplicates = 0
         self.predicted = 0
         self._turns = Turns()
-        self._pending = threading.Lock()
         self._boot, self._count = token_hex(4), 0
         self._pace = 1e-4  # seconds to learn a row, about
         self.writer = Worker("writer", self._write, room)
@@ -117,12 +106,11 @@ class Engine:
         except DataError as error:
             self._predict_around(jobs, error)
             return
-        ids = [self._id() if id is None else id for job in jobs for id in job.ids]
+        ids = self._named([id for job in jobs for id in job.ids])
         kept = [job.keep for job in jobs for _ in job.given]
         waiting = {id: row for id, row, keep in zip(ids, rows, kept, strict=True) if keep}
         try:
-            with self._pending:
-                self.state.pending.put(waiting)
+            self.state.pending.put(waiting)
         except OSError as error:
             _fail(jobs, StorageError(error.strerror))
             return
@@ -147,9 +135,11 @@ class Engine:
             batches = to_predict(model.schema, rows)
             return columns_of(model, np.concatenate([model.predict_many(b.X) for b in batches]))
 
-    def _id(self) -> str:
-        self._count += 1
-        return f"{time.time_ns() // 1_000_000:x}-{self._boot}-{self._count:x}"
+    def _named(self, ids: list[str | None]) -> list[str]:
+        """Ids, new ones where there are none: of a moment, of this server, and a number."""
+        first, self._count = self._count, self._count + len(ids)
+        prefix = f"{time.time_ns() // 1_000_000:x}-{self._boot}-"
+        return [f"{prefix}{k:x}" if id is None else id for k, id in enumerate(ids, first)]
 
     def _write(self, jobs: Sequence[Learning | Copying]) -> None:
         learning = [job for job in jobs if isinstance(job, Learning)]
@@ -175,8 +165,7 @@ class Engine:
         entry = self._entry(accepted)
         if accepted:
             try:
-                with self._pending:
-                    self.state.commit(entry)
+                self.state.commit(entry)
             except OSError as error:
                 self.problems_on_disk += 1
                 _fail(jobs, StorageError(error.strerror))
@@ -216,8 +205,7 @@ class Engine:
         """The example with its row, if that is still there."""
         if example.row is not None:
             return example
-        with self._pending:
-            row = self.state.pending.get(example.id or "")
+        row = self.state.pending.get(example.id or "")
         return None if row is None else example._replace(row=row)
 
     def _gone(self, id: str) -> str:
@@ -242,7 +230,7 @@ class Engine:
         first, rows = 0, len(entry.rows)
         while first < rows:
             seconds = LONG if self._turns.quiet else SHORT
-            last = min(first + max(int(seconds / self._pace), 1), rows)
+            last = min(first + max(int(seconds / self._pace), FEWEST), rows)
             began = time.perf_counter()
             with self._turns:
                 self.state.learn(entry, first, last)

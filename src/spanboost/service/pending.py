@@ -6,39 +6,64 @@ process, but not synced: after a loss of power the last ones may be gone.
 """
 
 import json
+import threading
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanboost.service.log import LogFile, record, records
 from spanboost.service.packing import Layout, encode, layout_of, packed
+from spanboost.service.rows import Row
 
 PARTS = 8  # files that rows are spread over
 
 
-class Place(NamedTuple):
-    """Where a row stands: its floats, and the rest."""
+class Group(NamedTuple):
+    """Where the rows of a record stand: their floats from `start` on, behind them the rests."""
 
-    layout: Layout
-    floats: int
-    rest: int
-    length: int  # of the rest
+    first: int  # number of its first row in the file
     time: float
+    layout: Layout
+    start: int
+    ends: list[int]  # of the rests, counted from where the first begins
+
+    def row(self, k: int, file: LogFile) -> Row:
+        """Row k."""
+        width, begin = self.layout.width, self.ends[k - 1] if k else 0
+        rests = self.start + width * len(self.ends)
+        floats = file.read(self.start + k * width, width)
+        return self.layout.row(floats, file.read(rests + begin, self.ends[k] - begin))
 
 
 class _Part:
-    """One file, and where the rows in it are that still wait."""
+    """One file, and which of the rows in it still wait."""
 
     def __init__(self, path: Path, began: float, end: int = 0) -> None:
         self.path, self.began = path, began
         self.file = LogFile(path, end)
-        self.rows: dict[str, Place] = {}
+        self.rows: dict[str, int] = {}  # their numbers in the file
+        self.groups: list[Group] = []
         self.written = 0  # rows, also those that wait no more
+
+    def add(self, ids: Sequence[str], *place: Any) -> None:
+        """A group was written; its rows wait."""
+        self.groups.append(Group(self.written, *place))
+        self.rows.update(zip(ids, count(self.written), strict=False))
+        self.written += len(ids)
+
+    def find(self, id: str) -> tuple[Group, int]:
+        """The group of a row that waits, and which of it the row is."""
+        number = self.rows[id]
+        group = self.groups[bisect(self.groups, number, key=attrgetter("first")) - 1]
+        return group, number - group.first
 
 
 class Pending:
-    """Rows by their ids; methods are for one thread at a time."""
+    """Rows by their ids, for any thread once it is open."""
 
     def __init__(
         self, folder: Path, limit: int, seconds: float, clock: Callable[[], float] = time.time
@@ -47,6 +72,7 @@ class Pending:
         self.dropped = 0  # rows given up since the start, unlabelled
         self._parts: list[_Part] = []
         self._number = 0
+        self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
 
     def __len__(self) -> int:
@@ -66,36 +92,39 @@ class Pending:
                 del part.rows[id]
         self._expire()
 
-    def put(self, rows: Mapping[str, dict[str, Any]]) -> None:
+    def put(self, rows: Mapping[str, Row]) -> None:
         """These rows wait for their labels from now on; an OSError if they cannot be kept."""
         if not rows:
             return
-        part, now = self._current(len(rows)), self.clock()
+        now = self.clock()
         layout, floats, rests = packed(list(rows.values()))
-        ids, lengths = list(rows), [len(rest) for rest in rests]
-        head = encode([now, ids, layout, lengths]).encode()
-        whole = record(self._number, b"".join([head, b"\n", floats, *rests]))
-        start = part.file.write(whole, sync=False) + len(whole) - len(floats) - sum(lengths)
-        self._add(part, start, now, ids, layout, lengths)
-        self._expire()
+        ids, ends = list(rows), [*accumulate(map(len, rests))]
+        head = encode([now, ids, layout, ends]).encode()
+        payload = b"".join([head, b"\n", floats, *rests])
+        with self._lock:
+            part = self._current(len(rows))
+            whole = record(self._number, payload)
+            end = part.file.write(whole, sync=False) + len(whole)
+            part.add(ids, now, layout, end - len(floats) - ends[-1], ends)
+            self._expire()
 
-    def get(self, id: str) -> dict[str, Any] | None:
+    def get(self, id: str) -> Row | None:
         """The row that waits under this id, if there is one."""
-        for part in reversed(self._parts):
-            place = part.rows.get(id)
-            if place is not None:
-                if self.clock() - place.time > self.seconds:
-                    return None
-                floats = part.file.read(place.floats, place.layout.width)
-                return place.layout.row(floats, part.file.read(place.rest, place.length))
+        with self._lock:
+            for part in reversed(self._parts):
+                if id in part.rows:
+                    group, k = part.find(id)
+                    late = self.clock() - group.time > self.seconds
+                    return None if late else group.row(k, part.file)
         return None
 
     def done(self, ids: Iterable[str]) -> None:
         """The labels of these have come; noted as soon as the disk takes it."""
-        taken = [id for id in ids if any(part.rows.pop(id, None) for part in self._parts)]
-        if taken and self._parts:
-            payload = encode([self.clock(), taken, None, None]).encode()
-            self._parts[-1].file.write(record(self._number, payload), sync=False)
+        with self._lock:
+            taken = [id for id in ids if self._drop(id)]
+            if taken and self._parts:
+                payload = encode([self.clock(), taken, None, None]).encode()
+                self._parts[-1].file.write(record(self._number, payload), sync=False)
 
     def close(self) -> None:
         """Nothing more waits."""
@@ -113,31 +142,18 @@ class Pending:
             self._parts.append(last)
         return last
 
-    def _add(
-        self,
-        part: _Part,
-        start: int,
-        now: float,
-        ids: Sequence[str],
-        layout: Layout,
-        lengths: Sequence[int],
-    ) -> None:
-        """Note where the rows of a record stand, whose floats begin at `start`."""
-        rest = start + layout.width * len(ids)
-        for k, (id, length) in enumerate(zip(ids, lengths, strict=True)):
-            part.rows[id] = Place(layout, start + k * layout.width, rest, length, now)
-            rest += length
-        part.written += len(ids)
+    def _drop(self, id: str) -> bool:
+        """Nothing waits under this id any more; whether it did."""
+        return sum(part.rows.pop(id, None) is not None for part in self._parts) > 0
 
     def _restore(self, part: _Part, payload: bytes, start: int) -> None:
         head = payload.partition(b"\n")[0]
-        now, ids, layout, lengths = json.loads(head)
+        now, ids, layout, ends = json.loads(head)
         if layout is None:  # these have had their labels
             for id in ids:
-                for one in self._parts:
-                    one.rows.pop(id, None)
+                self._drop(id)
             return
-        self._add(part, start + len(head) + 1, now, ids, layout_of(layout), lengths)
+        part.add(ids, now, layout_of(layout), start + len(head) + 1, ends)
         part.began = min(part.began, now)
 
     def _expire(self) -> None:

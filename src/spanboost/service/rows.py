@@ -1,13 +1,13 @@
 """Rows as requests hold them, made the rows that `spanboost train` would read."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.data.batch import Batch
-from spanboost.data.jsonl import BadRowError, JsonReader
+from spanboost.data.jsonl import BadRowError, JsonReader, as_row
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
@@ -15,7 +15,19 @@ from spanboost.data.target import Target
 LONGEST_ID = 128
 LARGEST_LABEL = 1e300  # beyond it a range of labels has no width
 
+UNPROCESSABLE, GONE = 422, 410
+
 Row = dict[str, Any]  # a number, a string or None under each name
+Taken = TypeVar("Taken")
+
+
+class Problem(NamedTuple):
+    """Why a row was not taken."""
+
+    row: int
+    field: str | None
+    reason: str
+    status: int = UNPROCESSABLE
 
 
 class Example(NamedTuple):
@@ -25,6 +37,19 @@ class Example(NamedTuple):
     row: Row | None  # None: the one that was predicted under this id
     label: float | str  # as its target takes it
     weight: float
+
+
+def each(
+    take: Callable[[Any], Taken], values: Sequence[Any]
+) -> tuple[dict[int, Taken], list[Problem]]:
+    """What is made of every row, by its number; what is wrong with the others."""
+    taken, problems = dict[int, Taken](), list[Problem]()
+    for number, value in enumerate(values):
+        try:
+            taken[number] = take(value)
+        except BadRowError as error:
+            problems.append(Problem(number, error.field, str(error)))
+    return taken, problems
 
 
 class RowReader:
@@ -42,13 +67,20 @@ class RowReader:
         """What labels are called."""
         return self._reader.label
 
-    def to_predict(self, members: Row) -> tuple[str | None, Row]:
+    @property
+    def exact(self) -> bool:
+        """Whether long whole numbers matter to the last digit."""
+        return self._reader.exact
+
+    def to_predict(self, value: Any) -> tuple[str | None, Row]:
         """An id if there is one, and a row; a label that is there is ignored."""
+        members = self._members(value)
         id, _, _ = self._split(members)
         return id, self._fitted(members)
 
-    def to_learn(self, members: Row) -> Example:
+    def to_learn(self, value: Any) -> Example:
         """A row with its label, or the label of a row that was predicted."""
+        members = self._members(value)
         id, label, weight = self._split(members)
         plain = self._reader.plain_label(label)
         if isinstance(plain, float) and not abs(plain) <= LARGEST_LABEL:
@@ -58,9 +90,15 @@ class RowReader:
             return Example(id, None, plain, weight)
         return Example(id, self._fitted(members), plain, weight)
 
-    def _split(self, members: Row) -> tuple[str | None, Any, Any]:
+    def _members(self, value: Any) -> Row:
+        if isinstance(value, BadRowError):
+            raise value
+        members = as_row(value)
         if len(members) > self.width:
             raise BadRowError(f"{len(members)} names in one row, of which {self.width} are allowed")
+        return members
+
+    def _split(self, members: Row) -> tuple[str | None, Any, Any]:
         id = _id_of(members.pop(self.id, None), self.id)
         label, weight = self._reader.split(members)
         return id, label, weight
@@ -85,7 +123,7 @@ def _id_of(value: Any, name: str) -> str | None:
     text = str(value) if type(value) is int else value
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_ID or not text.isprintable():
         raise BadRowError(
-            f"an id is a string of 1 to {LONGEST_ID} characters, or a whole number", name
+            f"an id is a string of 1 to {LONGEST_ID} characters, or a whole number of 64 bits", name
         )
     return text
 

@@ -3,6 +3,7 @@
 import ipaddress
 import signal
 import socket
+import sys
 from typing import Any
 
 import uvicorn
@@ -119,6 +120,7 @@ def server_of(app: Gate) -> Server:
 
 def run(app: Gate, sock: socket.socket) -> None:
     """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
+    sys.setswitchinterval(0.0005)  # the thread that answers waits for others no longer than that
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises it once more when all is done
     server_of(app).run(sockets=[sock])
