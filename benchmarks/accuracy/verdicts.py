@@ -78,7 +78,7 @@ class Found(NamedTuple):
 
 
 def find(results: Results, demand: Demand, ours: str, peers: Iterable[str] | None = None) -> Found:
-    """Hold one of ours against a demand; of its group, only against these peers if they are named."""
+    """Hold one of ours against a demand: all of its group, or only the peers that are named."""
     found, peers = Found([], [], []), peers or named(demand.group)
     for order in demand.orders:
         for data, task in TASKS.items():
