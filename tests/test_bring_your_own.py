@@ -4,6 +4,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import datasets, linear_model, preprocessing, tree
 from sklearn.datasets import load_diabetes
@@ -11,7 +12,15 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from spanboost import ConstantWarning, FromBank, HullBoost, SpanBoost, VowpalWabbit, losses
+from spanboost import (
+    ConstantWarning,
+    FromBank,
+    HullBoost,
+    Rows,
+    SpanBoost,
+    VowpalWabbit,
+    losses,
+)
 from spanboost._jit import plain
 from spanboost.losses.estimates import estimate
 
@@ -77,6 +86,14 @@ def test_what_is_no_regressor_is_told_so():
         SpanBoost(DecisionTreeRegressor())
     with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
         SpanBoost(tree.HoeffdingTreeClassifier())
+
+
+def test_rows_that_objects_cannot_read_are_one_sentence():
+    with pytest.raises(TypeError, match="SGDRegressor learns from rows of numbers"):
+        SpanBoost(SGDRegressor(), n=2).learn_one({"a": 1.0}, 0.5)
+    for rows in (pd.DataFrame(np.eye(3)), Rows(np.eye(3), np.zeros((3, 1), int))):
+        with pytest.raises(ValueError, match=f"{type(rows).__name__} is no sequence of rows"):
+            SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
 
 
 def test_vowpal_wabbit_says_how_to_install_it(monkeypatch):
@@ -202,3 +219,5 @@ def test_a_loss_of_two_methods_is_warned_of_and_works():
     np.testing.assert_allclose(model.learn_many(X, y), known.learn_many(X, y), rtol=1e-6)
     with pytest.raises(ValueError, match="gradient"):
         SpanBoost(FromBank(means), n=4, loss=Bare())
+    with pytest.raises(TypeError, match=r"Plain is a class: give an object, Plain\(...\)"):
+        SpanBoost(FromBank(means), n=4, loss=Plain)

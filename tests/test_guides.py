@@ -53,7 +53,7 @@ def test_here_the_words_for_users_of_vowpal_wabbit_do_what_they_say(folder, shel
 
 
 def test_there_they_did_it_too(folder):
-    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    vowpalwabbit = pytest.importorskip("vowpalwabbit", reason="VW itself")
     for there, _ in VW:
         program, *words = shlex.split(there)
         assert program == "vw"

@@ -1,6 +1,7 @@
 """Learners of PyTorch and Vowpal Wabbit, where these are installed: `pip install -e ".[peers]"`."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -70,9 +71,27 @@ def test_modules_take_every_loss_and_copies_go_on_alone(module, diabetes):
         assert np.mean(want * sign[300:] > 0) > 0.6
 
 
+def test_dropout_is_for_learning(module):
+    import torch
+
+    net = module()
+    net.module.append(torch.nn.Dropout(0.5))
+    net.module[1].eval()
+    model = HullBoost(net, n=2)
+    model.learn_many(np.eye(10), np.linspace(-0.5, 0.5, 10))
+    assert len({model.predict_one(np.ones(10)) for _ in range(20)}) == 1
+    learned = model._model.bank.copies[0].module
+    assert [part.training for part in learned] == [True, False, True, True]  # as they were
+
+
 def test_a_bare_module_is_told_what_it_lacks(module):
     with pytest.raises(TypeError, match="Sequential has parameters, but nothing that learns them"):
         SpanBoost(module().module)
+    optimiser = module().optimiser
+    with pytest.raises(TypeError, match="SGD is the optimiser of one module"):
+        TorchModule(module().module, optimiser)
+    with pytest.raises(TypeError, match="Sequential learns from rows of numbers"):
+        SpanBoost(module()).learn_one({"a": 1.0}, 0.5)
 
 
 def test_boosting_improves_vowpal_wabbit(diabetes):
@@ -90,6 +109,16 @@ def test_a_workspace_is_its_arguments(diabetes):
     named = SpanBoost(VowpalWabbit(words), n=2, label_range=RANGE).learn_many(X[:50], y[:50])
     np.testing.assert_allclose(given, named)
     workspace.finish()
+
+
+def test_a_workspace_in_use_is_not_copied():
+    pytest.importorskip("vowpalwabbit", reason=HOW)
+    model = SpanBoost(VowpalWabbit("-l 0.3"), n=2)
+    assert repr(copy.deepcopy(model).learner) == "VowpalWabbit('-l 0.3')"
+    model.learn_one([1.0], 0.5)
+    for duplicate in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="can be neither copied nor pickled"):
+            duplicate(model)
 
 
 def test_one_copy_is_vowpal_wabbit_itself():

@@ -28,6 +28,7 @@ def test_every_picture_is_one_call_and_always_the_same(rows, suffix, tmp_path):
     y, p = rng.normal(size=(2, rows))
     chances = rng.dirichlet([1, 1, 1], rows)
     calls = {
+        "losses": lambda path: pictures.save_losses(path, {"a": y**2, "b": p**2}, 1.0, [rows]),
         "predictions": lambda path: pictures.save_predictions(path, y, p),
         "classes": lambda path: pictures.save_classes(
             path, rng.integers(0, 1, rows), chances, "abc"

@@ -24,6 +24,17 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert install_and_test in (ROOT / ".ci" / "run").read_text().splitlines()
 
 
+def test_the_command_for_peers_runs_every_test_that_skips_without_them():
+    lines = "".join(shell_blocks((ROOT / "CONTRIBUTING.md").read_text())).splitlines()
+    command = next(line for line in lines if "[test,peers]" in line).split(".venv/bin/pytest ")[1]
+    run = {path for word in command.split() for path in ((ROOT / word), *(ROOT / word).rglob("*"))}
+    skip = re.compile(r"""importorskip\("(torch|vowpalwabbit)""")
+    places = [*ROOT.glob("tests/*.py"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/*.py")]
+    skipped = {path for path in places if skip.search(path.read_text())}
+    assert len(skipped) > 3
+    assert skipped <= run
+
+
 def test_algorithms_fit_on_a_few_screens():
     lines = (ROOT / "src/spanboost/algorithms.py").read_text().splitlines()
     assert f"{len(lines)} lines" in (ROOT / "README.md").read_text()

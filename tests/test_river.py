@@ -9,6 +9,7 @@ import pytest
 from river import checks, compose, datasets, evaluate, metrics, multiclass, preprocessing
 
 from spanboost import HullBoost, LabelWarning, LinearSGD, SpanBoost, Trees
+from spanboost.losses import Softmax
 from spanboost.river import BoostingClassifier, BoostingRegressor
 
 LEARNERS = ["trees", "linear", "stumps", "stumps-intercept", "network"]
@@ -106,7 +107,7 @@ def test_learners_and_losses_with_parameters():
         model.learn_one(x, y)
     assert abs(model.predict_one(STREAM[-1][0]) - STREAM[-1][1]) < 3
     assert model.clone().learner == Trees(depth=2)
-    with pytest.raises(ValueError, match="n_models and learning_rate belong to one learner"):
+    with pytest.raises(ValueError, match="n_models, learning_rate and replay belong to one"):
         BoostingRegressor(n_models=3)
 
 
@@ -116,3 +117,26 @@ def test_a_wild_label_is_a_warning():
         model.learn_one(x, y)
     with pytest.warns(LabelWarning):
         model.learn_one(STREAM[50][0], 1e6)
+
+
+def test_rows_are_replayed_as_the_library_does():
+    model = BoostingRegressor("trees", n_models=4, replay=2, memory=50)
+    own = SpanBoost(Trees(), n=4, label_range="auto", replay=2, memory=50)
+    for x, y in STREAM:
+        assert model.predict_one(x) == own.learn_one(x, y)
+        model.learn_one(x, y)
+    twin = copy.deepcopy(model)
+    for x, y in STREAM[:20]:
+        model.learn_one(x, y)
+        twin.learn_one(x, y)
+        assert twin.predict_one(x) == model.predict_one(x)
+
+
+def test_what_is_wrong_is_said_in_rivers_words():
+    X, y = pd.DataFrame([x for x, _ in STREAM]), pd.Series([y for _, y in STREAM])
+    with pytest.raises(ValueError, match="200 rows but 3 weights"):
+        BoostingRegressor("linear").learn_many(X, y, w=np.ones(3))
+    with pytest.raises(ValueError, match="n_models=0 is not allowed"):
+        BoostingRegressor("linear", n_models=0)
+    with pytest.raises(ValueError, match="for classes there is BoostingClassifier"):
+        BoostingRegressor("linear", loss=Softmax(3))

@@ -6,18 +6,20 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from spanboost import HullBoost, LinearBall, SpanBoost, Trees, load, save
-from spanboost.losses import Quantile
+from spanboost.losses import Logistic, Quantile, Softmax, SquaredEuclidean
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
 
 WEIGHTS = "a row of weight 2 is learned in one step, which is not quite two rows after each other"
@@ -85,6 +87,30 @@ def test_every_learner_fits(learner, diabetes):
     want = model.partial_fit(X[:50], y[:50]).predict(X)
     for twin in twins:
         np.testing.assert_array_equal(twin.partial_fit(X[:50], y[:50]).predict(X), want)
+
+
+@pytest.mark.parametrize(
+    ("learner", "booster"),
+    [*zip(LEARNERS, ["span", "hull", "span", "span", "hull"], strict=True)],
+)
+def test_every_learner_tells_classes_apart(learner, booster):
+    X, y = load_breast_cancer(return_X_y=True)
+    names = np.array(["malignant", "benign"])[y]
+    model = BoostingClassifier(learner, booster=booster, random_state=0).fit(X, names)
+    assert model.score(X, names) > 0.85
+    assert model.classes_.tolist() == ["benign", "malignant"]
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
+
+
+def test_rows_are_replayed_as_the_library_does(diabetes):
+    X, y = diabetes
+    model = named("trees", replay=2, memory=100, shuffle=False).fit(X, y)
+    seed = model.model_.seed
+    own = SpanBoost(Trees(), n=8, label_range="auto", replay=2, memory=100, seed=seed)
+    own.learn_many(X, y)
+    np.testing.assert_array_equal(model.predict(X), own.predict_many(X))
+    assert (model.predict(X) != named("trees", shuffle=False).fit(X, y).predict(X)).any()
 
 
 @pytest.mark.parametrize("learner", ["stumps", LinearBall()], ids=str)
@@ -199,10 +225,39 @@ def test_new_categories_are_missing_and_learned_when_they_come(mixed):
     assert (model.predict(rows) > before).all()
     with pytest.raises(ValueError, match="give it a frame, not ndarray"):
         model.predict(np.zeros((1, 4)))
-    with pytest.raises(ValueError, match=r"'area' holds (large_)?string"):
+    with pytest.raises(ValueError, match=r"'area' holds (large_)?string: it held numbers when"):
         model.predict(rows.assign(area="large"))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(rows.rename(columns={"area": "size"}))
+
+
+def test_columns_of_intervals_are_categories_and_arrow_tables_are_frames(mixed):
+    columns, price = mixed
+    frame = as_pandas(columns).assign(size=pd.cut(columns["area"], 4))
+    model = named("linear").fit(frame, price)
+    text = frame["size"].astype(str).where(frame["size"].notna(), None)
+    twin = named("linear").fit(frame.assign(size=text), price)
+    np.testing.assert_array_equal(model.predict(frame), twin.predict(frame.assign(size=text)))
+    table = pa.Table.from_pandas(frame.drop(columns="size"))
+    plain = named("linear").fit(frame.drop(columns="size"), price)
+    arrow = named("linear").fit(table, price)
+    assert list(arrow.feature_names_in_) == ["city", "area", "floor", "lift"]
+    np.testing.assert_array_equal(arrow.predict(table), plain.predict(frame.drop(columns="size")))
+
+
+def test_columns_that_cannot_be_read_are_named(mixed):
+    columns, price = mixed
+    frame = as_pandas(columns)
+    when = frame[["area"]].assign(when=pd.Timestamp("2020-01-01"))
+    with pytest.raises(ValueError, match=r"^column 'when' holds timestamp"):
+        named("linear").fit(when, price)
+    several = frame.assign(floor=[1, "two"] * 300)
+    with pytest.raises(ValueError, match=r"of several kinds.*column floor"):
+        named("linear").fit(several, price)
+    with pytest.raises(ValueError, match=r"of several kinds.*column floor"):
+        named("linear").fit(frame, price).predict(several)
+    with pytest.raises(ValueError, match="column 'city' holds categories, and SGDRegressor reads"):
+        named(SGDRegressor()).fit(frame, price)
 
 
 def test_pipelines_searches_and_frames_from_transformers(diabetes):
@@ -253,8 +308,16 @@ def test_one_pass_of_the_default_is_worth_its_time(diabetes):
         ({"learner": "forest"}, "learner='forest' is not known: 'auto', 'linear'"),
         ({"booster": "span2"}, "booster='span2' is not known"),
         ({"loss": "squared"}, "loss='squared' is not known: 'squared_error'"),
-        ({"n_estimators": 5}, "booster, n_estimators and learning_rate belong to one learner"),
+        ({"n_estimators": 5}, "n_estimators, learning_rate and replay belong to one learner"),
         ({"learner": "trees", "booster": "hull", "learning_rate": 0.5}, "learning_rate is for"),
+        ({"learner": "trees", "n_estimators": 0}, "n_estimators=0 is not allowed: a whole number"),
+        (
+            {"learner": "trees", "n_estimators": 5, "learning_rate": 0.1},
+            r"learning_rate=0.1 is not allowed: from 1 / n_estimators = 0.2 to 1",
+        ),
+        ({"replay": 2}, "replay belong to one learner"),
+        ({"loss": Softmax(3)}, "for classes there is BoostingClassifier"),
+        ({"loss": SquaredEuclidean(2)}, "for vectors SpanBoost itself"),
         ({"n_epochs": 0}, "n_epochs=0 is not allowed"),
         ({"budget": "huge"}, "budget='huge' is not known"),
     ],
@@ -269,3 +332,37 @@ def test_what_does_not_apply_is_no_attribute(diabetes):
         named("linear").fit(*diabetes).feature_importances_  # noqa: B018
     with pytest.raises(ValueError, match="loss='hinge' is for two classes, and there are 3"):
         BoostingClassifier(loss="hinge").fit(*load_iris(return_X_y=True))
+    with pytest.raises(ValueError, match=r"loss=Logistic\(\) is not known: 'log_loss', 'hinge'"):
+        BoostingClassifier(loss=Logistic()).fit(*load_iris(return_X_y=True))
+
+
+def test_bad_rows_are_named_as_they_were_given(diabetes):
+    """Whatever the order in which they are learned."""
+    X, y = diabetes
+    with pytest.raises(ValueError, match=r"^row 7: the label is nan"):
+        named("linear").fit(X, np.where(np.arange(len(y)) == 7, np.nan, y))
+    weights = np.where(np.arange(len(y)) == 5, -1.0, 1.0)
+    with pytest.raises(ValueError, match=r"^row 5: the weight is -1"):
+        named("linear").fit(X, y, sample_weight=weights)
+
+
+def test_a_first_block_that_is_refused_leaves_nothing_behind():
+    X, y = load_iris(return_X_y=True)
+    model = BoostingClassifier("linear", n_estimators=4, random_state=0)
+    with pytest.raises(ValueError, match="the label 2 is none of the classes"):
+        model.partial_fit(X[:, :2], y, classes=[0, 1])
+    with pytest.raises(ValueError, match="the weight is -1"):
+        model.partial_fit(X[:, :2], y, classes=[0, 1, 2], sample_weight=-np.ones(150))
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    fresh = clone(model).partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+
+
+def test_several_labels_to_a_row_are_several_models(diabetes):
+    X, y = diabetes
+    both = np.column_stack([y, 1000 - y])
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        named("linear").fit(X, both)
+    answers = MultiOutputRegressor(named("linear")).fit(X, both).predict(X)
+    np.testing.assert_array_equal(answers[:, 0], named("linear").fit(X, y).predict(X))
+    np.testing.assert_array_equal(answers[:, 1], named("linear").fit(X, 1000 - y).predict(X))

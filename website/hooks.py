@@ -27,6 +27,7 @@ SOURCES = {page: source for source, page in PAGES.items()}
 LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table, where other readers need it
+SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -53,6 +54,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     markdown = markdown.replace("```python\n>>>", "```pycon\n>>>")
     markdown = BAR.sub(lambda found: found.group().replace(r"\|", "|"), markdown)
     return LINK.sub(lambda found: _link(here, *found.groups(default="")), markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Short pieces of code, options above all, are not broken at their hyphens."""
+    return SHORT.sub('<code class="short">', html)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

@@ -77,13 +77,12 @@ class Found(NamedTuple):
         return None if won + len(self.missing) >= needed else False
 
 
-def find(results: Results, demand: Demand, ours: str) -> Found:
-    """Hold one of ours against a demand."""
-    found = Found([], [], [])
+def find(results: Results, demand: Demand, ours: str, peers: Iterable[str] | None = None) -> Found:
+    """Hold one of ours against a demand: all of its group, or only the peers that are named."""
+    found, peers = Found([], [], []), peers or named(demand.group)
     for order in demand.orders:
         for data, task in TASKS.items():
             if demand.group:
-                peers = named(demand.group)
                 ratios = {name: ratio(results, data, order, ours, name) for name in peers}
             elif task.paper is not None and task.coded_alike:
                 ratios = {"paper": paper_ratio(results, data, ours)}

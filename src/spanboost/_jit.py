@@ -294,10 +294,7 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
                     return found
             target_context.refresh()
             _register()
-            print(
-                "spanboost: compiling for this kind of model (once; kept on disk)",
-                file=sys.stderr,
-            )
+            _say_it_compiles()
             return None
 
         def save_overload(self, sig: Any, data: Any) -> None:
@@ -311,6 +308,11 @@ def _stamped_cache(function: Callable[..., Any]) -> Any:
     cache._cache_file = StampedFile(cache.cache_path, cache._impl.filename_base, stamp)
     cache._cache_file._version += stamp  # compared before anything is unpickled
     return cache
+
+
+@functools.cache  # in one process it is said once
+def _say_it_compiles() -> None:
+    print("spanboost: compiling for this kind of model (once; kept on disk)", file=sys.stderr)
 
 
 @functools.cache

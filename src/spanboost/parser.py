@@ -63,11 +63,10 @@ def _add_demo(commands: Any) -> None:
         description="Runs each base learner alone and under both of the paper's algorithms over a "
         "generated stream whose rule changes half-way, and prints the average squared loss at 1, "
         "2, 4, 8, ... rows. The first run compiles, once; later ones take a second or two.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    demo.add_argument("--rows", type=at_least(2), default=20_000, help="length of the stream")
-    demo.add_argument("-n", type=at_least(1), default=32, help="copies of the weak learner")
-    demo.add_argument("--seed", type=at_least(0), default=0, help="of the stream")
+    demo.add_argument("--rows", type=at_least(2), default=20_000, help="in the stream (20,000)")
+    demo.add_argument("-n", type=at_least(1), default=32, help="copies of the weak learner (32)")
+    demo.add_argument("--seed", type=at_least(0), default=0, help="of the stream (0)")
     demo.add_argument("--save", metavar="FILE", help="also write the stream, as CSV, to play with")
     demo.set_defaults(command=_demo)
 

@@ -1,21 +1,37 @@
-"""Pictures of predictions and of models, PNG or SVG by the file's suffix: each of them one call.
-
-(Loss curves are in plotting.py, whose look these share.)
-"""
+"""Pictures of a pass and of models, PNG or SVG by the file's suffix: each of them one call."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spanboost import plotting
 from spanboost.arrays import Array
+from spanboost.evaluate import Tape
 from spanboost.plotting import COLOURS, INK, amount, check, count, write
 
 SCATTERED = 2000  # points that are drawn one by one; more of them as a density
 WINDOWS = 60
 MAP = "viridis"
 THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
+
+
+def save_losses(
+    path: str | Path,
+    losses: Mapping[str, Any],
+    constant: float | None = None,
+    moments: Sequence[int] = (),
+) -> None:
+    """Loss curves of models, by their names: the loss of each row [rows], in order.
+
+    constant: the best constant's average loss. moments: rows to be marked, those of drift for one.
+    """
+    each = [np.asarray(one, np.float64) for one in losses.values()]
+    with closing(Tape(1 + len(each))) as tape:
+        tape.extend(np.column_stack([np.ones(len(each[0])), *each]))
+        plotting.save(path, list(losses), tape, constant, moments)
 
 
 def save_predictions(path: str | Path, truth: Any, predictions: Any, of: int | None = None) -> None:
@@ -47,7 +63,7 @@ def save_residuals(
 
 
 def save_stages(path: str | Path, moves: Any, losses: Any) -> None:
-    """How far each stage moves the answer, and the loss if it were the last: two numbers each."""
+    """How far each stage moves the answer, and the loss if it were the last [N] (see stages.py)."""
     check(path)
     write(path, lambda: _stages(np.asarray(moves), np.asarray(losses)))
 
@@ -175,7 +191,8 @@ def _stages(moves: Array, losses: Array) -> Any:
     right.set_title("average loss if this stage were the last")
     for axes in (left, right):
         axes.set_xlabel("stage")
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set_xlim(0.2, len(stage) + 0.8)
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(amount)
     return figure
 

@@ -23,9 +23,11 @@ class _Boosting:
     n_models: int | None
     learning_rate: float | None
     budget: str
+    replay: int
+    memory: int
     seed: int
 
-    def _begin(self, loss: Any, label_range: tuple[float, float] | str) -> None:
+    def _begin(self, loss: Any, label_range: tuple[float, float] | str | None) -> None:
         """A fresh model, as the parameters say."""
         self._model = new_model(
             self.learner,
@@ -35,6 +37,8 @@ class _Boosting:
             loss=loss,
             budget=self.budget,
             label_range=label_range,
+            replay=self.replay,
+            memory=self.memory,
             seed=self.seed,
             names=("n_models", "learning_rate"),
         )
@@ -73,8 +77,12 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     label_range
         What labels are scaled by: "auto" grows with them, "auto-zero" does so around 0, or
         (low, high).
+    replay
+        So many rows of the past are learned again after each new one: less error, more time.
+    memory
+        How many of the last rows `replay` draws from.
     seed
-        For learners that draw at random.
+        For learners that draw at random, and of `replay`.
 
     Examples
     --------
@@ -94,11 +102,14 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
         loss: Any = "squared",
         budget: str = "default",
         label_range: tuple[float, float] | str = "auto",
+        replay: int = 0,
+        memory: int = 50_000,
         seed: int = 0,
     ) -> None:
         self.learner, self.booster, self.n_models = learner, booster, n_models
         self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
-        self.label_range, self.seed = label_range, seed
+        self.label_range, self.replay, self.memory = label_range, replay, memory
+        self.seed = seed
         self._begin(loss, label_range)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -112,7 +123,7 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
         """Learn a block of rows, in order; w is a weight, or one for each row."""
         if len(X):
-            self._model.learn_many(_rows(X), y.to_numpy(), _weights(w, len(X)))
+            self._model.learn_many(_rows(X), np.asarray(y), _weights(w, len(X)))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predictions for a block of rows."""
@@ -141,11 +152,14 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
         n_models: int | None = None,
         learning_rate: float | None = None,
         budget: str = "default",
+        replay: int = 0,
+        memory: int = 50_000,
         seed: int = 0,
     ) -> None:
         self.learner, self.booster, self.n_models = learner, booster, n_models
-        self.learning_rate, self.budget, self.seed = learning_rate, budget, seed
-        self._begin("logistic", (-1, 1))
+        self.learning_rate, self.budget = learning_rate, budget
+        self.replay, self.memory, self.seed = replay, memory, seed
+        self._begin("logistic", None)
 
     @property
     def _multiclass(self) -> bool:
@@ -180,8 +194,8 @@ def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
     return X.to_dict("records")
 
 
-def _weights(w: Any, rows: int) -> Array:
-    return np.broadcast_to(np.asarray(w, np.float64), (rows,))
+def _weights(w: Any, rows: int) -> Any:
+    return w if np.ndim(w) else np.full(rows, w)
 
 
 def _sign(y: Any) -> float:

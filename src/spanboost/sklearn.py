@@ -9,11 +9,11 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel
-from spanboost.block import Rows
 from spanboost.booster import Booster
-from spanboost.errors import LabelWarning
-from spanboost.estimators import new_model, probabilities
-from spanboost.frames import FrameReader, has_categories, table_of
+from spanboost.checks import whole
+from spanboost.errors import DataError, LabelWarning
+from spanboost.estimators import class_codes, new_model, probabilities
+from spanboost.frames import reader_of, take
 from spanboost.importances import feature_importances
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
@@ -68,6 +68,9 @@ class _Boosting(BaseEstimator):
     n_estimators: int | None
     learning_rate: float | None
     budget: str
+    label_range: tuple[float, float] | str | None = None  # the regressor has the parameter
+    replay: int
+    memory: int
     n_epochs: int
     shuffle: bool
     random_state: Any
@@ -76,10 +79,13 @@ class _Boosting(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        named = isinstance(self.learner, str) or getattr(self.learner, "named", False) is True
-        tags.input_tags.sparse = named
-        tags.input_tags.allow_nan = named
+        tags.input_tags.sparse = tags.input_tags.allow_nan = self._reads_features
         return tags
+
+    @property
+    def _reads_features(self) -> bool:
+        """Whether the learner takes sparse and missing values, and categories."""
+        return isinstance(self.learner, str) or getattr(self.learner, "named", False) is True
 
     def __getstate__(self) -> dict[str, Any]:
         # the model as bytes: joblib can load arrays so that nobody may write to them, and it must
@@ -99,41 +105,40 @@ class _Boosting(BaseEstimator):
         _has_trees(self)
         check_is_fitted(self)
         shares = np.zeros(self.n_features_in_)
-        frame = self._frame
-        numbers, categories = (None, []) if frame is None else (frame.numbers, [*frame.codes])
         for feature, share in feature_importances(self.model_).items():
-            if isinstance(feature, str):  # "code j"
-                column = categories[int(feature.removeprefix("code "))]
-            else:
-                column = feature if numbers is None else numbers[feature]
-            shares[column] += share
+            column = feature if self._frame is None else self._frame.column(feature)
+            shares[int(column)] += share
         return shares
 
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
         """As from nothing: several passes, each in an order of its own."""
-        if not (isinstance(self.n_epochs, int | np.integer) and self.n_epochs >= 1):
+        if not (whole(self.n_epochs) and self.n_epochs >= 1):
             raise ValueError(f"n_epochs={self.n_epochs!r} is not allowed: a whole number from 1 on")
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
-        self.model_ = self._new_model(loss, int(random.randint(2**31 - 1)))
+        model = self._new_model(loss, random)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LabelWarning)  # no label comes as a surprise here
             for _ in range(self.n_epochs):
                 order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
-                self.model_.learn_many(_take(rows, order), y[order], weights[order])
+                try:
+                    model.learn_many(take(rows, order), y[order], weights[order])
+                except DataError as error:
+                    raise DataError(int(order[error.row]), error.what) from None
+        self.model_ = model
         return self
 
     def _learn(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
         """One more block of a stream, in its own order."""
         first = not hasattr(self, "model_")
         rows, weights = self._rows(X, y, sample_weight, first=first)
-        if first:
-            random = check_random_state(self.random_state)
-            self.model_ = self._new_model(loss, int(random.randint(2**31 - 1)))
-        self.model_.learn_many(rows, y, weights)
+        random = check_random_state(self.random_state)
+        model = self._new_model(loss, random) if first else self.model_
+        model.learn_many(rows, y, weights)
+        self.model_ = model  # only now: a first block that is refused leaves nothing behind
         return self
 
-    def _new_model(self, loss: Any, seed: int) -> AnyModel:
+    def _new_model(self, loss: Any, random: np.random.RandomState) -> AnyModel:
         return new_model(
             self.learner,
             booster=self.booster,
@@ -141,17 +146,19 @@ class _Boosting(BaseEstimator):
             step=self.learning_rate,
             loss=loss,
             budget=self.budget,
-            label_range=getattr(self, "label_range", (-1, 1)),
-            seed=seed,
+            label_range=self.label_range,
+            replay=self.replay,
+            memory=self.memory,
+            seed=int(random.randint(2**31 - 1)),
             names=("n_estimators", "learning_rate"),
         )
 
     def _rows(self, X: Any, y: Array, weights: Any, *, first: bool) -> tuple[Any, Array]:
         """Rows to be learned, and their weights."""
         if first:
-            table = table_of(X)
-            self._frame = FrameReader(table) if has_categories(table) else None
-            self._sparse = sparse.issparse(X)
+            self._frame, self._sparse = reader_of(X), sparse.issparse(X)
+            if self._frame is not None and not self._reads_features:
+                self._frame.refuse(self.learner)
         rows = self._read(X, learn=True, reset=first)
         check_consistent_length(X, y)
         return rows, _check_sample_weight(weights, y)
@@ -205,6 +212,10 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         Of learner="auto": more boosters, less error, more time.
     label_range : "auto", "auto-zero" or (low, high)
         What labels are scaled by; "auto" grows with them.
+    replay : int
+        So many rows of the past are learned again after each row: less error, more time.
+    memory : int
+        How many of the last rows ``replay`` draws from.
     n_epochs : int
         Passes over the data in ``fit``.
     shuffle : bool
@@ -236,22 +247,24 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         loss: Any = "squared_error",
         budget: str = "default",
         label_range: tuple[float, float] | str = "auto",
+        replay: int = 0,
+        memory: int = 50_000,
         n_epochs: int = 1,
         shuffle: bool = True,
         random_state: Any = None,
     ) -> None:
         self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
         self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
-        self.label_range, self.n_epochs, self.shuffle = label_range, n_epochs, shuffle
-        self.random_state = random_state
+        self.label_range, self.replay, self.memory = label_range, replay, memory
+        self.n_epochs, self.shuffle, self.random_state = n_epochs, shuffle, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows, forgetting what was learned before."""
-        return self._fit(X, self._labels(X, y), sample_weight, _named(self.loss, REGRESSION))
+        return self._fit(X, _labels(y, dtype=np.float64), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, once, in their order."""
-        return self._learn(X, self._labels(X, y), sample_weight, _named(self.loss, REGRESSION))
+        return self._learn(X, _labels(y, dtype=np.float64), sample_weight, self._loss())
 
     def predict(self, X: Any) -> Array:
         """A number for each row."""
@@ -262,10 +275,8 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         """What would be predicted with the first copy only, with the first two, and so on."""
         yield from self._stages(X)
 
-    def _labels(self, X: Any, y: Any) -> Array:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        return column_or_1d(y, warn=True, dtype=np.float64)
+    def _loss(self) -> Any:
+        return _named(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
 
 
 class BoostingClassifier(ClassifierMixin, _Boosting):
@@ -300,30 +311,33 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         learning_rate: float | None = None,
         loss: str = "log_loss",
         budget: str = "default",
+        replay: int = 0,
+        memory: int = 50_000,
         n_epochs: int = 1,
         shuffle: bool = True,
         random_state: Any = None,
     ) -> None:
         self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
         self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
+        self.replay, self.memory = replay, memory
         self.n_epochs, self.shuffle, self.random_state = n_epochs, shuffle, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows, forgetting what was learned before."""
-        y = self._labels(y)
+        y = _classes(y)
         self.classes_ = np.unique(y)
-        return self._fit(X, self._codes(y), sample_weight, self._loss())
+        return self._fit(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, once, in their order; the first call names all classes."""
-        y = self._labels(y)
-        if not hasattr(self, "classes_"):
+        y = _classes(y)
+        if not hasattr(self, "model_"):
             if classes is None:
                 raise ValueError("classes must be given in the first call of partial_fit")
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(f"classes={classes!r} are not those of before: {self.classes_}")
-        return self._learn(X, self._codes(y), sample_weight, self._loss())
+        return self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes; of two, that of the second: above 0 where it is likelier."""
@@ -350,27 +364,6 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         for scores in self._stages(X):
             yield self._likeliest(scores)
 
-    def _labels(self, y: Any) -> Array:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        return y
-
-    def _codes(self, y: Array) -> Array:
-        """-1 and 1 of two classes, else their numbers."""
-        number = len(self.classes_)
-        if number < 2:
-            raise ValueError("there must be two classes or more, and y has 1 class only")
-        codes = np.searchsorted(self.classes_, y).clip(max=number - 1)
-        strange = self.classes_[codes] != y
-        if strange.any():
-            raise ValueError(
-                f"the label {y[strange][0]!s:.40} is none of the classes {self.classes_}"
-            )
-        return codes if number > 2 else 2.0 * codes - 1
-
     def _loss(self) -> Any:
         number = len(self.classes_)
         loss = _named(self.loss, CLASSIFICATION)
@@ -383,16 +376,21 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         return np.asarray(self.classes_[best])
 
 
+def _labels(y: Any, **kind: Any) -> Array:
+    """One for each row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    return column_or_1d(y, warn=True, **kind)
+
+
+def _classes(y: Any) -> Array:
+    y = _labels(y)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
 def _named(loss: Any, losses: dict[str, Any]) -> Any:
-    if not isinstance(loss, str):
-        return loss
-    if loss not in losses:
+    if not isinstance(loss, str) or loss not in losses:
         raise ValueError(f"loss={loss!r} is not known: {', '.join(map(repr, losses))}")
     return losses[loss]
-
-
-def _take(rows: Any, order: Array) -> Any:
-    if isinstance(rows, Rows):
-        numbers = None if rows.numbers is None else rows.numbers[order]
-        return Rows(numbers, rows.codes[order])
-    return rows[order]

@@ -6,6 +6,7 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.booster import Booster
+from spanboost.evaluate import losses_of
 from spanboost.loop import Model, predict_row
 
 
@@ -24,6 +25,24 @@ def partial_predictions(model: Booster, X: Any) -> Array:
     out = np.empty((model.n, reading.number, model._d), model._dtype)
     model._call(_partial_sums, model._start(reading, 0), reading.rows, out)
     return np.stack([model._labels.to_user(stage) for stage in out])
+
+
+def moves_and_losses(model: Booster, X: Any, y: Any) -> tuple[Array, Array]:
+    """How far each stage moves the answer, and the loss if it were the last: means over rows, [N].
+
+    >>> from spanboost import LinearBall, SpanBoost
+    >>> model = SpanBoost(LinearBall(), n=4)
+    >>> prediction = model.learn_one([1.0], 0.5)
+    >>> moves, losses = moves_and_losses(model, [[1.0]], [0.5])
+    >>> losses[-1] == (model.predict_one([1.0]) - 0.5) ** 2
+    np.True_
+    """
+    sums = partial_predictions(model, X)
+    start = model._labels.to_user(np.zeros((1, model._d)))
+    steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
+    steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
+    losses = np.array([losses_of(model, y, stage).mean() for stage in sums])
+    return steps.mean(axis=1), losses
 
 
 def _partial_sums(model: Model, X: Any, out: Array) -> None:

@@ -14,11 +14,11 @@ from spanboost.commands.inspecting import report
 from spanboost.commands.options import UsageError
 from spanboost.commands.predictions import names_of
 from spanboost.data.batch import Batch
-from spanboost.evaluate import Step, losses_of
+from spanboost.evaluate import Step
 from spanboost.learners.ball import LinearBall
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.sampling import Sample
-from spanboost.stages import partial_predictions
+from spanboost.stages import moves_and_losses
 
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
 OF_MODELS = ("stages", "sigma", "importance")  # which look into the model
@@ -117,13 +117,9 @@ class Album:
         asked = piece.only(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
         if not self.model.started or asked.y is None:
             return
-        sums = partial_predictions(self.model, asked.X)
-        start = self.model._labels.to_user(np.zeros((1, self.model._d)))
-        steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
-        steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
-        losses = [losses_of(self.model, asked.y, stage).mean() for stage in sums]
-        self.moved = self.moved + piece.rows * steps.mean(axis=1)
-        self.lost = self.lost + piece.rows * np.array(losses)
+        moves, losses = moves_and_losses(self.model, asked.X, asked.y)
+        self.moved = self.moved + piece.rows * moves
+        self.lost = self.lost + piece.rows * losses
         self.looked += piece.rows
 
     def save(self) -> None:
@@ -178,4 +174,4 @@ def importances(model: AnyModel) -> tuple[Mapping[str, float], str]:
     if "largest_gains" in found:
         return found["largest_gains"], "share of what all splits have gained"
     effects = {name: size for name, size in found["largest_effects"].items() if size > 0}
-    return effects, "how far it moves the prediction"
+    return effects, "how far it can move the prediction"

@@ -119,7 +119,8 @@ def shown(found: dict[str, Any]) -> str:
         )
         lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
     if "largest_effects" in found:
-        lines.append(f"{found['features']:,} features; how far the largest move the prediction:")
+        features = f"{found['features']:,} features"
+        lines.append(f"{features}; how far the largest can move the prediction:")
         lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]
         lines += ["stage  share of that  sigma" if "sigma" in found else "stage  share of that"]
         sigmas = found.get("sigma", [None] * len(found["stage_contributions"]))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from spanboost.arrays import Array
-from spanboost.block import ObjectRows
+from spanboost.block import ObjectRows, Rows
 from spanboost.learners.external import adapted
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows import any_rows
@@ -114,6 +114,11 @@ class ObjectLearner:
 
     def encode(self, X: Any, D: float) -> ObjectRows:
         """Rows as they are."""
+        if isinstance(X, Rows) or hasattr(X, "columns"):
+            raise ValueError(
+                f"objects learn row by row, and {type(X).__name__} is no sequence of rows: give an "
+                "array, or a list of rows, such as frame.to_dict('records')"
+            )
         return ObjectRows(any_rows(X))
 
     def bank(self, task: Task) -> "ObjectBank":

@@ -41,6 +41,8 @@ def resolve(loss: Any) -> Any:
                 "object such as PNorm(4), Quantile(0.9), Huber(0.1) or Softmax(3)"
             )
         return NAMES[loss]
+    if isinstance(loss, type):
+        raise TypeError(f"{loss.__name__} is a class: give an object, {loss.__name__}(...)")
     if callable(getattr(loss, "check", None)):
         loss.check()
     missing = [name for name in MEANING if not callable(getattr(loss, name, None))]

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
+from spanboost.arrays import Array
+
 
 def adapted(learner: Any) -> Any:
     """A learner of another library as an object that can be boosted; any other as it is."""
@@ -25,3 +29,13 @@ def adapted(learner: Any) -> Any:
             "TorchModule(module, lambda parameters: torch.optim.SGD(parameters, lr=0.1))"
         )
     return learner
+
+
+def numbers(x: Any, learner: Any) -> Array:
+    """A row that is a sequence of numbers; a TypeError in one sentence for any other."""
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{type(learner).__name__} learns from rows of numbers, and this one is {x!r:.60}"
+        ) from None

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-import numpy as np
+from spanboost.learners.external import numbers
 
 
 class PartialFit:
@@ -24,14 +24,13 @@ class PartialFit:
 
     def predict_one(self, x: Any) -> Any:
         """As the regressor predicts."""
-        return self.regressor.predict(_block(x))[0] if self.started else 0.0
+        return self.regressor.predict(self._block(x))[0] if self.started else 0.0
 
     def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:
         """Learn from a target."""
         weight = {"sample_weight": [w]} if self.weighted else {}
-        self.regressor.partial_fit(_block(x), [y], **weight)
+        self.regressor.partial_fit(self._block(x), [y], **weight)
         self.started = True
 
-
-def _block(x: Any) -> Any:
-    return np.asarray(x, dtype=np.float64).reshape(1, -1)
+    def _block(self, x: Any) -> Any:
+        return numbers(x, self.regressor).reshape(1, -1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.learners.external import numbers
 from spanboost.learners.objects import CopyLoss
 
 
@@ -18,7 +19,7 @@ class TorchModule:
     Every loss and both kinds of feedback will do: a copy steps along the slope of its loss, in
     units of the loss's curvature (of its largest slope where it has none), so that one learning
     rate suits all copies; squared losses are (h - target)^2 / 2. The copies start as copies of the
-    module.
+    module, and predict as modules do that are not being trained.
 
     >>> import pytest
     >>> torch = pytest.importorskip("torch")
@@ -32,6 +33,12 @@ class TorchModule:
     """
 
     def __init__(self, module: Any, optimiser: Callable[[Any], Any]) -> None:
+        if not callable(optimiser):
+            raise TypeError(
+                f"{type(optimiser).__name__} is the optimiser of one module, and each copy has its "
+                "own: give what makes one, such as "
+                "lambda parameters: torch.optim.SGD(parameters, lr=0.1)"
+            )
         self.module, self.make = module, optimiser
         self.optimiser = optimiser(module.parameters())
 
@@ -45,22 +52,28 @@ class TorchModule:
         """The module's answer to one row."""
         import torch
 
-        with torch.no_grad():
-            return self.module(_row(x)).reshape(-1).numpy().astype(np.float64)
+        trained = [part for part in self.module.modules() if part.training]
+        for part in trained:
+            part.training = False  # no dropout, and no other chance
+        try:
+            with torch.no_grad():
+                return self.module(self._row(x)).reshape(-1).numpy().astype(np.float64)
+        finally:
+            for part in trained:
+                part.training = True
 
     def update(self, x: Any, loss: CopyLoss) -> None:
         """One step of the optimiser along the slope of the loss."""
         import torch
 
         self.optimiser.zero_grad()
-        answer = self.module(_row(x)).reshape(-1)
+        answer = self.module(self._row(x)).reshape(-1)
         slope = np.atleast_1d(loss.slope(answer.detach().numpy().astype(np.float64)))
         unit = loss.smoothness if 0 < loss.smoothness < np.inf else loss.lipschitz
         answer.backward(torch.from_numpy(slope / unit).to(answer.dtype))
         self.optimiser.step()
 
+    def _row(self, x: Any) -> Any:
+        import torch
 
-def _row(x: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(np.asarray(x, dtype=np.float32))
+        return torch.from_numpy(numbers(x, self.module).astype(np.float32))

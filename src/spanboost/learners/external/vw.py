@@ -14,10 +14,13 @@ class VowpalWabbit:
     def __init__(self, arguments: str = "") -> None:
         self.arguments, self._workspace = arguments, None
 
-    def __deepcopy__(self, memo: Any) -> "VowpalWabbit":
+    def __repr__(self) -> str:
+        return f"VowpalWabbit({self.arguments!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
         if self._workspace is not None:
-            raise TypeError("a Vowpal Wabbit workspace that has learned cannot be copied")
-        return VowpalWabbit(self.arguments)
+            raise TypeError("a Vowpal Wabbit workspace in use can be neither copied nor pickled")
+        return vars(self)
 
     def predict_one(self, x: Any) -> float:
         """As the workspace predicts."""
