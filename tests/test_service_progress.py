@@ -63,6 +63,14 @@ def test_the_losses_are_those_of_the_rows():
         assert loss == pytest.approx((weights * each)[:row].sum())
 
 
+def test_drifts_are_counted_also_beyond_those_that_are_kept():
+    progress = Progress({"drifts": list(range(100)), "drifted": 250})
+    y = np.where(np.arange(10_000) < 5000, 1.0, 9.0) + 0.1 * noise(10_000)
+    told(y, np.zeros(10_000), progress=progress)
+    assert (len(progress.drifts), progress.drifted) == (100, 251)
+    assert Progress(progress.state()).drifted == 251
+
+
 def test_a_drift_is_marked_when_the_loss_rises_and_only_then():
     for seed in range(5):
         same = told(noise(30_000, seed), np.zeros(30_000))
