@@ -101,7 +101,7 @@ class Gate:
                 await (self._refusal(scope) or self.app)(scope, take, answer)
         except TimeoutError:  # who does not take an answer gets none
             if status == UNANSWERED:
-                await refused(503, "it took too long")(scope, receive, answer)
+                await refused(503, "it took too long", {"Retry-After": "5"})(scope, receive, answer)
         finally:
             self.open -= 1
             self.meter.bodies -= size
