@@ -24,7 +24,7 @@ from spanboost.service.state import Entry, State
 from spanboost.service.turns import Turns
 from spanboost.service.worker import Job, Worker
 
-SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: when asked for answers, and not
+SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: if answers are asked for, if not
 FEWEST = 64  # rows of a block: fewer at a time would take most models much longer
 
 
@@ -81,6 +81,7 @@ class Engine:
         self._turns = Turns()
         self._boot, self._count = token_hex(4), 0
         self._pace = 1e-4  # seconds to learn a row, about
+        self._answering = 0.0  # seconds to predict the rows of a group, about
         self.writer = Worker("writer", self._write, room)
         self.predictor = Worker("predictor", self._predict, room)
 
@@ -132,8 +133,11 @@ class Engine:
     def _columns(self, rows: list[Row]) -> dict[str, list[Any]]:
         model = self.state.model
         with self._turns:
+            began = time.perf_counter()
             batches = to_predict(model.schema, rows)
-            return columns_of(model, np.concatenate([model.predict_many(b.X) for b in batches]))
+            answers = np.concatenate([model.predict_many(batch.X) for batch in batches])
+            self._answering += 0.2 * (time.perf_counter() - began - self._answering)
+        return columns_of(model, answers)
 
     def _named(self, ids: list[str | None]) -> list[str]:
         """Ids, new ones where there are none: of a moment, of this server, and a number."""
@@ -239,10 +243,10 @@ class Engine:
         )
 
     def _learn(self, entry: Entry) -> None:
-        """In blocks that take a moment each, at the pace of the last ones."""
+        """In blocks that take a moment each, or as long as an answer, at the pace of the last."""
         first, rows = 0, len(entry.rows)
         while first < rows:
-            seconds = LONG if self._turns.quiet else SHORT
+            seconds = LONG if self._turns.quiet else max(SHORT, self._answering)
             last = min(first + max(int(seconds / self._pace), FEWEST), rows)
             began = time.perf_counter()
             with self._turns:

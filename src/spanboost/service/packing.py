@@ -4,15 +4,14 @@ To spell a float takes Python longer than to learn it. So rows with the same nam
 values are floats, are a table of these and, row by row, the JSON of the rest.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from spanboost.service.rows import Row
 
-encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _FLOAT = np.dtype("<f8")
 
 
@@ -33,9 +32,9 @@ class Layout(NamedTuple):
     def row(self, floats: bytes, rest: bytes) -> Row:
         """A row, of its floats and its rest."""
         if self.names is None:
-            whole: Row = json.loads(rest)
+            whole: Row = orjson.loads(rest)
             return whole
-        others = json.loads(rest) if rest else []
+        others = orjson.loads(rest) if rest else []
         values = dict(zip(self.floats, np.frombuffer(floats, _FLOAT).tolist(), strict=True))
         more = iter(others)
         return {name: values[j] if j in values else next(more) for j, name in enumerate(self.names)}
@@ -53,12 +52,12 @@ def packed(rows: Sequence[Row]) -> Packed:
     """Rows as bytes."""
     names = list(rows[0])
     if any(list(row) != names for row in rows):
-        return Packed(Layout(None, []), b"", [encode(row).encode() for row in rows])
+        return Packed(Layout(None, []), b"", [orjson.dumps(row) for row in rows])
     columns = list(zip(*(row.values() for row in rows), strict=True))
     floats = [j for j, values in enumerate(columns) if {*map(type, values)} == {float}]
     table = np.array([columns[j] for j in floats], _FLOAT).reshape(len(floats), len(rows))
     others = [columns[j] for j in range(len(names)) if j not in set(floats)]
-    rests = [encode(values).encode() for values in zip(*others, strict=True)]
+    rests = [orjson.dumps(values) for values in zip(*others, strict=True)]
     layout = Layout(names, floats)
     return Packed(layout, table.T.tobytes(), rests or [b""] * len(rows))
 

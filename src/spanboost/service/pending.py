@@ -6,7 +6,6 @@ are written before a prediction is answered, so that they outlive the process, b
 a loss of power the last ones may be gone.
 """
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +13,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
+
 from spanboost.service.log import LogFile, number_of, record, records
-from spanboost.service.packing import Layout, encode, layout_of, packed
+from spanboost.service.packing import Layout, layout_of, packed
 from spanboost.service.rows import Row
 
 PARTS = 8  # files that the rows are spread over if all of them wait
@@ -91,7 +92,7 @@ class Pending:
         now = self.clock()
         layout, floats, rests = packed(list(rows.values()))
         ids, ends = list(rows), [*accumulate(map(len, rests))]
-        head = encode([now, ids, layout, ends]).encode()
+        head = orjson.dumps([now, ids, [*layout], ends])
         payload = b"".join([head, b"\n", floats, *rests])
         with self._lock:
             part = self._current(len(rows))
@@ -116,7 +117,7 @@ class Pending:
         with self._lock:
             taken = [id for id in ids if self._drop(id)]
             if taken and self._parts:
-                payload = encode([self.clock(), taken, None, None]).encode()
+                payload = orjson.dumps([self.clock(), taken, None, None])
                 self._parts[-1].file.write(record(self._number, payload), sync=False)
 
     def close(self) -> None:
@@ -141,7 +142,7 @@ class Pending:
 
     def _restore(self, part: _Part, payload: bytes, start: int) -> None:
         head = payload.partition(b"\n")[0]
-        now, ids, layout, ends = json.loads(head)
+        now, ids, layout, ends = orjson.loads(head)
         if layout is None:  # these have had their labels
             for id in ids:
                 self._drop(id)

@@ -9,7 +9,6 @@ Which model there is after a crash depends on the journal alone. Rows in blocks 
 same model, bit for bit, so that neither groups nor crashes leave a trace.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import orjson
 
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel
@@ -28,7 +28,7 @@ from spanboost.modelfile import load_with, save
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
 from spanboost.service.log import StateError, number_of
-from spanboost.service.packing import encode, layout_of, packed, unpacked
+from spanboost.service.packing import layout_of, packed, unpacked
 from spanboost.service.pending import Pending
 from spanboost.service.progress import Progress
 from spanboost.service.rows import Row, batches
@@ -52,14 +52,14 @@ class Entry(NamedTuple):
     def packed(self) -> bytes:
         """As bytes: a line of ids, one of what the rows have in common, their floats, the rest."""
         layout, floats, rests = packed(self.rows)
-        head = [layout, len(self.rows), self.labels, self.weights]
-        lines = f"{encode(self.ids)}\n{encode(head)}\n".encode()
-        return b"".join([lines, floats, b"\n".join(rests)])
+        head = [[*layout], len(self.rows), self.labels, self.weights]
+        lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
+        return b"\n".join(lines)
 
 
 def ids_in(payload: memoryview) -> list[str | None]:
     """The ids of a record, without reading its rows."""
-    ids: list[str | None] = json.loads(bytes(payload).partition(b"\n")[0])
+    ids: list[str | None] = orjson.loads(bytes(payload).partition(b"\n")[0])
     return ids
 
 
@@ -67,11 +67,11 @@ def entry_of(payload: memoryview) -> Entry:
     """The rows of a record."""
     ids, _, rest = bytes(payload).partition(b"\n")
     head, _, rest = rest.partition(b"\n")
-    layout, number, labels, weights = json.loads(head)
+    layout, number, labels, weights = orjson.loads(head)
     layout = layout_of(layout)
     end = layout.width * number
     rows = unpacked(layout, rest[:end], rest[end:].split(b"\n"))
-    return Entry(json.loads(ids), rows, labels, weights)
+    return Entry(orjson.loads(ids), rows, labels, weights)
 
 
 class Bounds(NamedTuple):
