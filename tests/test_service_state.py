@@ -494,6 +494,29 @@ def test_classes_are_numbered_by_what_was_learned_not_by_what_was_refused(tmp_pa
     engine.close()
 
 
+class Growing(list):
+    """Classes of which one more is met whenever they are counted."""
+
+    def __len__(self):
+        found = super().__len__()
+        self.append("new")
+        return found
+
+
+def test_classes_that_are_met_while_rows_are_predicted_do_no_harm(tmp_path):
+    from spanboost.data.target import ClassTarget
+
+    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=4)
+    engine = Engine(State(tmp_path, lambda: fresh(recipe, ClassTarget(4))))
+    learned(engine, [Example(None, {"x": 1.0}, "a", 1.0)])
+    model_of(engine)
+    target = engine.state.model.schema.target
+    target.values = Growing(target.values)
+    assert len(predicted(engine, [{"x": 1.0}]).columns) == 5
+    target.values = ["a"]
+    engine.close()
+
+
 def test_a_full_disk_refuses_labels_and_learns_them_when_there_is_room(engine, monkeypatch):
     disk = Disk(monkeypatch)
     example = Example("a", {"x": 1.0}, 1.0, 1.0)

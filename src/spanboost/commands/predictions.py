@@ -111,7 +111,8 @@ def names_of(model: AnyModel) -> list[str]:
 
 def _filled(values: list[str], classes: int) -> list[str]:
     """The names of all classes; one that has not been met has none."""
-    return values + [f"unseen {k}" for k in range(len(values), classes)]
+    known = [*values]  # at once: a service meets more of them while it predicts
+    return known + [f"unseen {k}" for k in range(len(known), classes)]
 
 
 def _two(target: Target) -> tuple[str, str]:
