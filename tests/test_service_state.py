@@ -6,15 +6,26 @@ import random
 import threading
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import until
 
+from spanboost.errors import DataError
 from spanboost.modelfile import dumped
 from spanboost.recipe import Recipe
 from spanboost.service import log
-from spanboost.service.engine import GONE, Copying, Engine, Learning, Predicting, StorageError
+from spanboost.service.engine import (
+    FEW,
+    GONE,
+    Copying,
+    Engine,
+    Learning,
+    Predicting,
+    StorageError,
+    answers_of,
+)
 from spanboost.service.ids import Ids
 from spanboost.service.journal import Journal
 from spanboost.service.log import StateError
@@ -492,6 +503,22 @@ def test_classes_are_numbered_by_what_was_learned_not_by_what_was_refused(tmp_pa
         "probability_c",
     }
     engine.close()
+
+
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
+def test_a_few_rows_are_predicted_as_many_are(loss):
+    recipe = Recipe(learner="linear", n=2, loss=loss, classes=3 if loss == "softmax" else None)
+    model, _ = fresh(recipe)
+    rows = [{"x": k / 7, "y": "abc"[k % 3]} for k in range(4 * FEW)]
+    model.learn_many(rows, np.arange(len(rows)) % 3.0)
+    many = answers_of(model, rows)
+    assert many.shape == ((len(rows), 3) if loss == "softmax" else (len(rows),))
+    few = [answers_of(model, rows[k : k + FEW]) for k in range(0, len(rows), FEW)]
+    np.testing.assert_array_equal(np.concatenate(few), many)
+    for size in (3, len(rows)):
+        with pytest.raises(DataError, match="too large") as caught:
+            answers_of(model, [*rows[: size - 1], {"x": 1e39}])
+        assert caught.value.row == size - 1
 
 
 class Growing(list):

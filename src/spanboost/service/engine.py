@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.arrays import Array
 from spanboost.auto import AnyModel
 from spanboost.commands.predictions import table_of
 from spanboost.commands.result import finite
@@ -26,6 +27,7 @@ from spanboost.service.worker import Job, Worker
 
 SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: if answers are asked for, if not
 FEWEST = 64  # rows of a block: fewer at a time would take most models much longer
+FEW = 6  # rows that are predicted sooner one by one
 
 
 class Answers(NamedTuple):
@@ -134,10 +136,9 @@ class Engine:
         model = self.state.model
         with self._turns:
             began = time.perf_counter()
-            batches = to_predict(model.schema, rows)
-            answers = np.concatenate([model.predict_many(batch.X) for batch in batches])
+            columns = columns_of(model, answers_of(model, rows))
             self._answering += 0.2 * (time.perf_counter() - began - self._answering)
-        return columns_of(model, answers)
+        return columns
 
     def _named(self, ids: list[str | None]) -> list[str]:
         """Ids, new ones where there are none: of a moment, of this server, and a number."""
@@ -265,6 +266,21 @@ class Engine:
     @property
     def _label(self) -> str:
         return self.state.model.schema.label or "label"
+
+
+def answers_of(model: AnyModel, rows: list[Row]) -> Array:
+    """What the model predicts; a DataError names the first row that it cannot read."""
+    if model.schema.columns is None and len(rows) <= FEW:
+        return np.array([_answer(model, t, row) for t, row in enumerate(rows)])
+    batches = to_predict(model.schema, rows)
+    return np.concatenate([model.predict_many(batch.X) for batch in batches])
+
+
+def _answer(model: AnyModel, t: int, row: Row) -> Any:
+    try:
+        return model.predict_one(row)
+    except DataError as error:
+        raise DataError(t, error.what) from None
 
 
 def columns_of(model: AnyModel, answers: Any) -> dict[str, list[Any]]:
