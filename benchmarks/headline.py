@@ -15,7 +15,7 @@ from benchmarks.accuracy import speeds as timed
 from benchmarks.accuracy import verdicts
 from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.markdown import markdown
-from benchmarks.accuracy.methods import METHODS, named
+from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.verdicts import AUTO, DEMANDS, Demand
 
@@ -43,19 +43,9 @@ def filled(text: str) -> str:
 def counts() -> str:
     """How often AutoBoost has less error, demand by demand."""
     runs = accuracy.read(accuracy.FILE)
-    rows = [row for demand in DEMANDS if demand.ours == AUTO for row in _counts(runs, demand)]
+    found = {demand: verdicts.find(runs, demand, AUTO) for demand in DEMANDS if demand.ours == AUTO}
+    rows = [_count(demand, one) for demand, one in found.items() if one.contests]
     return markdown(["AutoBoost against", "order of the rows", "", "data sets"], rows)
-
-
-def _counts(runs: Any, demand: Demand) -> Iterator[list[str]]:
-    """A demand; of the streaming libraries, which were not all run everywhere, one by one."""
-    if demand.group != "streaming":
-        yield _count(demand, verdicts.find(runs, demand, AUTO))
-        return
-    for peer in named(demand.group):
-        found = verdicts.find(runs, demand, AUTO, [peer])
-        if found.contests:
-            yield _count(demand._replace(against=METHODS[peer].title), found)
 
 
 def _count(demand: Demand, found: verdicts.Found) -> list[str]:

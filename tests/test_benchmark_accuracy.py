@@ -120,7 +120,9 @@ def test_a_run_that_fails_is_a_result(tmp_path):
     assert found["error"].startswith("casp.parquet is needed")
 
 
-@pytest.mark.parametrize("demand", DEMANDS[:-1], ids=lambda demand: f"{demand.group}-{demand.ours}")
+@pytest.mark.parametrize(
+    "demand", DEMANDS[:-1], ids=lambda demand: f"{demand.against}-{demand.ours}"
+)
 def test_demands_are_met_by_less_error_and_not_by_more(demand):
     assert verdicts.find(everywhere(1.0, 1.1), demand, demand.ours).met(demand) is True
     assert verdicts.find(everywhere(1.1, 1.0), demand, demand.ours).met(demand) is False
@@ -130,7 +132,7 @@ def test_demands_are_met_by_less_error_and_not_by_more(demand):
 
 
 def test_shares_are_counted_over_all_data_sets():
-    demand = Demand("batch", ("shuffled",), "trees", 0.8, group="batch")
+    demand = Demand("batch", ("shuffled",), "trees", 0.8, peers=tuple(named("batch")))
     there = everywhere(1.0, 2.0)
     for k, data in enumerate(TASKS):
         there[Key("accuracy", data, "shuffled", "xgboost-batch")] = row(0.5 if k < 3 else 2.0)
