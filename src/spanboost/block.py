@@ -38,6 +38,10 @@ class Rows:
             raise ValueError(f"{given!r} is no block of rows")
         return int(np.shape(given)[0])
 
+    def take(self, rows: Any) -> "Rows":
+        """Some of them: their numbers, or which of all."""
+        return Rows(None if self.numbers is None else self.numbers[rows], self.codes[rows])
+
 
 class Row(NamedTuple):
     """The active features of one row."""

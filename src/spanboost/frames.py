@@ -93,14 +93,6 @@ def table_of(X: Any) -> pa.Table | None:
         return None
 
 
-def take(rows: Any, order: Array) -> Any:
-    """Rows in another order."""
-    if isinstance(rows, Rows):
-        numbers = None if rows.numbers is None else rows.numbers[order]
-        return Rows(numbers, rows.codes[order])
-    return rows[order]
-
-
 def _is_category(kind: Any) -> bool:
     types = pa.types
     texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_dictionary)

@@ -9,11 +9,12 @@ import numpy as np
 
 from spanboost.arrays import Array
 from spanboost.auto import AnyModel
+from spanboost.block import Rows
 from spanboost.booster import Booster
 from spanboost.checks import whole
 from spanboost.errors import DataError, LabelWarning
 from spanboost.estimators import class_codes, new_model, probabilities
-from spanboost.frames import reader_of, take
+from spanboost.frames import reader_of
 from spanboost.importances import feature_importances
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
@@ -121,8 +122,9 @@ class _Boosting(BaseEstimator):
             warnings.simplefilter("ignore", LabelWarning)  # no label comes as a surprise here
             for _ in range(self.n_epochs):
                 order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
+                part = rows.take(order) if isinstance(rows, Rows) else rows[order]
                 try:
-                    model.learn_many(take(rows, order), y[order], weights[order])
+                    model.learn_many(part, y[order], weights[order])
                 except DataError as error:
                     raise DataError(int(order[error.row]), error.what) from None
         self.model_ = model
@@ -132,13 +134,12 @@ class _Boosting(BaseEstimator):
         """One more block of a stream, in its own order."""
         first = not hasattr(self, "model_")
         rows, weights = self._rows(X, y, sample_weight, first=first)
-        random = check_random_state(self.random_state)
-        model = self._new_model(loss, random) if first else self.model_
+        model = self._new_model(loss, self.random_state) if first else self.model_
         model.learn_many(rows, y, weights)
         self.model_ = model  # only now: a first block that is refused leaves nothing behind
         return self
 
-    def _new_model(self, loss: Any, random: np.random.RandomState) -> AnyModel:
+    def _new_model(self, loss: Any, random: Any) -> AnyModel:
         return new_model(
             self.learner,
             booster=self.booster,
@@ -149,7 +150,7 @@ class _Boosting(BaseEstimator):
             label_range=self.label_range,
             replay=self.replay,
             memory=self.memory,
-            seed=int(random.randint(2**31 - 1)),
+            seed=int(check_random_state(random).randint(2**31 - 1)),
             names=("n_estimators", "learning_rate"),
         )
 

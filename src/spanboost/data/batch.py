@@ -106,7 +106,7 @@ def _part(X: Any, first: int, last: int) -> Any:
 
 def _some(X: Any, rows: Array) -> Any:
     if isinstance(X, Rows):
-        return Rows(None if X.numbers is None else X.numbers[rows], X.codes[rows])
+        return X.take(rows)
     if isinstance(X, list):
         return [X[t] for t in np.arange(len(X))[rows]]
     if not isinstance(X, Sparse):
