@@ -10,9 +10,9 @@ import numpy as np
 from benchmarks import common
 from benchmarks.common import Stream
 from spanboost import LinearSGD, Network, SpanBoost, Stumps, Trees
-from spanboost.cluster import Cluster
-from spanboost.places import Here
-from spanboost.team import EVERY, Team
+from spanboost.parallel.cluster import Cluster
+from spanboost.parallel.executor import Here
+from spanboost.parallel.team import EVERY, Team
 
 ABOUT = f"""\
 Learns a data set, its rows shuffled, with one booster and with teams of 1, 2 and 4 workers, which

@@ -40,7 +40,7 @@ def shell(capsys):
     """Runs a command; what it wrote on standard output and standard error."""
 
     def run(*words, status=0):
-        from spanboost.cli import main
+        from spanboost.cli.main import main
 
         capsys.readouterr()
         try:

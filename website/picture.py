@@ -12,7 +12,7 @@ import numpy as np
 from river import forest, linear_model, preprocessing, tree
 
 from spanboost import AutoBoost
-from spanboost.plotting import COLOURS, write
+from spanboost.analysis.loss_curves import COLOURS, write
 
 FILE = Path(__file__).parents[1] / "docs" / "stream.svg"
 ROWS, WINDOW = 20_000, 500

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from spanboost.parser import parser
+from spanboost.cli.parser import parser
 
 INTRODUCTION = """\
 # Command-line reference

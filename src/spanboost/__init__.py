@@ -4,32 +4,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spanboost.auto import AutoBoost
-    from spanboost.block import Rows
-    from spanboost.booster import HullBoost, SpanBoost
+    from spanboost.analysis.explanations import explain
+    from spanboost.analysis.importances import feature_importances
     from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
-    from spanboost.explaining import explain
-    from spanboost.importances import feature_importances
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.external.torch import TorchModule
     from spanboost.learners.external.vw import VowpalWabbit
     from spanboost.learners.finite import FiniteClass
+    from spanboost.learners.from_bank import FromBank
     from spanboost.learners.linear import LinearSGD
     from spanboost.learners.network import Network
     from spanboost.learners.objects import FromTargets
-    from spanboost.learners.own import FromBank
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
-    from spanboost.modelfile import load, save
-    from spanboost.tuning import tune
+    from spanboost.models.auto import AutoBoost
+    from spanboost.models.booster import HullBoost, SpanBoost
+    from spanboost.models.files import load, save
+    from spanboost.rows.block import Rows
+    from spanboost.tuning.search import tune
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AutoBoost": "auto",
-    "SpanBoost": "booster",
-    "HullBoost": "booster",
+    "AutoBoost": "models.auto",
+    "SpanBoost": "models.booster",
+    "HullBoost": "models.booster",
     "ConstantWarning": "errors",
     "DataError": "errors",
     "LabelWarning": "errors",
@@ -37,20 +37,20 @@ _HOMES = {
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
     "Network": "learners.network",
-    "Rows": "block",
+    "Rows": "rows.block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
     "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
     "VowpalWabbit": "learners.external.vw",
-    "explain": "explaining",
-    "feature_importances": "importances",
-    "FromBank": "learners.own",
+    "explain": "analysis.explanations",
+    "feature_importances": "analysis.importances",
+    "FromBank": "learners.from_bank",
     "FromTargets": "learners.objects",
     "ModelFileError": "errors",
-    "load": "modelfile",
-    "save": "modelfile",
-    "tune": "tuning",
+    "load": "models.files",
+    "save": "models.files",
+    "tune": "tuning.search",
 }
 
 __all__ = [

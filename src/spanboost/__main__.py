@@ -1,5 +1,5 @@
 """`python -m spanboost` is the command line."""
 
-from spanboost.cli import program
+from spanboost.cli.main import program
 
 program()

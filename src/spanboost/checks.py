@@ -1,5 +1,6 @@
 """What parameters are: numbers, whole ones, kinds of floating-point numbers."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,3 +27,8 @@ def float_type(dtype: Any) -> Any:
     if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype!r} is not allowed: float32 or float64")
     return found.type
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """A number as JSON can have it: None for what is not finite."""
+    return None if value is None or not math.isfinite(value) else float(value)

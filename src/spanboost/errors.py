@@ -24,6 +24,10 @@ class UserError(ValueError):
     """Something only the user can mend; its message is one sentence, and all that is needed."""
 
 
+class UsageError(UserError):
+    """Options that do not go together; one sentence says why."""
+
+
 class ModelFileError(UserError):
     """A file that holds no model this version can read."""
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.estimators import new_model, probabilities
+from spanboost.compiling.arrays import Array
+from spanboost.models.estimators import new_model, probabilities
 
 try:
     import pandas as pd

@@ -7,19 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.auto import AnyModel
-from spanboost.block import Rows
-from spanboost.booster import Booster
+from spanboost.analysis.importances import feature_importances
+from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.checks import whole
+from spanboost.compiling.arrays import Array
+from spanboost.data.frames import reader_of
 from spanboost.errors import DataError, LabelWarning
-from spanboost.estimators import class_codes, new_model, probabilities
-from spanboost.frames import reader_of
-from spanboost.importances import feature_importances
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
-from spanboost.recipe import AUTO
-from spanboost.stages import partial_predictions
+from spanboost.models.auto import AnyModel
+from spanboost.models.booster import Booster
+from spanboost.models.estimators import class_codes, new_model, probabilities
+from spanboost.models.recipe import AUTO
+from spanboost.rows.block import Rows
 
 try:
     from scipy import sparse

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.block import Rows
+from spanboost.compiling.arrays import Array
 from spanboost.data.problems import StreamError
 from spanboost.errors import DataError
-from spanboost.rows import Sparse
+from spanboost.rows.block import Rows
+from spanboost.rows.validation import Sparse
 
 
 class Batch(NamedTuple):

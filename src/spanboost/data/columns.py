@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute  # here, not by whichever thread casts first
 
-from spanboost.arrays import Array
-from spanboost.block import Rows
+from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
+from spanboost.rows.block import Rows
 
 BLOCK = 1 << 20  # bytes of numbers and codes
 ROWS = 8192  # of a block at most

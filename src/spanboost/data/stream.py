@@ -5,8 +5,8 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from spanboost.data.ahead import ahead
 from spanboost.data.batch import Batch
+from spanboost.data.prefetch import ahead
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source, sources, suffix
@@ -96,19 +96,19 @@ class Stream:
     def _reader(self, format: str, *, schema: Schema, labelled: bool, learn: bool) -> Any:
         # each format's own libraries are imported when it is met
         if format == "vw":
-            from spanboost.data.vw import VwReader
+            from spanboost.data.formats.vw import VwReader
 
             return VwReader(schema, self.problems, labelled=labelled)
         if format == "svmlight":
-            from spanboost.data.svmlight import SvmlightReader
+            from spanboost.data.formats.svmlight import SvmlightReader
 
             return SvmlightReader(schema, self.problems, labelled=labelled)
         if format == "jsonl":
-            from spanboost.data.jsonl import JsonReader
+            from spanboost.data.formats.jsonl import JsonReader
 
             return JsonReader(schema, self.problems, labelled=labelled)
         if format in ("csv", "tsv"):
-            from spanboost.data.csv import CsvReader
+            from spanboost.data.formats.csv import CsvReader
 
             delimiter = self.delimiter or ("\t" if format == "tsv" else ",")
             return CsvReader(
@@ -119,7 +119,7 @@ class Stream:
                 delimiter=delimiter,
                 header=self.header,
             )
-        from spanboost.data.table import TableReader
+        from spanboost.data.formats.arrow import TableReader
 
         return TableReader(schema, self.problems, labelled=labelled, learn=learn)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
 
 
 class Target:

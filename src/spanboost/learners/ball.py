@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
 from spanboost.checks import number
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rows import number_rows
+from spanboost.rows.validation import number_rows
 
 
 @dataclass(frozen=True)

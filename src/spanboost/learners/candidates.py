@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.rng import streams, uniform
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.compiling.random_numbers import streams, uniform
 
 GROUP = 2  # candidates on one cell
 LEAST = 5.0  # rows on either side of a split, of mean weight

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.block import Block, block_of
 from spanboost.checks import number, whole
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.core.projection import Outputs, outputs
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
-from spanboost.outputs import Outputs, outputs
+from spanboost.rows.block import Block, block_of
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.experts import hedge_rate, hedge_regret
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.compiling.random_numbers import streams, uniform
+from spanboost.core.experts import hedge_rate, hedge_regret
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rng import streams, uniform
-from spanboost.rows import number_rows, refuse
+from spanboost.rows.validation import number_rows, refuse
 
 Function = Callable[[Any], Any]
 

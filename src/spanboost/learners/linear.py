@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.block import Row
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Descent, Steps
-from spanboost.learners.inputs import Inputs, new_inputs, rescale_squares
+from spanboost.learners.feature_weights import Inputs, new_inputs, rescale_squares
 from spanboost.learners.protocol import Feedback, Task
+from spanboost.rows.block import Row
 
 
 @dataclass(frozen=True)

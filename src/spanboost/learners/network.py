@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.block import Row
 from spanboost.checks import whole
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.compiling.random_numbers import mixed
 from spanboost.learners.descent import Descent, Steps, exponential
-from spanboost.learners.inputs import LEAST, Inputs, new_inputs, rescale_squares, shorten
+from spanboost.learners.feature_weights import LEAST, Inputs, new_inputs, rescale_squares, shorten
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rng import mixed
+from spanboost.rows.block import Row
 
 
 @dataclass(frozen=True)

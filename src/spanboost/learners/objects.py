@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.block import ObjectRows, Rows
+from spanboost.compiling.arrays import Array
 from spanboost.learners.external import adapted
 from spanboost.learners.protocol import Feedback, Learner, Task
-from spanboost.rows import any_rows
+from spanboost.rows.block import ObjectRows, Rows
+from spanboost.rows.validation import any_rows
 
 
 class CopyLoss:

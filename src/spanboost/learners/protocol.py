@@ -7,8 +7,8 @@ booster's loop, or any object with these two methods, run as plain Python.
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from spanboost.arrays import Array
-from spanboost.feedback import GreedyFeedback, LinearFeedback
+from spanboost.compiling.arrays import Array
+from spanboost.core.feedback import GreedyFeedback, LinearFeedback
 
 Feedback = LinearFeedback | GreedyFeedback
 

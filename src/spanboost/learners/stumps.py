@@ -14,12 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.block import Row
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Descent, Steps
-from spanboost.learners.inputs import LEAST, more, normalise, rescale_squares, shorten, widen
+from spanboost.learners.feature_weights import (
+    LEAST,
+    more,
+    normalise,
+    rescale_squares,
+    shorten,
+    widen,
+)
 from spanboost.learners.protocol import Feedback, Task
+from spanboost.rows.block import Row
 
 
 @dataclass(frozen=True)

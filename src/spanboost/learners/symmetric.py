@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.experts import hedge_rate, hedge_regret
-from spanboost.feedback import LinearFeedback
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.core.experts import hedge_rate, hedge_regret
+from spanboost.core.feedback import LinearFeedback
+from spanboost.core.projection import Outputs, outputs
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Provable, Task
-from spanboost.outputs import Outputs, outputs
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.block import Cells, Row, block_of
 from spanboost.checks import number, whole
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.learners.candidates import (
     GROUP,
     SUMS,
@@ -39,8 +38,9 @@ from spanboost.learners.candidates import (
     is_code,
     new_candidates,
 )
-from spanboost.learners.inputs import more
+from spanboost.learners.feature_weights import more
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
+from spanboost.rows.block import Cells, Row, block_of
 
 FLOOR = 1e-7  # a variance too small for a split, among labels in [-1, 1]
 

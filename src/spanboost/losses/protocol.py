@@ -17,7 +17,7 @@ l(a y*, a y) = a^p l(y*, y), 2 unless it is given.
 
 from typing import Protocol
 
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
 
 
 class Loss(Protocol):

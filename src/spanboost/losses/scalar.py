@@ -9,7 +9,7 @@ eps_1 is 0.)
 import math
 from typing import NamedTuple
 
-from spanboost._jit import kernel
+from spanboost.compiling.kernels import kernel
 from spanboost.losses.protocol import require
 
 

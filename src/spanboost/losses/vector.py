@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import jit, kernel
-from spanboost.arrays import Array
 from spanboost.checks import whole
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import jit, kernel
 from spanboost.losses.protocol import Loss, require
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
+from spanboost.atomic_files import whole
 from spanboost.errors import UserError
-from spanboost.files import whole
 
 ORDERS = ("file", "shuffled")
 FEEDBACKS = ("greedy", "linear")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spanboost.paper.figures import ALGORITHMS, LEARNERS
+from spanboost.analysis.loss_curves import COLOURS, INK, amount, inline
+from spanboost.paper.published import ALGORITHMS, LEARNERS
 from spanboost.paper.summary import Line
-from spanboost.plotting import COLOURS, INK, amount, inline
 
 ACROSS = 4  # plots beside each other
 TITLES = {"linear": "SGD", "stumps": "regression stumps", "network": "networks"}

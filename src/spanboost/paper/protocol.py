@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
-from spanboost.grid import Configuration, configurations
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
 from spanboost.paper.cells import Cell, Chosen
-from spanboost.places import Here, Place
-from spanboost.tuning import parts, sweep_of
+from spanboost.parallel.executor import Here, Place
+from spanboost.tuning.grid import Configuration, configurations
+from spanboost.tuning.search import parts, sweep_of
 
 LEARNERS: dict[str, Any] = {
     "linear": LinearSGD(),

@@ -12,11 +12,11 @@ import numpy as np
 from spanboost.data.batch import Batch
 from spanboost.paper import protocol
 from spanboost.paper.cells import Cell, Kept, stamp_of
-from spanboost.paper.content import counts, digest, examples_of, shuffled
-from spanboost.paper.folder import file_of, read
+from spanboost.paper.dataset_folder import file_of, read
+from spanboost.paper.datasets import SETS, DataSet
 from spanboost.paper.protocol import Grid
-from spanboost.paper.sets import SETS, DataSet
-from spanboost.places import Place
+from spanboost.paper.table_content import counts, digest, examples_of, shuffled
+from spanboost.parallel.executor import Place
 
 AT_ONCE = 4  # cells of a set on a cluster, each of some groups of configurations
 COSTS = {"linear": 1, "stumps": 4, "network": 4}  # of a feature, roughly, for the progress bar

@@ -5,8 +5,8 @@ from statistics import mean, median
 from typing import Any, NamedTuple
 
 from spanboost.paper.cells import Cell
-from spanboost.paper.figures import ALGORITHMS, LEARNERS, TABLE_2, Losses
-from spanboost.paper.sets import SETS
+from spanboost.paper.datasets import SETS
+from spanboost.paper.published import ALGORITHMS, LEARNERS, TABLE_2, Losses
 
 Table = dict[str, dict[str, float]]  # {learner: {algorithm: share}}
 

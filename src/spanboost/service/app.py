@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from spanboost.errors import DataError
-from spanboost.service.bodies import ARROW, KINDS, LINES, BodyError, body_of
 from spanboost.service.engine import (
     Answers,
     Copying,
@@ -24,10 +23,11 @@ from spanboost.service.engine import (
     Predicting,
     StorageError,
 )
-from spanboost.service.figures import Meter, figures, metrics
-from spanboost.service.gate import LIMITS, Gate, Limits, refused
+from spanboost.service.metrics import Meter, figures, metrics
+from spanboost.service.middleware import LIMITS, Gate, Limits, refused
 from spanboost.service.openapi import description
-from spanboost.service.rows import GONE, UNPROCESSABLE, Problem, RowReader, each
+from spanboost.service.request_bodies import ARROW, KINDS, LINES, BodyError, body_of
+from spanboost.service.request_rows import GONE, UNPROCESSABLE, Problem, RowReader, each
 from spanboost.service.worker import BusyError, ClosedError, Job, Worker
 
 PAGE = Path(__file__).parent / "page"

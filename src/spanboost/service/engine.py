@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.auto import AnyModel
-from spanboost.commands.predictions import table_of
-from spanboost.commands.result import finite
+from spanboost.checks import finite_or_none
+from spanboost.compiling.arrays import Array
 from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.modelfile import dumped
-from spanboost.service.rows import GONE, Example, Problem, Row, refused, to_predict
+from spanboost.models.auto import AnyModel
+from spanboost.models.files import dumped
+from spanboost.models.predictions import table_of
+from spanboost.service.fair_lock import Turns
+from spanboost.service.request_rows import GONE, Example, Problem, Row, refused, to_predict
 from spanboost.service.state import Entry, State
-from spanboost.service.turns import Turns
 from spanboost.service.worker import Job, Worker
 
 SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: if answers are asked for, if not
@@ -286,7 +286,7 @@ def _answer(model: AnyModel, t: int, row: Row) -> Any:
 def columns_of(model: AnyModel, answers: Any) -> dict[str, list[Any]]:
     """Predictions as `spanboost predict` has them."""
     if not predicts_scores(model.loss_):
-        return {"prediction": list(map(finite, answers.tolist()))}
+        return {"prediction": list(map(finite_or_none, answers.tolist()))}
     return table_of(model, answers).to_pydict()
 
 

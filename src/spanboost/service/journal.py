@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from spanboost.files import sync_folder
-from spanboost.service.log import (
+from spanboost.atomic_files import sync_folder
+from spanboost.service.record_files import (
     LogFile,
     Record,
     StateError,

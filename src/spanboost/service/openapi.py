@@ -3,9 +3,9 @@
 from typing import Any
 
 from spanboost import __version__
-from spanboost.service.bodies import ARROW, JSON, LINES
-from spanboost.service.gate import Limits
-from spanboost.service.rows import LONGEST_ID, RowReader
+from spanboost.service.middleware import Limits
+from spanboost.service.request_bodies import ARROW, JSON, LINES
+from spanboost.service.request_rows import LONGEST_ID, RowReader
 
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer", "minimum": 0}

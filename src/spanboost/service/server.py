@@ -9,8 +9,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from spanboost.commands.options import UsageError
-from spanboost.service.gate import ADMIN, LEARN, PREDICT, Gate, is_loopback
+from spanboost.errors import UsageError
+from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Gate, is_loopback
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024
 TAKING_SECONDS = 30.0

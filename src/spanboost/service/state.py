@@ -19,19 +19,19 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import orjson
 
-from spanboost.arrays import Array
-from spanboost.auto import AnyModel
+from spanboost.atomic_files import PARTIAL
+from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
-from spanboost.files import PARTIAL
-from spanboost.modelfile import load_with, save
-from spanboost.service.ids import Ids
+from spanboost.models.auto import AnyModel
+from spanboost.models.files import load_with, save
 from spanboost.service.journal import Journal
-from spanboost.service.log import StateError, number_of
-from spanboost.service.packing import layout_of, packed, unpacked
-from spanboost.service.pending import Pending
-from spanboost.service.progress import Progress
-from spanboost.service.rows import Row, batches
+from spanboost.service.learned_ids import Ids
+from spanboost.service.pending_rows import Pending
+from spanboost.service.record_files import StateError, number_of
+from spanboost.service.request_rows import Row, batches
+from spanboost.service.row_codec import layout_of, packed, unpacked
+from spanboost.service.running_loss import Progress
 
 SNAPSHOTS = 2
 

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost._jit import jit, kernel
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import jit, kernel
 from spanboost.losses import Loss, Squared
 from spanboost.theory import bounds
 

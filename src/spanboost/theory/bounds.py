@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
 
 
 class SpanBound(NamedTuple):

@@ -8,14 +8,14 @@ same conditions; where they do not hold the certificate says why, and claims no 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from spanboost.arrays import Array
-from spanboost.auto import AnyModel, AutoBoost
-from spanboost.booster import Booster, HullBoost, SpanBoost
-from spanboost.committee import Committee
-from spanboost.labels import GROWING
+from spanboost.compiling.arrays import Array
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
 from spanboost.losses import Squared
+from spanboost.models.auto import AnyModel, AutoBoost
+from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.committee import Committee
+from spanboost.rows.labels import GROWING
 from spanboost.theory.bounds import HullBound, SpanBound
 from spanboost.theory.hindsight import Best, Hindsight
 from spanboost.theory.regret import (

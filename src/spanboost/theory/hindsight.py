@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.arrays import Array
-from spanboost.block import Block, block_of
-from spanboost.names import Names, are_named
+from spanboost.compiling.arrays import Array
+from spanboost.rows.block import Block, block_of
+from spanboost.rows.feature_names import Names, are_named
 from spanboost.theory.regret import best_linear
 
 LIMIT = 1024  # features beside the constant: the triangle is square, a row costs their square

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import kernel
-from spanboost.arrays import Array
-from spanboost.booster import HullBoost
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.learners.finite import FiniteClass
+from spanboost.models.booster import HullBoost
 
 C = 1 / 4000  # the constant c of the proof
 

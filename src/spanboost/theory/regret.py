@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost._jit import jit
-from spanboost.arrays import Array
-from spanboost.booster import Booster, HullBoost, SpanBoost
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import jit
 from spanboost.learners.finite import FiniteClass
 from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
+from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.arrays import Array
+from spanboost.compiling.arrays import Array
 
 
 def adapted(learner: Any) -> Any:

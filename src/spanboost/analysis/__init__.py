@@ -1,0 +1,1 @@
+"""Progressive validation, explanations, drift and pictures of models."""

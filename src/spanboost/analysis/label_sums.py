@@ -1,0 +1,73 @@
+"""What can be said of a stream's labels alone: their sum, and the best constant prediction."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from spanboost.analysis.progressive import running
+from spanboost.compiling.arrays import Array
+from spanboost.losses import Hinge, Logistic, Softmax, Squared
+
+
+class LabelSums:
+    """Weighted sums over the labels so far, in constant memory; saved with a checkpoint."""
+
+    def __init__(self, loss: Any, state: dict[str, Any] | None = None) -> None:
+        self.loss = loss
+        self.centre = 0.0  # the first label: squares of distances from it do not cancel
+        d = loss.d if isinstance(loss, Softmax) else 1
+        self.sums = np.zeros(2 + d)  # of weights; of distances' squares; of distances, or a class's
+        if state is not None:
+            self.centre, self.sums = state["centre"], np.array([*map(float.fromhex, state["sums"])])
+
+    def state(self) -> dict[str, Any]:
+        """In terms of JSON, which has no infinite numbers."""
+        return {"centre": self.centre, "sums": [value.hex() for value in self.sums.tolist()]}
+
+    def add(self, y: Array, weights: Array) -> None:
+        """More labels."""
+        if isinstance(self.loss, Softmax):
+            parts = np.eye(self.loss.d)[y.astype(np.int64)]
+        else:
+            if not self.sums[0] and weights.any():
+                self.centre = float(y[(weights > 0).argmax()])
+            parts = (y - self.centre)[:, None]
+        gains = np.empty((len(y), len(self.sums)))
+        gains[:, 0] = weights
+        gains[:, 1] = weights * parts[:, 0] ** 2
+        gains[:, 2:] = weights[:, None] * parts
+        self.sums = running(self.sums, gains)[-1]
+
+    @property
+    def label_sum(self) -> float | None:
+        """The weighted sum of labels; None if they are classes."""
+        if isinstance(self.loss, Softmax):
+            return None
+        return float(self.sums[2] + self.centre * self.sums[0])
+
+    def best_constant(self) -> tuple[float | None, float | None]:
+        """The best constant prediction and its average loss, where sums are enough to know it.
+
+        Of two labels it is the score, of classes there is no one number.
+        """
+        total = self.sums[0]
+        if total == 0:
+            return None, None
+        shares = self.sums[2:] / total
+        if isinstance(self.loss, Softmax):
+            return None, _entropy(shares)
+        mean = self.centre + float(shares[0])
+        if isinstance(self.loss, Squared):
+            return mean, max(float(self.sums[1] / total - shares[0] ** 2), 0.0)
+        p = (1 + mean) / 2  # how many of two labels are +1
+        if isinstance(self.loss, Hinge):
+            return (1.0 if mean > 0 else -1.0), 2 * min(p, 1 - p)
+        if isinstance(self.loss, Logistic):
+            return (math.log(p / (1 - p)) if 0 < p < 1 else None), _entropy(np.array([p, 1 - p]))
+        return None, None
+
+
+def _entropy(shares: Array) -> float:
+    shares = shares[shares > 0]
+    return float(-(shares * np.log(shares)).sum())

@@ -1,0 +1,55 @@
+"""What a booster would answer if it ended after its first copy, its second, and so on."""
+
+from typing import Any
+
+import numpy as np
+
+from spanboost.analysis.progressive import losses_of
+from spanboost.compiling.arrays import Array
+from spanboost.core.loop import Model, predict_row
+from spanboost.models.booster import Booster
+
+
+def partial_predictions(model: Booster, X: Any) -> Array:
+    """The partial sums y^1, ..., y^N of every row, [N, rows(, d)], in the units of predictions.
+
+    The last of them are the answers. Learns nothing.
+
+    >>> from spanboost import LinearBall, SpanBoost
+    >>> model = SpanBoost(LinearBall(), n=4)
+    >>> prediction = model.learn_one([1.0], 0.5)
+    >>> partial_predictions(model, [[1.0]])[-1] == model.predict_many([[1.0]])
+    array([ True])
+    """
+    reading = model._reader.read(X)
+    out = np.empty((model.n, reading.number, model._d), model._dtype)
+    model._call(_partial_sums, model._start(reading, 0), reading.rows, out)
+    return np.stack([model._labels.to_user(stage) for stage in out])
+
+
+def moves_and_losses(model: Booster, X: Any, y: Any) -> tuple[Array, Array]:
+    """How far each stage moves the answer, and the loss if it were the last: means over rows, [N].
+
+    >>> from spanboost import LinearBall, SpanBoost
+    >>> model = SpanBoost(LinearBall(), n=4)
+    >>> prediction = model.learn_one([1.0], 0.5)
+    >>> moves, losses = moves_and_losses(model, [[1.0]], [0.5])
+    >>> losses[-1] == (model.predict_one([1.0]) - 0.5) ** 2
+    np.True_
+    """
+    sums = partial_predictions(model, X)
+    start = model._labels.to_user(np.zeros((1, model._d)))
+    steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
+    steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
+    losses = np.array([losses_of(model, y, stage).mean() for stage in sums])
+    return steps.mean(axis=1), losses
+
+
+def _partial_sums(model: Model, X: Any, out: Array) -> None:
+    """out[i, t] = y_t^{i+1}."""
+    for t in range(out.shape[1]):
+        predict_row(model, X.row(t))
+        for k in range(out.shape[2]):
+            for i in range(1, out.shape[0]):
+                out[i - 1, t, k] = model.trace.before[k, i]
+            out[out.shape[0] - 1, t, k] = model.trace.y[k]

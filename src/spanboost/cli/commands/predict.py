@@ -1,0 +1,57 @@
+"""`spanboost predict`: a model over a stream, learning nothing."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+
+from spanboost.atomic_files import check_place
+from spanboost.cli.options import check_apart, loaded, stream_of
+from spanboost.cli.output.predictions import writer
+from spanboost.cli.row_filter import fitting
+from spanboost.compiling.arrays import Array
+from spanboost.data.stream import Stream
+from spanboost.errors import DataError
+from spanboost.losses import on_vectors
+from spanboost.models.auto import AnyModel
+from spanboost.models.predictions import table_of
+
+
+def predict(args: Namespace) -> int:
+    """Predictions for every row, in order."""
+    model = loaded(args.model)
+    stream = stream_of(args)
+    check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
+    if args.output != "-":
+        check_place(args.output)
+    with writer(args.output) as place:
+        for answers, lines in _answers(model, stream):
+            table = table_of(model, answers)
+            # where rows may be left out, each prediction says which line it is for
+            place.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
+    for message in stream.problems.first:
+        print(f"left out: {message}", file=sys.stderr)
+    if stream.problems.count:
+        print(f"bad rows left out = {stream.problems.count:,}", file=sys.stderr)
+    return 0
+
+
+def _answers(model: AnyModel, stream: Stream) -> Iterator[tuple[Array, Array]]:
+    """Block by block, with the lines of their rows.
+
+    There is a block of none where there are no rows at all, so that columns have their names.
+    """
+    rows = 0
+    fit = fitting([model], stream.problems)
+    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
+        for batch in batches:
+            rows += batch.rows
+            try:
+                yield model.predict_many(batch.X), batch.lines
+            except DataError as error:
+                raise batch.located(error) from None
+    if rows == 0:
+        d = int(on_vectors(model.loss_).d)
+        yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64)

@@ -1,0 +1,85 @@
+"""A certificate as numbers for --json, and as lines for people."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from spanboost.checks import finite_or_none
+from spanboost.theory.certificate import Certificate, Comparison
+from spanboost.theory.hindsight import LIMIT
+
+_SUMS = ("loss", "comparator_loss", "regret", "bound", "slack")
+_KEYS = ("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap", "theorem", "terms")
+
+
+def as_json(certificate: Certificate) -> dict[str, Any]:
+    """Sums over all rows, and per row: per unit of weight, as the average loss is."""
+    figures = [_figures(one, certificate.weight) for one in certificate.comparisons]
+    return {
+        "features": certificate.features,
+        **(figures[0] if figures else dict.fromkeys(_KEYS)),
+        "unproved": certificate.unproved,
+        "others": figures[1:],
+        "words": list(words(certificate)),
+    }
+
+
+def words(certificate: Certificate) -> Iterator[str]:
+    """What it means, line by line."""
+    yield "certificate: the loss against the best that was possible, had all labels been known"
+    if not certificate.comparisons:
+        yield (
+            f"the stream has more than {LIMIT:,} features, and the best function is found for up "
+            f"to {LIMIT:,} only: there is nothing to compare with"
+        )
+        return
+    weight = certificate.weight
+    yield f"the model: {_both(certificate.comparisons[0].loss, weight)}"
+    for one in certificate.comparisons:
+        yield from _compared(one, weight)
+    if certificate.unproved is not None:
+        yield f"no bound is claimed: {certificate.unproved}"
+
+
+def _compared(one: Comparison, weight: float) -> Iterator[str]:
+    yield f"{one.comparator}: {_both(one.comparator_loss, weight)}{_exactness(one)}"
+    if one.regret > 0:
+        meaning = "what it cost not to know the labels beforehand"
+    else:
+        meaning = "no such function, even chosen with all labels known, loses less than the model"
+    yield f"  regret = {_both(one.regret, weight)}: {meaning}"
+    if one.promise is None or one.slack is None:
+        return
+    bound, middle = one.promise.bound, one.promise.of_middle
+    yield f"  {one.promise.theorem}'s bound = {_both(bound, weight)}: proved for all streams"
+    if bound >= middle:
+        yield (
+            f"    (so far it says little: predicting the middle of the label range always has "
+            f"a regret of {middle:.6g})"
+        )
+    verdict = "the bound holds" if one.slack >= 0 else "the bound is broken, which is a bug"
+    yield f"  slack = {_both(one.slack, weight)}: {verdict}"
+
+
+def _exactness(one: Comparison) -> str:
+    if one.gap <= 1e-8 * one.comparator_loss:
+        return ""
+    return f" (at most {one.gap:.3g} more than the very best, which was not found more exactly)"
+
+
+def _figures(one: Comparison, weight: float) -> dict[str, Any]:
+    promise = one.promise
+    bound = None if promise is None else promise.bound
+    sums = (one.loss, one.comparator_loss, one.regret, bound, one.slack)
+    each = (_per_row(value, weight) for value in sums)
+    theorem = (None, None) if promise is None else (promise.theorem, promise.terms._asdict())
+    numbers = map(finite_or_none, (*sums, *each, one.gap))
+    return dict(zip(_KEYS, (one.comparator, *numbers, *theorem), strict=True))
+
+
+def _per_row(value: float | None, weight: float) -> float | None:
+    return None if value is None or weight == 0 else value / weight
+
+
+def _both(value: float, weight: float) -> str:
+    each = _per_row(value, weight)
+    return f"{value:.6g}" if each is None else f"{value:.6g}, {each:.6g} a row"

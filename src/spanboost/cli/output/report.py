@@ -1,0 +1,253 @@
+"""A pass as one page of HTML: nothing but the file is needed to read it."""
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from spanboost import __version__
+from spanboost.analysis import loss_curves
+from spanboost.analysis.progressive import Tape
+from spanboost.atomic_files import check_place, whole
+from spanboost.cli.output.summary import alone, improvement, losses_of_each
+from spanboost.errors import UserError
+from spanboost.models.auto import AnyModel
+from spanboost.models.header import parameters_of
+
+NONE = "\N{EN DASH}"
+STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #59636e;
+  --line: #d5dae0; --tint: #f4f6f8; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e3e7eb; --soft: #9aa5b1;
+  --line: #363d46; --tint: #1e2329; } }
+@media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444;
+  --line: #bbb; --tint: #f4f4f4; } }
+body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
+  margin: 0 auto; max-width: 64rem; padding: 2rem 1.25rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 1rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2.25rem 0 .75rem; }
+pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px;
+  overflow-wrap: anywhere; padding: .75rem 1rem; white-space: pre-wrap; }
+figure { margin: 0; }
+svg { display: block; height: auto; width: 100%; }
+figcaption, footer { color: var(--soft); font-size: .875rem; }
+footer { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: .75rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .9rem; text-align: right;
+  vertical-align: top; white-space: nowrap; }
+tr > :first-child { padding-left: 0; text-align: left; }
+thead th { border-bottom: 2px solid var(--soft); max-width: 12rem; vertical-align: bottom;
+  white-space: normal; }
+tbody th { font-weight: 600; }
+li { overflow-wrap: anywhere; }
+@media print { body { font-size: 11px; max-width: none; padding: 0; } .wide { overflow: visible; }
+  th, td { padding: .2rem .5rem; white-space: normal; } h2 { break-after: avoid; }
+  figure, tr, pre { break-inside: avoid; } }
+"""
+
+
+def check(path: str | Path) -> None:
+    """A UserError where no report can be written, before anything is done for it."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"{path}: reports are .html files")
+    check_place(path)
+    loss_curves.check_matplotlib()
+
+
+def save(path: str | Path, text: str) -> None:
+    """Write a page; characters no file can hold, of odd file names, are spelt out."""
+    check(path)
+    with whole(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def page(
+    words: Sequence[str],
+    files: Sequence[str],
+    models: Mapping[str, AnyModel],
+    tape: Tape,
+    result: Mapping[str, Any],
+    bad_rows: Sequence[str],
+) -> str:
+    """Everything there is to say of the command of these words over these files."""
+    title = f"spanboost {words[0]}: {files[0]}"
+    if len(files) > 1:
+        title += f" and {len(files) - 1:,} more"
+    names = list(models)
+    sections = [
+        section("Loss", _losses(names, tape)),
+        section("Curves", _curves(names, tape, result)),
+        section("Drift", _drift(result["drift"])) if "drift" in result else "",
+        section("The stream", _stream(result)),
+        section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
+        section("Average loss so far", _progress(names, tape)),
+        section("Average loss of each window", _windows(names, result["windows"])),
+        section("Parameters", _parameters(models)),
+    ]
+    note = "Every row was predicted before its label was seen."
+    return document(title, words, filter(None, sections), note)
+
+
+def document(title: str, words: Sequence[str], sections: Iterable[str], note: str) -> str:
+    """A page: its title, the command, the sections, and a note below them."""
+    body = "\n".join(
+        [
+            f"<h1>{escape(title)}</h1>",
+            f"<pre><code>{escape(shlex.join(['spanboost', *words]))}</code></pre>",
+            *sections,
+        ]
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+<footer>{note} spanboost {__version__}</footer>
+</body>
+</html>
+"""
+
+
+def section(heading: str, body: str) -> str:
+    """A part of a page."""
+    return f"<section>\n<h2>{heading}</h2>\n{body}\n</section>"
+
+
+def _losses(names: Sequence[str], tape: Tape) -> str:
+    each = losses_of_each(names, tape)
+    head = ["model", "average loss", "first half", "second half"]
+    compares = any(alone(name) in each for name in names)
+    if compares:
+        head.append("improvement over its learner alone, second half")
+    rows = []
+    for name, one in each.items():
+        row = [
+            name,
+            *(number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
+        ]
+        if compares:
+            gain = improvement(one, each[alone(name)]) if alone(name) in each else None
+            row.append(NONE if gain is None else f"{gain:+.2%}")
+        rows.append(row)
+    return table(head, rows)
+
+
+def _curves(names: Sequence[str], tape: Tape, result: Mapping[str, Any]) -> str:
+    moments = result["drift"]["rows"] if "drift" in result else ()
+    svg = loss_curves.inline_svg(names, tape, result["best_constant_loss"], moments)
+    label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
+    caption = "The average over all rows so far (rows on a logarithmic scale), and of each window."
+    return figure(svg, label, caption)
+
+
+def figure(svg: str, label: str, caption: str) -> str:
+    """A drawing, with words for those who cannot see it, and a caption."""
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+    return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>"
+
+
+def _stream(result: Mapping[str, Any]) -> str:
+    rows = [
+        ["rows", f"{result['examples']:,}"],
+        ["summed weights", f"{result['weight']:.10g}"],
+        ["best constant", number(result["best_constant"])],
+        ["best constant's loss", number(result["best_constant_loss"])],
+        ["rows left out", f"{result['skipped']:,}"],
+        ["seconds", f"{result['seconds']:,.2f}"],
+        ["rows a second", f"{result['examples_per_second']:,.0f}"],
+    ]
+    return table(["measure", "value"], rows)
+
+
+def _left_out(count: int, messages: Sequence[str]) -> str:
+    some = f"{count:,}, of which the first:" if count > len(messages) else f"{count:,}:"
+    items = "\n".join(f"<li>{escape(message)}</li>" for message in messages)
+    return f"<p>{some}</p>\n<ul>\n{items}\n</ul>"
+
+
+def _progress(names: Sequence[str], tape: Tape) -> str:
+    rows = [
+        [f"{row:,}", *(number(float(loss)) for loss in tape.average(0, row))]
+        for row in _powers(tape.rows)
+    ]
+    return table(["rows", *names], rows)
+
+
+def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
+    columns = [windows["loss"][name] for name in names]
+    rows = [
+        [f"{first + 1:,} to {last:,}", *map(number, losses)]
+        for (first, last), *losses in zip(pairwise([0, *windows["rows"]]), *columns, strict=True)
+    ]
+    return table(["rows", *names], rows)
+
+
+def _drift(found: Mapping[str, Any]) -> str:
+    """Where errors were found to rise."""
+    moments = ", ".join(f"{row:,}" for row in found["rows"])
+    where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
+    return f"<p>According to {escape(found['detector'])}, errors of the first model {where}.</p>"
+
+
+def _powers(last: int) -> Iterator[int]:
+    """1, 2, 4, 8 ... and the last."""
+    power = 1
+    while power < last:
+        yield power
+        power *= 2
+    yield last
+
+
+def _parameters(models: Mapping[str, AnyModel]) -> str:
+    """Those that are set in any model."""
+    each = {name: parameters_of(model) for name, model in models.items()}
+    given = {name: {"booster": one["booster"], **one["parameters"]} for name, one in each.items()}
+    known = [(key, value) for one in given.values() for key, value in one.items()]
+    keys = list(dict.fromkeys(key for key, value in known if value is not None))
+    rows = [[name, *(_spelt(one.get(key)) for key in keys)] for name, one in given.items()]
+    return table(["model", *keys], rows)
+
+
+def _spelt(value: Any) -> str:
+    """A parameter as Python would be given it."""
+    if value is None:
+        return NONE
+    if isinstance(value, dict):
+        inside = (f"{k}={_spelt(v)}" for k, v in value["fields"].items() if v is not None)
+        return f"{value['class']}({', '.join(inside)})"
+    if isinstance(value, list):
+        return ", ".join(map(_spelt, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The first cell of each row names it."""
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    lines = [
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for name, *cells in rows
+    ]
+    body = "\n".join(lines)
+    return (
+        f'<div class="wide"><table>\n<thead><tr>{top}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def number(value: float | None) -> str:
+    """A loss."""
+    return NONE if value is None or math.isnan(value) else f"{value:.6g}"

@@ -1,1 +1,0 @@
-"""What the command line does, one file to a command."""

@@ -1,0 +1,1 @@
+"""Compile kernels with Numba, and keep the compiled code on disk."""

@@ -1,0 +1,1 @@
+"""The paper: both algorithms, their feedback, and the loop that runs them."""

@@ -1,0 +1,1 @@
+"""Models: boosters, AutoBoost, committees, and their files."""

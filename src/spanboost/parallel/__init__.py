@@ -1,0 +1,1 @@
+"""Train one model with several workers, on this machine or a Ray cluster."""

@@ -1,0 +1,1 @@
+"""Rows and labels as users give them, checked and encoded for learners."""

@@ -1,0 +1,234 @@
+"""Labels and weights as users give them, checked, and predictions in the users' units."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.errors import DataError, LabelWarning, warn_caller
+from spanboost.losses import Softmax, is_binary, predicts_scores
+from spanboost.rows.validation import as_numbers, refuse
+
+GROWING = ("auto", "auto-zero")  # label ranges that grow with the labels
+_LARGEST = 1e300  # of labels there: no distance, and no width, overflows
+_NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
+
+
+def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
+    """Importance weights, finite and not negative; 1 where none are given.
+
+    Those too small to be divided by are 0.
+    """
+    if weights is None:
+        return np.ones(rows, dtype)
+    largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
+    given = _numbers(weights, rows, 1, "weights")[:, 0]
+    refuse(
+        ~((given >= 0) & (given <= largest)),
+        lambda t: f"the weight is {given[t]:g}; it must not be negative, nor above {largest:.1g}",
+    )
+    if not allowed:
+        refuse(
+            (given != 0) & (given != 1),
+            lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
+        )
+    return np.where(given < 1 / largest, 0.0, given).astype(dtype)
+
+
+class Widening(NamedTuple):
+    """The range from the learning of this row on; the row is answered in the one before."""
+
+    row: int
+    centre: Array
+    half: float
+
+
+class Labels:
+    """Labels and predictions between the user's units and the model's.
+
+    Labels lie in the ball of radius `half` around `centre`, which is mapped onto the unit ball; for
+    numbers that is an interval, mapped onto [-1, 1].
+    """
+
+    def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
+        self.loss, self.d = loss, d
+        self.scores = predicts_scores(loss)
+        self.centre, self.half = np.full(d, centre), half
+        self.rows, self.seen = 0, 0  # how many were given, and how many of them learned
+
+    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
+        """Checked labels [rows, d] in the model's units, and where the range has to grow."""
+        raise NotImplementedError
+
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        raise NotImplementedError
+
+    def widen(self, new: Widening) -> float:
+        """Take a wider range; returns how wide the old one is in units of it."""
+        part = self.half / new.half if self.half > 0 else 0.0
+        self.centre, self.half = new.centre, new.half
+        return part
+
+    def count(self, rows: int, learned: int) -> None:
+        """So many rows are given now, and so many of them learned."""
+        self.rows += rows
+        self.seen += learned
+
+    def answer(self, out: Array) -> Any:
+        """As `to_user`, of a single prediction [1, d]: a float, or a vector."""
+        if self.d > 1:
+            return self.to_user(out)[0]
+        y = out.item()
+        return y if self.scores else self.centre.item() + self.half * y
+
+    def to_user(self, out: Array) -> Array:
+        """Predictions in label units (scores stay scores); numbers when d = 1."""
+        out = out.astype(np.float64)
+        if not self.scores:
+            out = self.centre + self.half * out
+        return out[:, 0] if self.d == 1 else out
+
+    def _finite(self, y: Any, rows: int) -> Array:
+        given = _numbers(y, rows, self.d, "labels")
+        refuse(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
+        return given
+
+
+class FixedLabels(Labels):
+    """Labels between `low` and `high`; in R^d, in the ball around the middle of the two."""
+
+    def __init__(self, loss: Any, d: int, label_range: tuple[float, float]) -> None:
+        self.low, self.high = map(float, label_range)
+        super().__init__(loss, d, (self.low + self.high) / 2, (self.high - self.low) / 2)
+
+    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
+        """Checked labels [rows, d] in the model's units; the range never grows."""
+        return self.to_model(y, len(weights)), []
+
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        if self.d > 1 or self.scores or not isinstance(y, int | float):
+            return None
+        label = (float(y) - self.centre.item()) / self.half if abs(y) < _LARGEST else math.inf
+        return label if -1 <= label <= 1 else None
+
+    def to_model(self, y: Any, rows: int) -> Array:
+        """Labels as vectors of R^d, [rows, d], in the loss's label set."""
+        if isinstance(self.loss, Softmax):
+            return self._classes(y, rows)
+        given = self._finite(y, rows)
+        if is_binary(self.loss):
+            ends = np.where(given == self.high, 1.0, np.where(given == self.low, -1.0, 0.0))
+            refuse(
+                (ends == 0).any(axis=1),
+                lambda t: (
+                    f"the label {_show(given[t])} is neither {self.low:g} nor {self.high:g}, "
+                    f"the two labels of {type(self.loss).__name__}"
+                ),
+            )
+            return ends
+        labels = (given - self.centre) / self.half
+        with np.errstate(over="ignore"):
+            norms = np.sqrt((labels * labels).sum(axis=1))
+        refuse(norms > 1 + 1e-12, lambda t: self._outside(given[t]))
+        return np.asarray(labels)
+
+    def _outside(self, label: Array) -> str:
+        limits = f"label_range=({self.low:g}, {self.high:g})"
+        if self.d == 1:
+            return f"the label {_show(label)} is outside {limits}"
+        return f"the label {_show(label)} is more than {self.half:g} from the centre of {limits}"
+
+    def _classes(self, y: Any, rows: int) -> Array:
+        if np.shape(y) != (rows,):
+            raise ValueError(f"labels must be classes, one to a row; {rows} rows were given")
+        for t, c in enumerate(y):
+            if isinstance(c, str) or c not in range(self.d):
+                raise DataError(t, f"the label {c!r} is not a class 0 to {self.d - 1}")
+        return np.eye(self.d)[np.asarray(y, dtype=np.int64)]
+
+
+class GrowingLabels(Labels):
+    """Labels of any size: the range grows with them, around the first one or ("auto-zero") 0.
+
+    The centre never moves again, and the half-width is 0 at first. A label farther from the centre
+    makes it max(2 half, its distance): widening is rare, and a scaling. A row of weight 0 is no
+    round, and its label widens nothing.
+    """
+
+    def __init__(self, loss: Any, d: int, label_range: str) -> None:
+        if predicts_scores(loss):
+            raise ValueError(
+                f"label_range={label_range!r} is for predictions in the units of the labels, and "
+                f"those of {type(loss).__name__} are scores: give label_range=(low, high)"
+            )
+        super().__init__(loss, d, 0.0, 0.0)
+        self.around_first = label_range == "auto"
+        self.warned = False
+
+    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
+        """Checked labels [rows, d] in the model's units, and where the range has to grow."""
+        given, rounds = self._finite(y, len(weights)), weights > 0
+        refuse(
+            (np.abs(given) > _LARGEST).any(axis=1),
+            lambda t: f"the label {_show(given[t])} is too large a number",
+        )
+        widenings = self._first(given, rounds)
+        centre = widenings[-1].centre if widenings else self.centre
+        offsets = np.where(rounds[:, None], given - centre, 0.0)
+        distances = np.hypot.reduce(np.abs(offsets), axis=1)
+        halves = np.full(len(given), self.half)  # of the range each row is learned in
+        while (beyond := distances > halves).any():
+            row = int(beyond.argmax())
+            distance, half = float(distances[row]), float(halves[row])
+            widenings.append(Widening(row, centre, max(2 * half, distance, _NARROWEST)))
+            known = self.seen + np.count_nonzero(rounds[:row])
+            if not self.warned and known >= 30 and 0 < 10 * half < distance:
+                self._warn(given[row], distance / half, widenings[-1])
+            halves[row:] = widenings[-1].half
+        # a range without a width holds nothing but its centre
+        return offsets / np.where(halves > 0, halves, 1.0)[:, None], widenings
+
+    def single(self, y: Any) -> float | None:
+        """One label that is a number in the model's units; None where only `plan` can tell."""
+        if self.d > 1 or self.seen == 0 or not isinstance(y, int | float):
+            return None
+        offset = float(y) - self.centre.item() if abs(y) < _LARGEST else math.inf
+        return offset / self.half if self.half > 0 and abs(offset) <= self.half else None
+
+    def _first(self, given: Array, rounds: Array) -> list[Widening]:
+        """The first label of all becomes the centre."""
+        if not (self.around_first and self.seen == 0 and rounds.any()):
+            return []
+        row = int(rounds.argmax())
+        return [Widening(row, given[row].copy(), self.half)]
+
+    def _warn(self, label: Array, times: float, new: Widening) -> None:
+        """Before anything is learned: whoever turns warnings into errors loses nothing."""
+        low, high = _show(new.centre - new.half), _show(new.centre + new.half)
+        warn_caller(
+            f"row {self.rows + new.row}: the label {_show(label)} is {times:.4g} half-widths from "
+            f"the centre, so the label range is now from {low} to {high}, in which those before it "
+            "hardly differ and are learned slowly; if it is a mistake, start again without it, or "
+            "with label_range=(low, high)",
+            LabelWarning,
+        )
+        self.warned = True
+
+
+def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
+    try:
+        given = as_numbers(values)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be numbers, {d} to a row") from None
+    if given.ndim == 0 or len(given) != rows:
+        raise ValueError(f"{rows} rows but {given.shape[0] if given.ndim else 'a single'} {name}")
+    if given.size != rows * d:
+        raise ValueError(f"{name} must be numbers, {d} to a row; these have shape {given.shape}")
+    return given.reshape(rows, d).astype(np.float64)
+
+
+def _show(label: Array) -> str:
+    return f"{label[0]:.15g}" if len(label) == 1 else f"{label}"

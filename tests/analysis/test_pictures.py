@@ -1,0 +1,237 @@
+"""Pictures beside the loss curves: what they show, in constant memory, and what is refused."""
+
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+
+from spanboost.analysis import pictures
+from spanboost.analysis.sampling import Sample
+from spanboost.cli.main import main
+from spanboost.cli.output import plots
+from spanboost.errors import UserError
+
+KINDS = [f"--plot-{kind}" for kind in plots.KINDS]
+
+
+def drawn(figure):
+    figure.draw_without_rendering()
+    return figure
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5000])
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_every_picture_is_one_call_and_always_the_same(rows, suffix, tmp_path):
+    rng = np.random.default_rng(0)
+    y, p = rng.normal(size=(2, rows))
+    chances = rng.dirichlet([1, 1, 1], rows)
+    calls = {
+        "losses": lambda path: pictures.save_losses(path, {"a": y**2, "b": p**2}, 1.0, [rows]),
+        "predictions": lambda path: pictures.save_predictions(path, y, p),
+        "classes": lambda path: pictures.save_classes(
+            path, rng.integers(0, 1, rows), chances, "abc"
+        ),
+        "residuals": lambda path: pictures.save_residuals(path, y - p),
+        "stages": lambda path: pictures.save_stages(path, [3, 2, 1], [0.3, 0.2, 0.1]),
+        "sigma": lambda path: pictures.save_sigma(path, [1, 2], [[0, 0.1], [0.2, 0.3]]),
+        "importance": lambda path: pictures.save_importances(path, {"a": 2.0, 3: 1.0}, "gain"),
+    }
+    for name, call in calls.items():
+        paths = [tmp_path / f"{name}{k}.{suffix}" for k in range(2)]
+        for path in paths:
+            call(path)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        with pytest.raises(UserError, match=r"plots are \.png or \.svg files"):
+            call(tmp_path / "c.pdf")
+
+
+def test_few_points_are_drawn_one_by_one_and_many_as_a_density():
+    rng = np.random.default_rng(0)
+    few = drawn(pictures._against(*rng.normal(size=(2, 100)), None))
+    assert len(few.axes[0].collections[0].get_offsets()) == 100
+    many = drawn(pictures._against(*rng.normal(size=(2, 10_000)), 200_000))
+    assert len(many.axes[0].collections[0].get_offsets()) < 4000
+    assert many.axes[0].get_title() == "prediction against truth: 10,000 of 200,000 rows"
+    low, high = many.axes[0].get_xlim()
+    assert (low, high) == many.axes[0].get_ylim()
+
+
+def test_odd_numbers_are_drawn(tmp_path):
+    for values in ([0.0], [5.0, 5.0], [np.nan, 1.0], [1e300, -1e300, 0], [np.inf] * 3):
+        pictures.save_predictions(tmp_path / "p.png", values, values)
+        pictures.save_residuals(tmp_path / "r.png", values)
+    pictures.save_sigma(tmp_path / "s.png", [5], [[0.0]])
+    pictures.save_stages(tmp_path / "st.png", [0.0], [np.nan])
+    pictures.save_importances(tmp_path / "i.png", {}, "nothing")
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_windows_of_residuals_show_their_spread():
+    residuals = np.where(np.arange(60_000) % 10 == 0, 5.0, np.arange(60_000) // 30_000)
+    (axes, *_) = drawn(pictures._residuals(residuals, np.arange(60_000), None, "r")).axes
+    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    assert list(lines["median"]) == [0] * 30 + [1] * 30
+    assert set(lines["5% and 95%"]) == {0, 1}
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 1000])
+def test_a_sample_is_even_and_the_same_whatever_the_blocks(blocks):
+    whole, parts = Sample(500), Sample(500)
+    rows = np.arange(20_000.0)[:, None]
+    whole.add(rows)
+    for part in np.array_split(rows, blocks):
+        parts.add(part)
+    np.testing.assert_array_equal(whole.rows, parts.rows)
+    assert whole.of == 20_000
+    assert (np.diff(whole.rows[:, 0]) > 0).all()
+    counts = np.histogram(whole.rows, 5, (0, 20_000))[0]
+    assert counts.min() > 70  # 100 are expected; below 70 comes once in 4,000 times
+    short = Sample(500)
+    short.add(rows[:20])
+    np.testing.assert_array_equal(short.rows, rows[:20])
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "d.jsonl"
+    rng = random.Random(0)
+    rows = [{"x": rng.random(), "kind": rng.choice("ab")} for _ in range(300)]
+    path.write_text(
+        "".join(json.dumps(r | {"label": r["x"] + (r["kind"] == "a")}) + "\n" for r in rows)
+    )
+    return path
+
+
+def test_a_pass_draws_all_of_them_and_learns_the_same(data, tmp_path, capsys, monkeypatch):
+    kept = []
+
+    def keep(self):
+        kept.append(self)
+
+    monkeypatch.setattr(plots.Album, "save", keep)
+    command = ["evaluate", str(data), "--learner", "stumps", "-n", "4", "--quiet", "--json"]
+    assert main(command) == 0
+    plain = json.loads(capsys.readouterr().out)
+    places = [word for kind in KINDS for word in (kind, str(tmp_path / f"{kind}.png"))]
+    assert main([*command, *places]) == 0
+    watched = json.loads(capsys.readouterr().out)
+    assert watched["loss"] == plain["loss"]
+    assert watched["windows"] == plain["windows"]
+    monkeypatch.undo()
+    seen = kept[1]
+    seen.save()
+    assert {path.suffix for path in tmp_path.iterdir()} == {".jsonl", ".png"}
+    assert len(list(tmp_path.glob("*.png"))) == len(KINDS)
+    rows, truth, answers = seen._seen
+    np.testing.assert_array_equal(rows, np.arange(1, 301))
+    labels = [json.loads(line)["label"] for line in data.read_text().splitlines()]
+    np.testing.assert_array_equal(truth, labels)
+    assert np.mean((truth - answers) ** 2) == pytest.approx(plain["loss"])
+    assert seen.times[-1] == 300
+    np.testing.assert_array_equal(seen.sigma[-1], seen.model.sigma_)
+    assert seen.looked == 299  # a model that has seen nothing has no stages
+    assert seen.lost[-1] / 299 == pytest.approx(plain["loss"], rel=0.2)
+    assert (seen.moved > 0).all()
+
+
+def test_looks_at_sigma_are_so_many_at_most(data):
+    class Args:
+        plot_sigma = "s.png"
+
+    from spanboost import LinearSGD, SpanBoost
+    from spanboost.analysis.progressive import Step
+
+    watch = plots.Album(Args, SpanBoost(LinearSGD(), n=2))
+    for t in range(5000):
+        watch.watch(Step(None, {}, t, np.zeros((1, 2))), np.zeros(1))
+        assert len(watch.times) == len(watch.sigma) <= plots.LOOKS
+    assert set(np.diff(watch.times)) == {16}
+    assert watch.rows - watch.times[-1] < 16
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--plot-sigma", "s.png", "--booster", "hull"], "--plot-sigma is of --booster span"),
+        (["--plot-sigma", "s.png"], "--plot-sigma is of --booster span"),
+        (["--plot-stages", "s.png"], "--plot-stages is of one booster, and auto has many"),
+        (["--plot-residuals", "r.pdf"], "plots are .png or .svg files"),
+        (["--plot-stages", "s.png", "--compare", "linear,stumps"], "no --compare with it"),
+        (["--plot", "s.png", "--plot-sigma", "s.png", "-n", "2"], "writes something else there"),
+        (["--plot-residuals", "r.png", "--loss", "hinge", "-n", "2"], "needs probabilities"),
+    ],
+)
+def test_pictures_of_nothing_are_refused_before_anything_is_learned(
+    words, message, data, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "spanboost.models.booster.Booster.learn_many", lambda *_: pytest.fail("learned")
+    )
+    assert main(["evaluate", str(data), *words]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == [data.name]
+
+
+@pytest.fixture
+def turning(tmp_path):
+    """A rule that changes half-way, into one that is not linear."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 3)).round(4)
+    before = np.arange(4000) < 2000
+    y = np.where(before, X[:, 0], np.sign(X[:, 1] * X[:, 2])) + 0.1 * rng.normal(size=4000)
+    path = tmp_path / "turning.csv"
+    np.savetxt(path, np.column_stack([X, y.round(4)]), "%g", ",", header="a,b,c,y", comments="")
+    return path
+
+
+@pytest.mark.parametrize("detector", ["adwin", "page-hinkley"])
+def test_drift_is_found_where_the_rule_changes(detector, turning, tmp_path, capsys):
+    report, curves = tmp_path / "r.html", tmp_path / "c.svg"
+    command = ["evaluate", str(turning), "--learner", "linear", "-n", "2", "--drift", detector]
+    assert main([*command, "--json", "--report", str(report), "--plot", str(curves)]) == 0
+    said = capsys.readouterr()
+    result = json.loads(said.out)
+    assert result["drift"]["detector"] == detector
+    (moment,) = result["drift"]["rows"]
+    assert 2000 < moment < 2200
+    assert f"drift ({detector}), after rows: {moment:,}\n" in said.err
+    assert f"rise after rows {moment:,}" in report.read_text()
+    assert "drift" in curves.read_text()
+    losses = result["windows"]["loss"]["linear:span"]
+    assert result["windows"]["rows"] == list(range(200, 4001, 200))
+    assert losses[10] > 5 * max(losses[5:10])
+    assert np.mean(losses) == pytest.approx(result["loss"])
+
+
+def test_no_drift_is_found_where_there_is_none(turning, tmp_path, capsys):
+    lines = turning.read_text().splitlines(keepends=True)
+    turning.write_text("".join(lines[:2001]))
+    command = ["evaluate", str(turning), "--learner", "linear", "-n", "2", "--drift", "adwin"]
+    assert main([*command, "--json", "--report", str(tmp_path / "r.html")]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["drift"]["rows"] == []
+    assert "drift (adwin), after rows: none found\n" in said.err
+    assert "do not rise" in (tmp_path / "r.html").read_text()
+
+
+def test_errors_of_classes_are_probabilities():
+    from spanboost.analysis.drift import Drift
+
+    rng = np.random.default_rng(0)
+    drift = Drift("adwin", "logistic")
+    right = rng.random(3000) < np.where(np.arange(3000) < 1500, 0.9, 0.4)
+    drift.add(np.where(right, 0.1, 2.5), np.ones(3000))
+    assert len(drift.moments) == 1
+    assert 1500 < drift.moments[0] < 1600
+
+
+def test_river_is_asked_for_where_it_is_missing(data, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "river", None)
+    assert main(["evaluate", str(data), "--drift", "adwin", "--learner", "linear"]) == 2
+    said = capsys.readouterr().err
+    assert said == "spanboost: drift detectors need River: pip install 'spanboost[river]'\n"

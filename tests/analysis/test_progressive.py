@@ -1,0 +1,93 @@
+"""Progressive validation: what is scored, when, and in which units."""
+
+from contextlib import closing
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost
+from spanboost.analysis.progressive import Tape, due, losses_of, progressive
+from spanboost.data.batch import Batch
+from spanboost.data.generated import drifting
+from spanboost.losses import Quantile, Softmax
+
+
+def batches(X, y, cuts, weights=None):
+    whole = Batch(X, y, weights, "memory", np.arange(1, len(y) + 1))
+    ends = [0, *sorted(cuts), len(y)]
+    return [whole.part(a, b) for a, b in pairwise(ends) if a < b]
+
+
+def models():
+    return {"span": SpanBoost(LinearBall(x_norm=3), n=4), "hull": HullBoost(LinearBall(3), n=4)}
+
+
+@given(st.lists(st.integers(1, 99), max_size=4, unique=True))
+def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
+    X, y = drifting(100)
+    weights = np.random.default_rng(0).uniform(0, 2, 100)
+    with closing(Tape(3)) as tape:
+        steps = list(progressive(models(), batches(X, y, cuts, weights), tape))
+        halves = tape.average(0, 50)[0], tape.average(50, 100)[0]
+    totals = np.concatenate([step.totals for step in steps])
+    losses = (models()["span"].learn_many(X, y, weights) - y) ** 2
+    np.testing.assert_array_equal(totals[:, 0], np.cumsum(weights))
+    np.testing.assert_array_equal(totals[:, 1], np.cumsum(weights * losses))
+    assert not np.array_equal(totals[:, 1], totals[:, 2])
+    shown = [step.first + row + 1 for step in steps for row in due(step)]
+    assert shown == [1, 2, 4, 8, 16, 32, 64]
+    assert halves[0] == pytest.approx(np.average(losses[:50], weights=weights[:50]))
+    assert halves[1] == pytest.approx(np.average(losses[50:], weights=weights[50:]))
+
+
+def test_without_learning_models_stay_as_they_are():
+    X, y = drifting(100)
+    model = models()["hull"]
+    model.learn_many(X, y)
+    before = model.predict_many(X)
+    with closing(Tape(2)) as tape:
+        for _ in progressive({"model": model}, batches(X, y, [30]), tape, learn=False):
+            pass
+        assert tape.average(0, 100)[0] == pytest.approx(((before - y) ** 2).mean())
+    np.testing.assert_array_equal(model.predict_many(X), before)
+
+
+def test_a_tape_goes_on_where_it_was_cut(tmp_path):
+    path = tmp_path / "losses"
+    tape = Tape(2, path)
+    gains = np.random.default_rng(1).random((50, 2))
+    whole = tape.extend(gains)
+    tape.close()
+    again = Tape(2, path, rows=20)
+    np.testing.assert_array_equal(again.last, whole[19])
+    np.testing.assert_array_equal(again.extend(gains[20:]), whole[20:])
+    np.testing.assert_array_equal(again.at(7), whole[6])
+    again.flush()
+    assert path.stat().st_size == 50 * 16
+    again.close()
+
+
+def test_no_rows_have_no_average():
+    with closing(Tape(2)) as tape:
+        assert np.isnan(tape.average(0, 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "label", "answer", "value"),
+    [
+        ("squared", 500_000.0, 499_990.0, 100.0),
+        ("absolute", 5.0, 2.0, 3.0),
+        (Quantile(0.9), 5.0, 2.0, 2.7),
+        ("hinge", -1.0, 0.25, 1.25),
+        ("logistic", 1.0, 0.0, np.log(2)),
+        (Softmax(3), 2.0, [0.0, 0.0, 0.0], np.log(3)),
+    ],
+)
+def test_losses_are_in_the_labels_own_units(loss, label, answer, value):
+    scores = loss in ("hinge", "logistic") or isinstance(loss, Softmax)
+    model = HullBoost(LinearSGD(), loss=loss, label_range=(-1, 1) if scores else (0, 1e6))
+    losses = losses_of(model, np.array([label, label]), np.array([answer, answer]))
+    np.testing.assert_allclose(losses, [value, value])

@@ -1,0 +1,473 @@
+"""The command line as people meet it: what it prints, what it writes, what it refuses."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden import lines_fit, said
+from pyarrow import parquet
+from streams import EVERY, FEATURES, FLATS, HOUSES, LINEAR, as_csv, as_jsonl, as_vw, put
+
+from spanboost import LinearSGD, SpanBoost, load
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def numbers(text):
+    """A column of numbers below its name."""
+    name, *values = text.split()
+    assert name == "prediction"
+    return np.array(values, dtype=float)
+
+
+def evaluated(shell, path, *options):
+    """The result of a pass, and the predictions made in it."""
+    place = path.with_suffix(".predictions")
+    out = shell("evaluate", path, "--json", "-p", place, *EVERY, *options).out
+    assert out.startswith("{")
+    return json.loads(out), place.read_text()
+
+
+# --- what is read ---
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "label", "features"),
+    [
+        ("a,b,c", (), "c", ["a", "b"]),
+        ("a,label,c", (), "label", ["a", "c"]),
+        ("a,label,c", ("--label", "a"), "a", ["label", "c"]),
+        ("a,label,c", ("--ignore", "label"), "c", ["a"]),
+        ("a,b,c", ("--ignore", "c"), "b", ["a"]),
+        ("a,b,c", ("--weight", "c"), "b", ["a"]),
+        ("a,Label, b ", (), "b", ["a", "Label"]),
+        ("1,2,3", ("--no-header",), "3", ["1", "2"]),
+        ("1,2,3", ("--no-header", "--label", "2"), "2", ["1", "3"]),
+    ],
+)
+def test_which_column_is_the_label(header, options, label, features, shell, tmp_path):
+    path = put(tmp_path, "x.csv", f"{header}\n1,2,3\n4,5,6\n".encode())
+    output = tmp_path / "m.sb"
+    err = shell("train", path, "-o", output, *LINEAR, *options).err
+    assert f"the label is {label!r}" in err
+    found = json.loads(shell("inspect", output, "--json").out)
+    assert found["schema"]["label"] == label
+    assert found["schema"]["numbers"] == features
+    assert found["examples"] == 2 + ("--no-header" in options)
+
+
+def test_keys_of_labels(shell, tmp_path):
+    path = put(tmp_path, "x.jsonl", as_jsonl(HOUSES))
+    assert "the label is 'label'" in shell("evaluate", path, *LINEAR).err
+    assert "the label is 'age'" in shell("evaluate", path, *LINEAR, "--label", "age").err
+
+
+def test_columns_that_are_ignored_are_as_if_they_were_not_there(data, shell, tmp_path):
+    without = [{k: v for k, v in row.items() if k not in ("age", "rooms")} for row in HOUSES]
+    other = put(tmp_path, "without.csv", as_csv(without))
+    ignored = evaluated(shell, data, "--ignore", "age,rooms")[1]
+    assert ignored == evaluated(shell, other)[1] != evaluated(shell, data)[1]
+
+
+def test_numbers_that_are_categories_are_as_if_they_were_texts(data, shell, tmp_path):
+    texts = [row | {"rooms": f"r{row['rooms']}"} for row in HOUSES]
+    other = put(tmp_path, "texts.csv", as_csv(texts))
+    chosen = evaluated(shell, data, "--categorical", "rooms")[1]
+    assert chosen == evaluated(shell, other)[1] != evaluated(shell, data)[1]
+
+
+def test_delimiters_and_missing_headers_change_nothing(data, shell, tmp_path):
+    expected = evaluated(shell, data)[1]
+    for delimiter, spelt in ((";", ";"), ("\t", r"\t"), ("|", "|"), (" ", " ")):
+        path = put(tmp_path, "x.csv", as_csv(HOUSES, delimiter=delimiter))
+        assert evaluated(shell, path, "--delimiter", spelt)[1] == expected
+    path = put(tmp_path, "x.csv", as_csv(HOUSES, header=False))
+    assert evaluated(shell, path, "--no-header")[1] == expected
+
+
+def test_weights_are_those_of_vw_text(shell, tmp_path):
+    rng = np.random.default_rng(0)
+    weights = rng.choice([0, 0.5, 1, 3], len(HOUSES)).tolist()
+    rows = [{"w": w, **row} for w, row in zip(weights, HOUSES, strict=True)]
+    lines = as_vw(HOUSES).decode().splitlines()
+    weighted = [line.replace(" |", f" {w} |") for w, line in zip(weights, lines, strict=True)]
+    text = put(tmp_path, "x.vw", "\n".join(weighted).encode())
+    tables = put(tmp_path, "x.csv", as_csv(rows)), put(tmp_path, "x.jsonl", as_jsonl(rows))
+    results = [evaluated(shell, path, "--weight", "w") for path in tables]
+    results.append(evaluated(shell, text))
+    for result, predictions in results:
+        assert result["weight"] == sum(weights)
+        y = np.array([row["label"] for row in rows])
+        assert result["best_constant"] == pytest.approx(np.average(y, weights=weights))
+        losses = (numbers(predictions) - y) ** 2
+        assert result["loss"] == pytest.approx(np.average(losses, weights=weights))
+        half = slice(len(y) // 2)
+        first = np.average(losses[half], weights=weights[half])
+        assert result["loss_first_half"] == pytest.approx(first)
+        assert result["loss"] == pytest.approx(results[0][0]["loss"], rel=1e-3)
+
+
+# --- what is said ---
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 101])
+def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
+    rows = [row | {"label": 500_000 + 1000 * row["label"]} for row in HOUSES[:count]]
+    result, predictions = evaluated(shell, put(tmp_path, "x.csv", as_csv(rows)))
+    y = np.array([row["label"] for row in rows])
+    losses = (numbers(predictions) - y) ** 2
+    assert result["examples"] == len(losses) == count
+    assert result["loss"] == pytest.approx(losses.mean())
+    assert result["loss_second_half"] == pytest.approx(losses[count // 2 :].mean())
+    if count == 1:
+        assert result["loss_first_half"] is None
+    else:
+        assert result["loss_first_half"] == pytest.approx(losses[: count // 2].mean())
+    assert result["best_constant"] == pytest.approx(y.mean())
+    assert result["best_constant_loss"] == pytest.approx(y.var(), rel=1e-9, abs=1e-6)
+    assert result["seconds"] > 0
+    assert result["examples_per_second"] == pytest.approx(count / result["seconds"], rel=0.01)
+
+
+def test_rows_that_are_too_long_for_a_learner_are_bad_ones(shell, tmp_path):
+    path, output = put(tmp_path, "x.csv", b"a,label\n1,2\n30,3\n2,4\n"), tmp_path / "m.sb"
+    options = (*EVERY, "--learner", "ball", "--x-norm", "5", "--label-range", "0,10")
+    assert f"{path}:3: " in shell("train", path, "-o", output, *options, status=2).err
+    shell("train", path, "-o", output, *options, "--on-error", "skip")
+    assert f"{path}:3: " in shell("predict", path, "-m", output, status=2).err
+    said = shell("predict", path, "-m", output, "--on-error", "skip")
+    lines = [line.split(",") for line in said.out.splitlines()]
+    assert [line[0] for line in lines] == ["line", "2", "4"]  # for which each prediction is
+    assert f"left out: {path}:3: " in said.err
+
+
+@pytest.mark.parametrize("factor", [1e160, 1e300])
+def test_labels_whose_squares_are_no_numbers(factor, shell, tmp_path):
+    rows = [row | {"label": factor * (-1) ** k} for k, row in enumerate(HOUSES)]
+    path = put(tmp_path, "x.csv", as_csv(rows))
+    said = shell("train", path, "-o", tmp_path / "m.sb", "--json", "--checkpoint-every", 50, *EVERY)
+    result = json.loads(said.out)
+    assert result["loss"] is None
+    assert result["best_constant_loss"] is None
+    assert "overflow" not in said.err
+    certificate = json.loads(shell("evaluate", path, "--certificate", "--json", *EVERY).out)
+    assert certificate["certificate"]["regret"] is None
+
+
+def test_a_baseline_is_the_learner_alone(data, shell):
+    one = evaluated(shell, data)[0]
+    alone = evaluated(shell, data, "--booster", "hull", "-n", "1")[0]
+    result = evaluated(shell, data, "--baseline")[0]
+    baseline = result["baseline"]
+    for key in ("loss", "loss_first_half", "loss_second_half", "best_constant_loss", "examples"):
+        assert result[key] == one[key]
+        assert baseline[key] == alone[key]
+    assert {"seconds", "examples_per_second"} <= set(baseline)
+    gain = 1 - result["loss_second_half"] / baseline["loss_second_half"]
+    assert result["relative_improvement"] == gain
+    assert "baseline" not in one
+    itself = evaluated(shell, data, "--booster", "hull", "-n", "1", "--baseline")[0]
+    assert itself["baseline"]["loss"] == itself["loss"] == alone["loss"]
+    assert itself["relative_improvement"] == 0
+
+
+def test_models_that_are_compared_are_those_one_would_get_alone(data, shell):
+    words = ("evaluate", data, "--json", "--quiet", "-n", "4", "--compare", "linear:hull,linear")
+    result = json.loads(shell(*words).out)
+    assert list(result["compared"]) == ["linear:hull", "linear:span"]
+    for booster in ("hull", "span"):
+        alone = evaluated(shell, data, "--booster", booster)[0]
+        both = result["compared"][f"linear:{booster}"]
+        assert both.items() <= alone.items()
+        assert set(both) >= {"loss", "loss_first_half", "loss_second_half"}
+    assert result["loss"] == result["compared"]["linear:hull"]["loss"]
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_the_table_of_vowpal_wabbit(command, shell, tmp_path):
+    path = put(tmp_path, "houses.vw", as_vw(HOUSES))
+    output = ("-f", tmp_path / "m.sb") if command == "train" else ()
+    err = shell(command, "-d", path, *LINEAR, *output).err.replace(f"{tmp_path}/", "")
+    shown = (GOLDEN / "progress.txt").read_text()
+    assert lines_fit(said(shown), said(err)), err
+    table = [line.split() for line in err.splitlines() if line and line[0].isdigit()]
+    assert [row[2] for row in table[:-1]] == [str(2**k) for k in range(8)]
+
+
+def test_several_models_have_a_table_too(data, shell, tmp_path):
+    options = ("-n", "4", "--compare", "linear,linear:hull", "--baseline")
+    err = shell("evaluate", data, *options).err.replace(f"{tmp_path}/", "")
+    assert lines_fit(said((GOLDEN / "compared.txt").read_text()), said(err)), err
+
+
+def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, shell, tmp_path):
+    output = tmp_path / "m.sb"
+    assert shell("train", data, "-o", output, *EVERY) == ("", "")
+    assert shell("evaluate", data, *LINEAR).out == ""
+    assert json.loads(shell("train", data, "-o", output, *LINEAR, "--json").out)
+    out = shell("evaluate", data, "-p", "-", *EVERY).out
+    assert len(numbers(out)) == len(HOUSES)
+
+
+def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, 100))
+    command = [sys.executable, "-m", "spanboost", "evaluate", data, *LINEAR, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True)
+    os.close(theirs)
+    assert json.loads(done.stdout)["examples"] == len(HOUSES)
+    shown = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    except OSError:  # how the end is told
+        pass
+    finally:
+        os.close(ours)
+    assert b"\r" in shown.replace(b"\r\n", b"")
+    assert b"average loss" in shown
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert b"\r" not in done.stderr
+
+
+def test_nothing_heavy_is_imported_for_help():
+    code = (
+        "import sys; from spanboost.cli.main import main\n"
+        "for words in ([], ['train'], ['evaluate'], ['predict'], ['inspect'], ['demo']):\n"
+        "    try: main([*words, '--help'])\n"
+        "    except SystemExit as stop: assert stop.code == 0\n"
+        "print(sorted({'numba', 'numpy', 'pyarrow', 'fsspec', 'tqdm'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for word in ("train", "evaluate", "predict", "inspect", "demo", "--checkpoint-every", "-f"):
+        assert word in done.stdout
+
+
+# --- models ---
+
+
+def test_the_library_predicts_the_same(data, model, shell):
+    X = np.array([[row[name] for name in FEATURES] for row in HOUSES], dtype=np.float32)
+    y = np.array([row["label"] for row in HOUSES])
+    ours = SpanBoost(LinearSGD(), n=4, label_range="auto")
+    np.testing.assert_array_equal(numbers(evaluated(shell, data)[1]), ours.learn_many(X, y))
+    predicted = numbers(shell("predict", data, "-m", model).out)
+    np.testing.assert_array_equal(predicted, ours.predict_many(X))
+    np.testing.assert_array_equal(predicted, load(model).predict_many(X))
+
+
+def test_predict_finds_columns_by_their_names(model, shell, tmp_path):
+    def predicted(rows):
+        return shell("predict", put(tmp_path, "new.csv", as_csv(rows)), "-m", model).out
+
+    expected = predicted(HOUSES)
+    assert predicted([row | {"label": "anything"} for row in HOUSES]) == expected
+    assert predicted([{name: row[name] for name in FEATURES} for row in HOUSES]) == expected
+    turned = [{"more": "x", **dict(reversed(row.items())), "other": ""} for row in HOUSES]
+    assert predicted(turned) == expected
+    without = put(tmp_path, "without.csv", as_csv([{"size": 1, "rooms": 2, "label": 3}]))
+    said = shell("predict", without, "-m", model, "-o", tmp_path / "p.csv", status=2)
+    assert said.err == f"spanboost: {without}: there is no column 'age'\n"
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_where_predictions_go(data, model, shell, tmp_path):
+    out = shell("predict", data, "-m", model, "-o", "-").out
+    assert shell("predict", data, "-m", model).out == out
+    assert shell("predict", "-d", data, "-t", "-i", model, "-p", "-").out == out
+    for name in ("p.csv", "p.txt", "p.parquet"):
+        assert shell("predict", data, "-m", model, "-o", tmp_path / name) == ("", "")
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.txt").read_text() == out
+    table = parquet.read_table(tmp_path / "p.parquet")
+    np.testing.assert_array_equal(table["prediction"].to_numpy(), numbers(out))
+    if Path("/dev/full").exists():  # a full disk is nobody's mistake
+        assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
+
+
+def test_a_reader_that_has_seen_enough(data, model):
+    command = f"{sys.executable} -m spanboost predict {data} -m {model} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "prediction\n", "")
+
+
+def test_rows_that_cannot_be_predicted(data, model, shell, tmp_path):
+    path = put(tmp_path, "new.csv", b"size,rooms,age\n50,2,0.5\n50,two,0.5\n60,3,0.1\n")
+    said = shell("predict", path, "-m", model, status=2)
+    assert said.err == f"spanboost: {path}:3: 'two' is no number in column 'rooms'\n"
+    said = shell("predict", path, "-m", model, "--on-error", "skip")
+    lines = [line.split(",") for line in said.out.splitlines()]
+    assert [line[0] for line in lines] == ["line", "2", "4"]  # for which each prediction is
+    assert f"left out: {path}:3: " in said.err
+    assert "bad rows left out = 1" in said.err
+    assert shell("predict", put(tmp_path, "none.csv", b"size,rooms,age\n"), "-m", model) == (
+        "prediction\n",
+        "",
+    )
+
+
+def test_a_category_never_seen_is_one_that_is_missing(shell, tmp_path):
+    path, output = put(tmp_path, "flats.csv", as_csv(FLATS)), tmp_path / "m.sb"
+    shell("train", path, "-o", output, "--label", "label", *EVERY)
+    texts = []
+    for city in ("Atlantis", None, "Ulm"):
+        rows = [row | {"city": city} for row in FLATS]
+        new = put(tmp_path, "new.csv", as_csv(rows))
+        texts.append(shell("predict", new, "-m", output).out)
+        # testing a model sees the same, and leaves it as it is
+        before = output.read_bytes()
+        tested = tmp_path / "tested.csv"
+        shell("evaluate", new, "-t", "-i", output, "-p", tested, "--quiet")
+        assert tested.read_text() == texts[-1]
+        assert output.read_bytes() == before
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(
+    "learner", [("linear",), ("linear", "--booster", "hull"), ("stumps",), ("network",)], ids=str
+)
+def test_two_halves_are_as_good_as_one_pass(learner, shell, tmp_path):
+    whole, first, second = (
+        put(tmp_path, f"{name}.csv", as_csv(rows))
+        for name, rows in (("whole", FLATS), ("first", FLATS[:90]), ("second", FLATS[90:]))
+    )
+    one, half, two = (tmp_path / name for name in ("one.sb", "half.sb", "two.sb"))
+    options = (*EVERY, "--label", "label", "--learner", *learner)
+    shell("train", whole, "-o", one, *options)
+    shell("train", first, "-o", half, *options)
+    shell("train", second, "-i", half, "-f", two, "--quiet")
+    assert two.read_bytes() == one.read_bytes() != half.read_bytes()
+    shell("train", second, "-i", half, "-o", half, "--quiet")  # onto itself
+    assert half.read_bytes() == one.read_bytes()
+
+
+# --- classes ---
+
+
+def labelled(folder, name, values):
+    """The houses with two labels, of which the first is that of large ones; the labels."""
+    y = [values[row["size"] + 5 * row["rooms"] < 130] for row in HOUSES]
+    rows = [row | {"label": label} for row, label in zip(HOUSES, y, strict=True)]
+    return put(folder, name, as_csv(rows)), y
+
+
+def test_two_labels(shell, tmp_path):
+    probabilities = []
+    for values, options in [
+        (("0", "1"), ()),
+        (("-1", "1"), ()),
+        (("0.0", "1.0"), ()),
+        (("no", "yes"), ()),  # the first that comes is negative
+        (("yes", "no"), ()),
+        (("low", "high"), ("--positive", "high")),
+        (("3", "7"), ("--positive", "7")),
+    ]:
+        path, y = labelled(tmp_path, "x.csv", values)
+        result, predictions = evaluated(shell, path, "--loss", "logistic", *options)
+        header, *rows = [line.replace('"', "").split(",") for line in predictions.splitlines()]
+        assert header == ["prediction", "probability"]
+        p = np.array([float(row[1]) for row in rows])
+        right = np.where(np.array(y) == values[1], p, 1 - p)
+        assert result["loss"] == pytest.approx(-np.log(right).mean())
+        share = np.mean(np.array(y) == values[1])
+        entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+        assert result["best_constant_loss"] == pytest.approx(entropy)
+        assert result["best_constant"] == pytest.approx(np.log(share / (1 - share)))
+        probabilities.append(p)
+        said = {row[0] for row in rows}
+        assert values[1] in said or values[1].removesuffix(".0") in said
+        assert len(said) == 2
+    for other in probabilities[1:]:
+        np.testing.assert_array_equal(other, probabilities[0])
+
+
+@pytest.mark.parametrize(("two", "third"), [("01", "2"), ("01", "-1"), ("ab", "c"), ("ab", "1")])
+def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
+    path, y = labelled(tmp_path, "x.csv", two)
+    path.write_bytes(path.read_bytes() + f"1,2,3,{third}\n".encode())
+    err = shell("evaluate", path, "--loss", "logistic", *EVERY, status=2).err
+    assert err.startswith(f"spanboost: {path}:{len(y) + 2}: the label {third!r} does not go with ")
+    assert "--positive" in err
+    shell("evaluate", path, "--loss", "logistic", "--positive", two[1], *EVERY)
+
+
+def test_hinge_loss(shell, tmp_path):
+    path, y = labelled(tmp_path, "x.csv", ("0", "1"))
+    result, predictions = evaluated(shell, path, "--loss", "hinge")
+    rows = [line.split(",") for line in predictions.replace('"', "").splitlines()]
+    assert rows.pop(0) == ["prediction", "score"]
+    scores, signs = (np.array(column, float) for column in ([r[1] for r in rows], y))
+    losses = np.maximum(0, 1 - (2 * signs - 1) * scores)
+    assert result["loss"] == pytest.approx(losses.mean())
+    assert result["best_constant"] == np.sign(signs.mean() - 0.5)
+    assert result["best_constant_loss"] == pytest.approx(2 * min(signs.mean(), 1 - signs.mean()))
+
+
+def test_classes(shell, tmp_path):
+    values = ("small", "middling", "large, very")
+    rows = [row | {"label": values[k % 3]} for k, row in enumerate(HOUSES)]
+    path = put(tmp_path, "x.csv", as_csv(rows))
+    options = ("--loss", "softmax", "--classes", "3")
+    output = tmp_path / "m.sb"
+    result = json.loads(shell("train", path, "-o", output, *options, "--json", *EVERY).out)
+    shares = np.array([67, 67, 66]) / 200
+    assert result["best_constant_loss"] == pytest.approx(-(shares * np.log(shares)).sum())
+    shell("predict", path, "-m", output, "-o", tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert table.column_names == ["prediction", *(f"probability_{value}" for value in values)]
+    each = np.array([table[name].to_numpy() for name in table.column_names[1:]])
+    np.testing.assert_allclose(each.sum(axis=0), 1)
+    assert table["prediction"].to_pylist() == [values[k] for k in each.argmax(axis=0)]
+    err = shell("evaluate", path, "--loss", "softmax", "--classes", "2", *EVERY, status=2).err
+    assert f"{path}:4: the label 'large, very' is one more than the 2 classes" in err
+
+
+# --- inspect ---
+
+
+def test_inspect_shows_what_was_learned(shell, tmp_path):
+    rng = np.random.default_rng(0)
+    a, b, c = rng.uniform(-1, 1, (3, 3000))
+    y = 500_000 + 10_000 * a - 300 * (100 * b)
+    rows = [dict(zip("abcy", row, strict=True)) for row in zip(a, 100 * b, c, y, strict=True)]
+    path, output = put(tmp_path, "x.csv", as_csv(rows)), tmp_path / "m.sb"
+    shell("train", path, "-o", output, *EVERY, "-n", "1", "--booster", "hull")
+    found = json.loads(shell("inspect", output, "--json", "--top", "9").out)
+    effects = found["largest_effects"]
+    assert [name for name in effects if len(name) == 1] == ["b", "a", "c"]
+    assert effects["b"] == pytest.approx(30_000, rel=0.01)
+    assert effects["a"] == pytest.approx(10_000, rel=0.01)
+    assert effects["c"] < 100
+    assert "sigma" not in found
+
+    shell("train", path, "-o", output, *EVERY)
+    found = json.loads(shell("inspect", output, "--json", "--top", "2").out)
+    assert len(found["largest_effects"]) == 2
+    assert next(iter(found["largest_effects"])) == "b"
+    assert found["bytes"] == output.stat().st_size
+    assert found["examples"] == 3000
+    assert found["parameters"]["n"] == 4
+    assert found["schema"]["numbers"] == ["a", "b", "c"]
+    assert found["stage_contributions"][0] > 0
+    assert sum(found["stage_contributions"]) == pytest.approx(1)
+    assert len(found["sigma"]) == len(found["stage_contributions"]) == 4
+    assert all(0 <= sigma <= 1 for sigma in found["sigma"])
+    out = shell("inspect", output).out
+    assert lines_fit(said((GOLDEN / "inspect.txt").read_text()), said(out)), out
+
+
+def test_inspect_names_categories(shell, tmp_path):
+    rows = [{"city": "ABC"[k % 3], "label": 10.0 * (k % 3 == 1)} for k in range(300)]
+    path, output = put(tmp_path, "x.csv", as_csv(rows)), tmp_path / "m.sb"
+    shell("train", path, "-o", output, *EVERY)
+    found = json.loads(shell("inspect", output, "--json").out)
+    assert set(found["largest_effects"]) == {"(constant)", "city=A", "city=B", "city=C"}
+    assert found["schema"]["categories"] == {"city": 3}

@@ -1,0 +1,87 @@
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spanboost import __version__
+from spanboost.cli import arguments
+from spanboost.cli.main import main
+from spanboost.data import stream
+from spanboost.data.generated import drifting
+from spanboost.models import recipe
+
+
+def test_demo_prints_a_table_and_what_boosting_gained(capsys):
+    assert main(["demo", "--rows", "3000", "-n", "16"]) == 0
+    out = capsys.readouterr().out
+    table = [line.split() for line in out.splitlines() if re.match(r" *[\d,]+ +\d\.\d{4}", line)]
+    assert [int(row[0].replace(",", "")) for row in table] == [
+        *(2**k for k in range(12)),
+        3000,
+    ]
+    alone, span, hull = (float(cell) for cell in table[-1][4:7])  # stumps
+    assert span < alone
+    assert hull < alone
+    gain = f"Alg 1 {1 - span / alone:+.0%}, Alg 2 {1 - hull / alone:+.0%}"
+    assert out.splitlines()[-2] == f"improvement over stumps alone: {gain}"
+
+
+def test_the_same_seed_prints_the_same(capsys):
+    main(["demo", "--rows", "100", "-n", "4", "--seed", "3"])
+    first = capsys.readouterr().out
+    main(["demo", "--rows", "100", "-n", "4", "--seed", "3"])
+    assert capsys.readouterr().out == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["demo", "--rows", "1"], "1 is below 2"),
+        (["demo", "-n", "many"], "invalid whole number"),
+        (["learn"], "invalid choice"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_version_and_help(capsys):
+    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 0
+        assert text in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m spanboost demo --rows 3000 -n 4 | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("A generated stream")
+
+
+def test_the_stream_drifts_and_keeps_its_ranges():
+    X, y = drifting(4000, seed=1)
+    assert np.abs(X).max() <= 1
+    assert np.abs(y).max() <= 1
+    first, second = (
+        np.linalg.lstsq(X[half], y[half])[0] for half in (slice(2000), slice(2000, None))
+    )
+    assert first[0] * second[0] < 0
+    assert first[1] == pytest.approx(second[1], abs=0.05)
+    np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
+
+
+def test_the_words_of_the_command_line_are_those_that_are_understood():
+    """They stand in arguments.py as well, so that --help loads nothing."""
+    assert set(arguments.FORMATS) == set(stream.FORMS)
+    assert set(arguments.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
+    assert set(recipe.SCORES) < set(arguments.LOSSES)

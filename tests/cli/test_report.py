@@ -1,0 +1,233 @@
+"""Reports: one page with everything in it and nothing from elsewhere; --plot and --report."""
+
+import json
+import random
+import shlex
+import sys
+from contextlib import closing
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from spanboost.analysis.progressive import Tape
+from spanboost.cli.main import main
+from spanboost.cli.output import report
+from spanboost.cli.output.summary import result_of
+from spanboost.models.recipe import Recipe
+
+VOID = {"meta", "br", "img", "link", "hr"}
+NASTY = """a <script>alert("1")</script> & 'b'.jsonl"""
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements that are closed in order, tables as lists of texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.tables, self.text = [], [], [], {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        for tag in self.open:
+            self.text[tag] = self.text.get(tag, "") + data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.seen if name == tag]
+
+
+class Labels:
+    def best_constant(self):
+        return 0.5, 0.25
+
+
+@pytest.fixture
+def made():
+    """A page of three models over 6 rows; (page, words, file)."""
+    losses = np.array([[1.0, 4, 2], [3, 2, 2], [2, 2, 2], [1, 4, 4], [1, 4, 3], [1, 4, 2]])
+    recipes = [Recipe("stumps", n=2), Recipe("linear", "hull", n=2), Recipe("stumps").alone]
+    models = {recipe.name: recipe.model() for recipe in recipes}
+    words = ["evaluate", NASTY, "--report", "it's.html"]
+    bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
+    with closing(Tape(4)) as tape:
+        tape.extend(np.column_stack([np.ones(6), losses]))
+        result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
+        return Page(report.page(words, [NASTY, "b"], models, tape, result, bad)), words
+
+
+def test_a_page_says_what_was_run_and_what_came_of_it(made):
+    page, words = made
+    assert shlex.split(page.text["pre"]) == ["spanboost", *words]
+    assert page.text["h1"] == page.text["title"] == f"spanboost evaluate: {NASTY} and 1 more"
+    losses, stream, progress, windows, parameters = page.tables
+    head = ["model", "average loss", "first half", "second half"]
+    assert losses == [
+        [*head, "improvement over its learner alone, second half"],
+        ["stumps:span", "1.5", "2", "1", "+66.67%"],
+        ["linear:hull", "3.33333", "2.66667", "4", report.NONE],
+        ["stumps alone", "2.5", "2", "3", report.NONE],
+    ]
+    facts = dict(map(tuple, stream))
+    assert facts["rows"] == "6"
+    assert facts["best constant"] == "0.5"
+    assert facts["best constant's loss"] == "0.25"
+    assert facts["rows left out"] == "7"
+    assert facts["rows a second"] == "12"
+    assert progress == [
+        ["rows", "stumps:span", "linear:hull", "stumps alone"],
+        ["1", "1", "4", "2"],
+        ["2", "2", "3", "2"],
+        ["4", "1.75", "3", "2.5"],
+        ["6", "1.5", "3.33333", "2.5"],
+    ]
+    assert windows[0] == progress[0]
+    assert windows[1] == ["1 to 1", "1", "4", "2"]
+    assert [row[0] for row in windows[2:]] == [f"{t} to {t}" for t in range(2, 7)]
+    by_model = {row[0]: dict(zip(parameters[0], row, strict=True)) for row in parameters[1:]}
+    assert by_model["linear:hull"]["booster"] == "HullBoost"
+    assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
+    assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
+    assert "7, of which the first:" in page.text["p"]
+    assert page.text["li"].count("'<b>' is no number") == 3
+
+
+def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):
+    page, _ = made
+    tags = {tag for tag, _ in page.seen}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "b", "a"}
+    for _, attributes in page.seen:
+        assert not {"src", "href", "onload"} & set(attributes)
+        assert attributes.get("xlink:href", "#").startswith("#")
+    assert "url(http" not in page.text["style"]
+    assert "prefers-color-scheme: dark" in page.text["style"]
+    assert "@media print" in page.text["style"]
+
+
+def test_a_page_can_be_read_aloud(made):
+    page, _ = made
+    assert page.all("html")[0]["lang"] == "en"
+    assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 7 + 4 + 6 + 3
+    assert all(cell.strip() for table in page.tables for row in table for cell in row)
+    (svg,) = page.all("svg")
+    assert svg["role"] == "img"
+    assert "stumps:span" in svg["aria-label"]
+    assert len(page.all("main")) == len(page.all("h1")) == len(page.all("figcaption")) == 1
+
+
+def test_names_no_file_can_hold_are_spelt_out(tmp_path):
+    report.save(tmp_path / "r.html", "<p>\udcff.csv</p>")
+    assert (tmp_path / "r.html").read_text("utf-8") == r"<p>\udcff.csv</p>"
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / NASTY.replace("/", "")
+    rng = random.Random(0)
+    rows = [{"x": rng.random(), "kind": rng.choice("ab")} for _ in range(300)]
+    lines = [json.dumps(row | {"label": row["x"] + (row["kind"] == "a")}) for row in rows]
+    lines[7] = "no row"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_evaluate_draws_and_reports(data, tmp_path, capsys):
+    command = ["evaluate", str(data), "-n", "3", "--compare", "linear,stumps:hull", "--baseline"]
+    more = ["--on-error", "skip", "--json", "--quiet"]
+    places = ["--plot", str(tmp_path / "c.png"), "--report", str(tmp_path / "r.html")]
+    assert main([*command, *more, *places]) == 0
+    result = json.loads(capsys.readouterr().out)
+    page = Page((tmp_path / "r.html").read_text("utf-8"))
+    assert shlex.split(page.text["pre"]) == ["spanboost", *command, *more, *places]
+    shown = {row[0]: row for row in page.tables[0][1:]}
+    assert set(shown) == {"linear:span", "stumps:hull", "linear alone", "stumps alone"}
+    assert float(shown["linear:span"][1]) == pytest.approx(result["loss"], rel=1e-5)
+    assert shown["linear:span"][4] == f"{result['relative_improvement']:+.2%}"
+    assert "no row" in page.text["li"]
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {data.name, "c.png", "r.html"}
+
+
+def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkeypatch, capsys):
+    from spanboost.cli.checkpoints import Checkpoints
+
+    def run(name, *more):
+        output = ["-o", str(tmp_path / f"{name}.sb"), "--plot", str(tmp_path / f"{name}.svg")]
+        options = ["--learner", "linear", "-n", "2", "--on-error", "skip", "--quiet", *more]
+        return main(["train", str(data), *output, *options])
+
+    assert run("straight") == 0
+    save = Checkpoints.save
+
+    def cut_off(self, model, tape, *more):
+        save(self, model, tape, *more)
+        if tape.rows:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", cut_off)
+        assert run("resumed", "--checkpoint-every", "100") == 130
+    assert not (tmp_path / "resumed.svg").exists()
+    assert run("resumed", "--resume") == 0
+    curves = [(tmp_path / f"{name}.svg").read_bytes() for name in ("straight", "resumed")]
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "place", "message"),
+    [
+        ("--plot", "c.pdf", "plots are .png or .svg files"),
+        ("--plot", "no/c.png", "its folder does not exist"),
+        ("--report", "r.txt", "reports are .html files"),
+        ("--report", "no/r.html", "its folder does not exist"),
+        ("--predictions", "no/p.csv", "its folder does not exist"),
+        ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
+        ("--plot", "c.png", "plots need matplotlib: pip install 'spanboost[plot]'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "train"])
+def test_what_cannot_be_written_is_found_before_anything_is_learned(
+    command, option, place, message, data, tmp_path, monkeypatch, capsys
+):
+    model = tmp_path / "m.sb"
+    if "matplotlib" in message:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(
+        "spanboost.models.booster.Booster.learn_many", lambda *_: pytest.fail("learned")
+    )
+    kept = tmp_path / "m.sb.checkpoint"
+    kept.touch()
+    output = ["-o", str(model)] if command == "train" else []
+    assert main([command, str(data), *output, option, str(tmp_path / place)]) == 2
+    said = capsys.readouterr()
+    assert said.err.endswith(f"{message}\n")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert {path.name for path in tmp_path.iterdir()} == {data.name, kept.name}
+
+
+def test_a_pass_that_fails_leaves_no_picture(data, tmp_path, capsys):
+    places = ["--plot", str(tmp_path / "c.png"), "--report", str(tmp_path / "r.html")]
+    assert main(["evaluate", str(data), "--learner", "linear", "-n", "2", "--quiet", *places]) == 2
+    assert ":8: " in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [data.name]

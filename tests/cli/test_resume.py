@@ -1,0 +1,181 @@
+"""Killed at any moment, a run goes on from its last checkpoint to the very same file."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spanboost.cli.main import main
+
+ROWS = 30_000
+KILLS = int(os.environ.get("SPANBOOST_KILLS", "5"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "stream.jsonl"
+    rng = random.Random(0)
+    with path.open("w") as file:
+        for _ in range(ROWS):
+            row = {"size": rng.random(), "city": rng.choice("abcdefgh"), "year": rng.randrange(90)}
+            row["label"] = 3 * row["size"] + (row["city"] == "a") + rng.gauss(0, 0.1)
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data, tmp_path_factory):
+    """The model of a run that nothing disturbed, and what it said."""
+    output = tmp_path_factory.mktemp("undisturbed") / "model.sb"
+    done = subprocess.run(command(data, output), check=True, capture_output=True)
+    return output.read_bytes(), losses(done.stdout)
+
+
+def command(data, output, *more):
+    options = ["--quiet", "--json", "--learner", "linear", "-n", "8", *more]
+    return [sys.executable, "-m", "spanboost", "train", str(data), "-o", str(output), *options]
+
+
+def losses(printed):
+    result = json.loads(printed)
+    return {name: value for name, value in result.items() if "second" not in name.split("_")[-1]}
+
+
+def beside(output):
+    return sorted(path.name for path in output.parent.iterdir())
+
+
+def test_kills_at_random_moments_change_nothing(data, undisturbed, tmp_path):
+    output = tmp_path / "model.sb"
+    run = command(data, output, "--checkpoint-every", "1000", "--resume")
+    began = time.perf_counter()
+    subprocess.run(run, check=True, capture_output=True)
+    longest = time.perf_counter() - began
+    output.unlink()
+    rng = random.Random(1)
+    killed = 0
+    while killed < KILLS:
+        process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(rng.uniform(0.1, longest))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if process.returncode != -signal.SIGKILL:  # it was done before
+            assert output.read_bytes() == undisturbed[0]
+            output.unlink()
+        killed += 1
+    done = subprocess.run(run, check=True, capture_output=True)
+    assert output.read_bytes() == undisturbed[0]
+    if done.stdout and "finished" not in json.loads(done.stdout):
+        assert losses(done.stdout) == undisturbed[1]
+    assert beside(output) == ["model.sb"]
+
+
+class CutOffError(Exception):
+    """The run is cut off here."""
+
+
+def interrupted(data, output, monkeypatch, *more, checkpoints=3):
+    """A run that ends as if it had been killed right after some checkpoints."""
+    from spanboost.cli.checkpoints import Checkpoints
+
+    save, count = Checkpoints.save, 0
+
+    def counted(self, *args):
+        nonlocal count
+        save(self, *args)
+        count += 1
+        if count == checkpoints:
+            raise CutOffError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", counted)
+        with pytest.raises(CutOffError):
+            main(command(data, output, "--checkpoint-every", "1000", *more)[3:])
+
+
+def test_checkpoints_are_models_and_say_how_far_they_are(data, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "model.sb"
+    interrupted(data, output, monkeypatch)
+    assert beside(output) == ["model.sb.checkpoint", "model.sb.losses"]
+    assert main(["inspect", f"{output}.checkpoint", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examples"] == 2000
+
+
+def test_a_resumed_run_says_what_an_undisturbed_one_says(
+    data, undisturbed, tmp_path, monkeypatch, capsys
+):
+    output = tmp_path / "model.sb"
+    interrupted(data, output, monkeypatch)
+    capsys.readouterr()
+    assert main(command(data, output, "--resume")[3:]) == 0
+    assert output.read_bytes() == undisturbed[0]
+    assert losses(capsys.readouterr().out) == undisturbed[1]
+    assert beside(output) == ["model.sb"]
+
+
+def test_without_resume_an_old_checkpoint_is_ignored(data, undisturbed, tmp_path, monkeypatch):
+    output = tmp_path / "model.sb"
+    interrupted(data, output, monkeypatch, "--rate", "0.1")
+    assert main(command(data, output)[3:]) == 0
+    assert output.read_bytes() == undisturbed[0]
+    assert beside(output) == ["model.sb"]
+
+
+def test_resume_without_a_checkpoint_begins_and_on_a_finished_run_does_nothing(
+    data, undisturbed, tmp_path, capsys
+):
+    output = tmp_path / "model.sb"
+    talking = [word for word in command(data, output, "--resume")[3:] if word != "--quiet"]
+    assert main(talking) == 0
+    assert "starting from the beginning" in capsys.readouterr().err
+    assert output.read_bytes() == undisturbed[0]
+    before = output.stat().st_mtime_ns
+    assert main(talking) == 0
+    assert "nothing to do" in capsys.readouterr().err
+    assert output.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("other", ["parameters", "input", "reading", "finished"])
+def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, monkeypatch, capsys, other):
+    output = tmp_path / "model.sb"
+    if other == "finished":
+        assert main(command(data, output)[3:]) == 0
+    else:
+        interrupted(data, output, monkeypatch)
+    kept = {name: (tmp_path / name).read_bytes() for name in beside(output)}
+    arguments = {
+        "parameters": ["--rate", "0.1"],
+        "finished": ["--rate", "0.1"],
+        "reading": ["--ignore", "year"],
+        "input": [],
+    }[other]
+    if other == "input":
+        text = data.read_text()
+        data = tmp_path.parent / f"other-{os.getpid()}.jsonl"
+        data.write_text(text[:-1] + " \n")
+    assert main(command(data, output, "--resume", *arguments)[3:]) == 2
+    assert "leave out --resume" in capsys.readouterr().err
+    assert {name: (tmp_path / name).read_bytes() for name in beside(output)} == kept
+
+
+def test_ctrl_c_leaves_the_last_checkpoint_and_says_how_to_go_on(data, undisturbed, tmp_path):
+    output = tmp_path / "model.sb"
+    run = [word for word in command(data, output, "--checkpoint-every", "500") if word != "--quiet"]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "model.sb.checkpoint").exists():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    if process.returncode == 0:
+        pytest.skip("the run was done before it could be interrupted")
+    assert process.returncode == 130
+    assert "--resume" in said
+    assert "Traceback" not in said
+    assert main(command(data, output, "--resume")[3:]) == 0
+    assert output.read_bytes() == undisturbed[0]

@@ -1,0 +1,157 @@
+"""`spanboost tune`: its table, its files, its model, and what it says of bad usage."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
+
+from spanboost import load
+from spanboost.tuning.search import Sweeping
+
+FEW = ("--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
+
+
+@pytest.fixture
+def flats(tmp_path):
+    return put(tmp_path, "flats.csv", as_csv(FLATS))
+
+
+def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
+    out, written = tmp_path / "tuned.sb", tmp_path / "tuned.json"
+    read = ("--label", "label", "--categorical", "rooms", "--weight", "count", "--ignore", "age")
+    said = shell("tune", flats, *FEW, *read, "-o", out, "--json", written)
+    result = json.loads(written.read_text())
+    settings, n = result["chosen"]["settings"], result["chosen"]["n"]
+    step = ("--step", settings["eta"]) if "eta" in settings else ()
+    booster = ("--booster", settings["booster"], "-n", n, "--rate", settings["rate"], *step)
+    evaluated = shell(
+        *("train", flats, "-o", tmp_path / "own.sb", "--learner", "linear", "--json", "--quiet"),
+        *(*booster, *read),
+    )
+    assert (tmp_path / "own.sb").read_bytes() == out.read_bytes()
+    own = json.loads(evaluated.out)
+    assert own["loss_first_half"] == result["chosen"]["loss_first"]
+    assert own["loss_second_half"] == result["chosen"]["loss_rest"]
+    assert "6 configurations over 200 rows" in said.err
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["loss,", "first", "part", *["rest", "n", "booster", "step", "rate"]]
+    assert len(lines) == 1 + 6 + 5
+    assert lines[8].startswith("chosen on the first 100 rows: n ")
+    assert lines[11].startswith("improvement = ")
+    shell("train", flats, "-i", out, "-o", tmp_path / "more.sb", "--quiet")
+    assert load(tmp_path / "more.sb")._labels.rows == 400
+
+
+def test_every_loss_is_in_the_json(data, shell):
+    said = shell("tune", data, *FEW, "--json", "-", "--quiet", "--split", "0.25")
+    result = json.loads(said.out)
+    assert (result["rows"], result["first"], result["learned"]) == (200, 50, 200)
+    assert [len(one["sizes"]["n"]) for one in result["configurations"]] == [1, 1, 4, 4, 4, 4]
+    losses = [
+        (loss, one["settings"], n)
+        for one in result["configurations"]
+        for loss, n in zip(one["sizes"]["loss_first"], one["sizes"]["n"], strict=True)
+    ]
+    best = min(losses, key=lambda entry: entry[0])
+    chosen = result["chosen"]
+    assert best == (chosen["loss_first"], chosen["settings"], chosen["n"])
+    assert result["alone"]["n"] == 1
+
+
+@pytest.mark.parametrize("as_text", [as_vw, as_jsonl])
+def test_formats_and_threads(as_text, shell, tmp_path):
+    file = put(tmp_path, f"houses.{as_text.__name__[3:]}", as_text(HOUSES))
+    models = []
+    for threads in (1, 3):
+        out = tmp_path / f"{threads}.sb"
+        shell("tune", file, *FEW, "--threads", threads, "-o", out, "--booster", "hull")
+        models.append(out.read_bytes())
+    assert models[0] == models[1]
+
+
+def test_plots(data, shell, tmp_path):
+    more = ("--feedback", "greedy,linear", "--scale", "0.5,1")
+    for name in ("a.svg", "b.svg", "c.png"):
+        shell("tune", data, *FEW, *more, "--plot", tmp_path / name, "--quiet")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+    text = (tmp_path / "a.svg").read_text()
+    for words in ("copies n", "step eta", "learning rate", "scale lambda", "feedback"):
+        assert f"<!-- {words} -->" in text
+    # of one configuration there is the plot over copies alone
+    one = ("--booster", "hull", "--rate", "0.5", "-n", "3")
+    shell("tune", data, *one, "--plot", tmp_path / "one.svg", "--quiet")
+    assert "learning rate" not in (tmp_path / "one.svg").read_text()
+
+
+def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
+    monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)
+    learn, calls = Sweeping.learn, []
+
+    def interrupted(self, batch):
+        learn(self, batch)
+        calls.append(batch.rows)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sweeping, "learn", interrupted)
+    files = ("-o", tmp_path / "m.sb", "--json", tmp_path / "m.json", "--plot", tmp_path / "m.svg")
+    said = shell("tune", data, *FEW, *files, status=130)
+    assert sum(calls) == 120
+    assert "interrupted after 120 of 200 rows: no model is written" in said.err
+    assert "chosen on the first 100 rows" in said.out
+    assert "average loss of the other 20 rows" in said.out
+    assert not (tmp_path / "m.sb").exists()
+    assert (tmp_path / "m.svg").exists()
+    assert json.loads((tmp_path / "m.json").read_text())["learned"] == 120
+    calls[:] = [0] * 3  # in the first part: chosen on what there is
+    said = shell("tune", data, *FEW, status=130)
+    assert "chosen on the first 60 rows" in said.out
+    assert "average loss" not in said.out  # there are no rows to judge it by
+
+
+def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
+    def interrupted(self, batch):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sweeping, "learn", interrupted)
+    said = shell("tune", data, *FEW, status=130)
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--step", "0.01"], "eta=0.01 is not allowed: a step in [1/n, 1] = [0.03125, 1]"),
+        (["--hidden", "3"], "'hidden' is no parameter to choose; LinearSGD and its boosters have"),
+        (["--rate", "quick"], "argument -l/--rate: invalid list of numbers value: 'quick'"),
+        (["--feedback", "loud"], "feedback='loud' is not allowed: 'linear' or 'greedy'"),
+        (["--split", "1.5"], "split=1.5 is not allowed: a share between 0 and 1"),
+        (["--split", "0.001"], "there are no rows to choose on: 200 in all, and split=0.001"),
+        (["--learner", "auto"], "argument --learner: invalid choice: 'auto'"),
+        (["--learner", "trees", "--rate", "1"], "'rate' is no parameter to choose; Trees"),
+        (["-o", "-"], "-o names a file: a model does not go to standard output"),
+        (["--plot", "curves.pdf"], "curves.pdf: plots are .png or .svg files"),
+        (["--threads", "0"], "argument --threads: 0 is below 1"),
+    ],
+)
+def test_mistakes_get_a_sentence(words, message, data, shell):
+    said = shell("tune", data, *words, status=2)
+    assert message in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_bad_label_is_named_by_its_line(data, shell):
+    said = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
+    assert f"{data}:" in said.err
+    assert "is outside the label range, 0 to 300" in said.err
+
+
+def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):
+    rows = [f"{t % 7},{t % 3},{int(t >= 30)}" for t in range(60)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["a,label,w", *rows]) + "\n")
+    words = ("--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
+    assert "weigh 0" in shell("tune", path, *words, status=2).err

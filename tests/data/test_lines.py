@@ -1,0 +1,221 @@
+import gzip
+import io
+import os
+import tracemalloc
+from unittest import mock
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spanboost.data.formats import lines
+from spanboost.data.formats.lines import Chunk
+from spanboost.data.problems import Problems, StreamError
+from spanboost.data.source import Source
+
+
+class AllProblems(Problems):
+    """Keeps the line of every bad row."""
+
+    def __init__(self):
+        super().__init__(skip=True)
+        self.lines = []
+
+    def bad(self, file, line, what):
+        super().bad(file, line, what)
+        self.lines.append(line)
+
+
+def of_bytes(data):
+    return Source("some.data", len(data), lambda: io.BytesIO(data))
+
+
+def chunks(*args, **options):
+    """Chunks that can be kept."""
+    for chunk in lines.chunks(*args, **options):
+        yield Chunk(bytes(chunk.data), chunk.first)
+
+
+def read(data, limit=lines.LIMIT, **options):
+    """Numbered lines, the lines of bad rows, and the chunks."""
+    problems = AllProblems()
+    with mock.patch.object(lines, "LIMIT", limit):
+        found = list(chunks(of_bytes(data), problems, **options))
+    numbered = [item for c in found for item in enumerate(split(c.data), c.first)]
+    return numbered, problems.lines, found
+
+
+def split(data):
+    return [line + b"\n" for line in data.split(b"\n")[:-1]] + [data.split(b"\n")[-1]][
+        : not data.endswith(b"\n") and data != b""
+    ]
+
+
+def plain(data, limit, quoted):
+    """Slowly, over the whole file: the numbered lines that are good, and where bad rows begin."""
+    all_lines = split(data[3:] if data.startswith(b"\xef\xbb\xbf") else data)
+    good, bad, first = [], [], 0
+    while first < len(all_lines):
+        end = first + 1
+        while quoted and end < len(all_lines) and quotes(all_lines[first:end]) % 2:
+            end += 1
+        record = all_lines[first:end]
+        if len(b"".join(record).removesuffix(b"\n")) > limit or (quoted and quotes(record) % 2):
+            bad.append(first + 1)
+            first += 1
+            continue
+        try:
+            b"".join(record).decode()
+            good += enumerate(record, first + 1)
+        except UnicodeDecodeError:
+            bad.append(first + 1)
+        first = end
+    return good, bad
+
+
+def quotes(record):
+    return b"".join(record).count(b'"')
+
+
+PIECES = st.sampled_from(
+    [
+        *(b"\n", b"\n", b"\r\n", b'"', b'"\n', b'""', b"a", b"b,c", b"0123456789", b"\0"),
+        *(b"\xff", b"\xc3", "é".encode(), b"\xef\xbb\xbf"),
+    ]
+)
+PACKED = b"\x1f\x8b", b"\x28\xb5"
+TEXTS = st.one_of(st.binary(max_size=200), st.lists(PIECES, max_size=60).map(b"".join)).filter(
+    lambda data: not data.startswith(PACKED) and data[1:3] != b"\x2a\x4d"
+)
+
+
+@given(TEXTS, st.integers(1, 40), st.integers(1, 30), st.booleans())
+@example(b"", 1, 5, True)
+@example(b'"' + b"\n" * 40, 3, 5, True)
+@example(b'a"\nb\nc"\nd"', 2, 100, True)
+@example(b"\xef\xbb", 1, 5, False)
+def test_chunks_are_what_reading_the_whole_file_gives(data, size, limit, quoted):
+    numbered, bad, found = read(data, limit, size=size, quoted=quoted)
+    assert (numbered, bad) == plain(data, limit, quoted)
+    for chunk in found:
+        assert chunk.data
+        chunk.data.decode()
+        assert not quoted or chunk.data.count(b'"') % 2 == 0
+    assert all(chunk.data.endswith(b"\n") for chunk in found[:-1])
+
+
+@given(TEXTS, st.integers(1, 40), st.booleans())
+def test_the_first_bad_row_is_the_one_reported(data, size, quoted):
+    good, bad = plain(data, 20, quoted)
+    found, message = [], None
+    with mock.patch.object(lines, "LIMIT", 20):
+        try:
+            found.extend(chunks(of_bytes(data), Problems(), quoted=quoted, size=size))
+        except StreamError as error:
+            message = str(error)
+    handed_on = sum(len(split(chunk.data)) for chunk in found)
+    assert handed_on == (bad[0] - 1 if bad else len(good))
+    assert message is None if not bad else message.startswith(f"some.data:{bad[0]}: ")
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("size", [1 << 20, 1 << 25])
+def test_the_limit_is_16_mib(quoted, size):
+    fits, too_long = b"x" * (1 << 24), b"y" * ((1 << 24) + 1)
+    data = b"\n".join([b"a", fits, too_long, b"b", too_long])
+    numbered, bad, _ = read(data, quoted=quoted, size=size)
+    assert [(n, line[:2]) for n, line in numbered] == [(1, b"a\n"), (2, b"xx"), (4, b"b\n")]
+    assert bad == [3, 5]
+
+
+def test_a_line_of_100_mb_is_not_held_in_memory():
+    long = b"x" * (1 << 20)
+    packed = b"".join([gzip.compress(b"1\n"), gzip.compress(long) * 100, gzip.compress(b"\n2\n")])
+    problems = AllProblems()
+    tracemalloc.start()
+    found = list(chunks(of_bytes(packed), problems, quoted=True))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [tuple(chunk) for chunk in found] == [(b"1\n", 1), (b"2\n", 3)]
+    assert problems.first == ["some.data:2: the line is longer than 16 MiB"]
+    assert peak < 3 * lines.LIMIT
+
+
+def test_a_stray_quote_costs_one_line():
+    row = b"1,2,3" + b" " * 1000 + b"\n"
+    count = (1 << 25) // len(row)
+    numbered, bad, found = read(row * 10 + b'1,2" long,3\n' + row * count, quoted=True)
+    assert bad == [11]
+    assert [n for n, _ in numbered] == [*range(1, 11), *range(12, count + 12)]
+    assert max(len(chunk.data) for chunk in found) <= lines.LIMIT + (1 << 20)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b'"' + b"\n" * 999,
+        b'"\n' * 600,
+        b'"\n"""\n' + b"a\n" * 299,
+        b'""\n' * 50 + b'"' * 301 + b"\n",
+    ],
+)
+def test_quotes_too_many_are_looked_at_a_few_times_only(part):
+    data = part * 100
+    looked_at = 0
+    find = lines._newlines
+
+    def count(marks, *rest):
+        nonlocal looked_at
+        looked_at += len(marks)
+        return find(marks, *rest)
+
+    with mock.patch.object(lines, "_newlines", count):
+        numbered, bad, _ = read(data, limit=500, size=100, quoted=True)
+    assert (numbered, bad) == plain(data, 500, quoted=True)
+    assert looked_at < 4 * len(data)
+
+
+def test_many_lines_that_are_not_utf8():
+    data = b"\xff\n" * 200_000 + b"a\n"
+    numbered, bad, _ = read(data)
+    assert numbered == [(200_001, b"a\n")]
+    assert len(bad) == 200_000
+
+
+def test_what_passes_unchanged():
+    for data in (b"a\r\nb\r\n", b"\0\n\0", b"\n\n", b"\r", "ä\u2028ö\n".encode()):
+        for size in (1, 2, 100):
+            assert b"".join(chunk.data for chunk in read(data, size=size)[2]) == data
+    assert read(b"\xef\xbb\xbf\xef\xbb\xbfa")[0] == [(1, b"\xef\xbb\xbfa")]  # only one mark
+    assert read(b"")[2] == read(b"\xef\xbb\xbf")[2] == read(gzip.compress(b""))[2] == []
+
+
+def test_what_a_message_shows():
+    for data, what in (
+        (b"ab\xff\xfecd\n", r"b'\xff\xfecd\n' is not UTF-8"),
+        (b'a"b\nc', "a double quote is not closed within 16 MiB"),
+    ):
+        with pytest.raises(StreamError) as stop:
+            list(chunks(of_bytes(data), Problems(), quoted=True))
+        assert str(stop.value) == f"some.data:1: {what}"
+
+
+def test_a_packed_file_that_is_cut_off():
+    found = []
+    packed = gzip.compress(b"1\n" * 100_000, 0)
+    with pytest.raises(StreamError, match=r"some.data cannot be read: .*ended before"):
+        found.extend(chunks(of_bytes(packed[:-9]), Problems(skip=True), size=1000))
+    assert found  # what came before was good
+
+
+def test_a_pipe_gives_the_lines_that_are_there():
+    reading, writing = os.pipe()
+    source = Source("pipe", None, lambda: io.FileIO(reading), seekable=False, once=True)
+    found = chunks(source, Problems())
+    os.write(writing, b"1\n2\n3")
+    assert next(found) == (b"1\n2\n", 1)
+    os.write(writing, b"4\n")
+    assert next(found) == (b"34\n", 3)
+    os.write(writing, b"5")
+    os.close(writing)
+    assert list(found) == [(b"5", 4)]

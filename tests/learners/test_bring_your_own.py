@@ -1,0 +1,223 @@
+"""River's and scikit-learn's learners boosted, objects under growing ranges, banks of one's own."""
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import datasets, linear_model, preprocessing, tree
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from spanboost import (
+    ConstantWarning,
+    FromBank,
+    HullBoost,
+    Rows,
+    SpanBoost,
+    VowpalWabbit,
+    losses,
+)
+from spanboost.compiling.kernels import plain
+from spanboost.losses.estimates import estimate
+
+TRUMP = list(datasets.TrumpApproval().take(600))
+ROWS, LABELS = [x for x, _ in TRUMP], np.array([y for _, y in TRUMP])
+
+
+def test_boosting_improves_a_tree_of_river():
+    def error(model):
+        return np.mean(np.abs(model.learn_many(ROWS, LABELS) - LABELS))
+
+    alone = error(HullBoost(tree.HoeffdingTreeRegressor(), n=1, label_range="auto"))
+    assert error(SpanBoost(tree.HoeffdingTreeRegressor(), n=6, label_range="auto")) < 0.8 * alone
+
+
+def test_pipelines_of_river_are_learners_and_arrays_are_rows():
+    model = SpanBoost(preprocessing.StandardScaler() | linear_model.LinearRegression(), n=3)
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.zeros(200)
+    y[:] = 0.3 * np.tanh(X[:, 0])
+    by_place = model.learn_many(X, y)
+    other = SpanBoost(preprocessing.StandardScaler() | linear_model.LinearRegression(), n=3)
+    by_name = other.learn_many([dict(enumerate(x)) for x in X.tolist()], y)
+    np.testing.assert_array_equal(by_place, by_name)
+    assert np.mean((by_place - y)[100:] ** 2) < 0.2 * np.var(y)
+    with pytest.raises(ValueError, match="takes no weight"):
+        SpanBoost(
+            preprocessing.StandardScaler() | linear_model.LinearRegression(), feedback="linear"
+        )
+
+
+def test_boosting_improves_a_regressor_of_scikit_learn():
+    X, y = load_diabetes(return_X_y=True)
+    X = X / np.abs(X).max(axis=0)
+
+    def error(model):
+        return np.mean((model.learn_many(X, y) - y)[221:] ** 2)
+
+    alone = error(HullBoost(SGDRegressor(random_state=0), n=1, label_range=(25, 346)))
+    boosted = error(SpanBoost(SGDRegressor(random_state=0), n=6, label_range=(25, 346)))
+    assert boosted < 0.8 * alone
+
+
+def test_one_copy_of_a_regressor_is_the_regressor_itself():
+    X, y = load_diabetes(return_X_y=True)
+    X, y, weights = X[:80], (y[:80] - 150) / 200, np.linspace(0.5, 2, 80)
+    own = HullBoost(SGDRegressor(random_state=0), n=1).learn_many(X, y, weights)
+    direct, predictions = SGDRegressor(random_state=0), []
+    for t in range(80):
+        predictions.append(direct.predict(X[t : t + 1])[0] if t else 0.0)
+        direct.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
+    np.testing.assert_allclose(own, predictions, atol=1e-12)
+
+
+def test_a_network_of_scikit_learn_is_a_learner():
+    model = SpanBoost(MLPRegressor(hidden_layer_sizes=(3,), random_state=0), n=2)
+    assert np.isfinite(model.learn_many(np.eye(3), [0.1, 0.2, 0.3])).all()
+
+
+def test_what_is_no_regressor_is_told_so():
+    with pytest.raises(TypeError, match="SGDClassifier is a classifier"):
+        SpanBoost(SGDClassifier())
+    with pytest.raises(TypeError, match=r"DecisionTreeRegressor is no weak learner.*partial_fit"):
+        SpanBoost(DecisionTreeRegressor())
+    with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
+        SpanBoost(tree.HoeffdingTreeClassifier())
+
+
+def test_rows_that_objects_cannot_read_are_one_sentence():
+    with pytest.raises(TypeError, match="SGDRegressor learns from rows of numbers"):
+        SpanBoost(SGDRegressor(), n=2).learn_one({"a": 1.0}, 0.5)
+    for rows in (pd.DataFrame(np.eye(3)), Rows(np.eye(3), np.zeros((3, 1), int))):
+        with pytest.raises(ValueError, match=f"{type(rows).__name__} is no sequence of rows"):
+            SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
+
+
+def test_vowpal_wabbit_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
+    with pytest.raises(ImportError, match="pip install vowpalwabbit"):
+        SpanBoost(VowpalWabbit(), n=1).learn_one([1.0], 0.5)
+
+
+class Level:
+    """A constant, learned by small steps; keeps what it was told."""
+
+    def __init__(self):
+        self.h, self.heard = 0.0, []
+
+    def predict(self, x):
+        return self.h
+
+    def update(self, x, loss):
+        assert loss.h == pytest.approx(self.h)
+        assert loss.slope(1.0) == pytest.approx(loss.slope(0.0) + loss.smoothness)
+        assert loss.value(1.0) - loss.value(0.0) == pytest.approx(
+            (loss.slope(0.0) + loss.slope(1.0)) / 2
+        )
+        self.heard.append(loss.smoothness)
+        self.h -= 0.3 * loss.slope(self.h) / loss.smoothness
+
+
+def test_objects_keep_their_units_while_the_range_grows():
+    """What objects learn is the same, in users' units, whether the range grows or was known."""
+    y = np.array([5.0, 6.0, 4.5, 9.0, 3.0, 5.0, 20.0, 7.0, 8.0, 5.5])
+    growing = HullBoost(Level(), n=1, label_range="auto", D=100.0)
+    answers = growing.learn_many(np.zeros((10, 1)), y)
+    level, want = 5.0, []
+    for label in y:
+        want.append(level if want else 0.0)
+        level += 0.3 * (label - level)
+    np.testing.assert_allclose(answers, want)
+    copy = growing._model.bank.copies[0]
+    assert copy.heard == pytest.approx([2.0] * 10)  # as in its first units
+    assert growing._model.bank.units.value == pytest.approx(1 / 15)
+
+
+class Means(NamedTuple):
+    mean: Any  # [output, copy]
+    slope: Any
+    size: Any
+    seen: Any
+
+    def predict(self, x, h):
+        h[:, :] = self.mean
+
+    def update(self, x, h, feedback):
+        feedback.slopes(h, self.slope)
+        self.seen[0] += 1
+        for i in range(h.shape[1]):
+            self.mean[0, i] = h[0, i] - self.slope[0, i] * self.size[i] / self.seen[0]
+
+    def rescale(self, a, b):
+        self.mean[...] *= a
+
+
+def means(task):
+    shape = (task.d, task.n)
+    return Means(np.zeros(shape), np.zeros(shape), 1 / task.smoothness, np.zeros(1))
+
+
+def test_a_bank_of_ones_own_is_compiled_and_plain_python_alike():
+    X, y = np.zeros((50, 1)), np.random.default_rng(0).uniform(-1, 1, 50)
+    compiled = SpanBoost(FromBank(means), n=3).learn_many(X, y)
+    with plain():
+        np.testing.assert_array_equal(SpanBoost(FromBank(means), n=3).learn_many(X, y), compiled)
+    grown = SpanBoost(FromBank(means, scalable=True), n=3, label_range="auto")
+    answers = grown.learn_many(X, 1000 + 100 * y)
+    assert answers[-1] == pytest.approx(1000 + 100 * y.mean(), abs=15)
+    with pytest.raises(ValueError, match="FromBank cannot be scaled"):
+        SpanBoost(FromBank(means), label_range="auto")
+
+
+SCALAR = [
+    losses.Squared(),
+    losses.PNorm(3.0),
+    losses.Logistic(),
+    losses.ModifiedLeastSquares(),
+    losses.Absolute(),
+    losses.Quantile(0.8),
+    losses.Hinge(),
+    losses.Huber(0.3),
+]
+
+
+@pytest.mark.parametrize("loss", SCALAR, ids=str)
+@pytest.mark.parametrize("b", [0.5, 1.0, 2.5])
+def test_estimated_constants_are_those_of_the_papers_losses(loss, b):
+    for name in ("L", "eps"):
+        given = getattr(loss, name)(b)
+        assert estimate(loss, name, b) <= given + 1e-9
+    assert estimate(loss, "L", b) == pytest.approx(loss.L(b))
+    if isinstance(loss, losses.Hinge) and b < 1:
+        assert estimate(loss, "beta", b) == 0  # its kinks are at -1 and 1
+    else:
+        assert estimate(loss, "beta", b) == pytest.approx(loss.beta(b), rel=0.02)
+
+
+class Plain(NamedTuple):
+    def value(self, label, y):
+        return (label - y) ** 2
+
+    def gradient(self, label, y):
+        return 2 * (y - label)
+
+
+class Bare(NamedTuple):
+    def value(self, label, y):
+        return (label - y) ** 2
+
+
+def test_a_loss_of_two_methods_is_warned_of_and_works():
+    with pytest.warns(ConstantWarning, match="Plain does not say its Lipschitz constant L_b"):
+        model = SpanBoost(FromBank(means), n=4, loss=Plain())
+    known = SpanBoost(FromBank(means), n=4)
+    assert (model.B_, model.L_B_) == (known.B_, known.L_B_)
+    X, y = np.zeros((30, 1)), np.random.default_rng(0).uniform(-1, 1, 30)
+    np.testing.assert_allclose(model.learn_many(X, y), known.learn_many(X, y), rtol=1e-6)
+    with pytest.raises(ValueError, match="gradient"):
+        SpanBoost(FromBank(means), n=4, loss=Bare())
+    with pytest.raises(TypeError, match=r"Plain is a class: give an object, Plain\(...\)"):
+        SpanBoost(FromBank(means), n=4, loss=Plain)

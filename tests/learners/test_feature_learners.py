@@ -1,0 +1,158 @@
+"""What every learner of features promises: bounded functions, and safety from wild input."""
+
+import numpy as np
+import pytest
+from banks import KINDS, LEARNERS, WITH_TREES, arrays_of, learner_of, stream
+from scipy_free import Csr
+
+from spanboost import DataError, HullBoost, SpanBoost
+from spanboost.compiling.kernels import plain
+from spanboost.losses import SquaredEuclidean
+from spanboost.rows.block import as_rows
+
+D = 0.4
+
+
+def raw_predictions(bank, rows, d, n, dtype):
+    """What the functions themselves say, before anything is cut: [T, d, n]."""
+    h, said = np.zeros((d, n), dtype), []
+    for t in range(len(rows.X)):
+        bank.predict(as_rows(rows).row(t), h)
+        said.append(h.copy())
+    return np.array(said)
+
+
+def corners(X, T=400):
+    """Rows with every feature anywhere in its range, the ends of it above all."""
+    rng = np.random.default_rng(5)
+    size = np.abs(np.nan_to_num(X)).max(axis=0)
+    rows = rng.uniform(-1, 1, (T, len(size)))
+    rows[: T // 2] = np.sign(rows[: T // 2])
+    rows[rng.random(rows.shape) < 0.2] = 0
+    return rows * size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", ["squared", SquaredEuclidean(3)], ids=["scalar", "vector"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_under_linear_feedback_the_functions_are_bounded(name, loss, dtype):
+    X, y = stream(200)
+    y = np.sign(y)  # labels far beyond what the functions may say
+    if loss != "squared":
+        y = np.stack([y, -y, y * y], axis=1) / 2
+    d = 1 if loss == "squared" else 3
+    learner = learner_of(name, rate=2.0, dtype=dtype)
+
+    def lengths(feedback, bound):
+        with plain():
+            model = SpanBoost(learner, 3, loss=loss, feedback=feedback, D=bound)
+            model.learn_many(X, y)
+            rows = learner.encode(corners(X), bound)
+            raw = raw_predictions(model._model.bank, rows, d, 3, dtype)
+        return np.sqrt((raw.astype(float) ** 2).sum(axis=1))
+
+    bounded = lengths("linear", D)
+    assert bounded.max() <= D * (1 + 1e-4)
+    assert bounded.max(axis=0).min() > D / 2  # the bound is at work, not the weights at rest
+    assert lengths("linear", 1e6).max() > D
+    assert lengths("greedy", D).max() > D  # there predictions are cut, and slopes vanish
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_wild_value_cannot_move_the_prediction_far(name):
+    X, y = stream(100, missing=False)
+    X = X[:, :3]
+    for booster in (SpanBoost(learner_of(name), 3), HullBoost(learner_of(name), 1)):
+        with plain():
+            booster.learn_many(X, y)
+            calm, wild = X[-1].copy(), X[-1].copy()
+            calm[0], wild[0] = np.abs(X[:, 0]).max(), 1e30
+            assert booster.predict_one(wild) == booster.predict_one(calm)
+            before = booster.predict_many(X)
+            booster.learn_one(wild, 0.0)
+            after = booster.predict_many(X)
+        assert np.isfinite(after).all()
+        assert np.abs(after).max() <= 1
+        assert np.array_equal(before, after) is False
+        # the feature, now measured in units of 1e30, is as good as absent; the others are not
+        gone = X.copy()
+        gone[:, 0] *= 1e-30
+        with plain():
+            np.testing.assert_allclose(after, booster.predict_many(gone), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("name", WITH_TREES)
+def test_numbers_of_any_size_are_learned_or_refused(name, kind):
+    rows = KINDS[kind]
+    model = SpanBoost(learner_of(name), 3)
+    sizes = np.array([[1e30], [1e-30], [1e-44], [3e38], [-3e38]])
+    assert np.isfinite(model.learn_many(rows(sizes), np.full(5, 0.5))).all()
+    assert np.isfinite(model.predict_many(rows(sizes))).all()
+    before = arrays_of(model._model)
+    with pytest.raises(DataError, match="too large") as raised:
+        model.learn_many(rows(np.array([[1.0], [1e39]])), [0.5, 0.5])
+    assert raised.value.row == 1
+    with pytest.raises(DataError, match=r"weight is 1e\+39"):
+        model.learn_many(rows(sizes[:1]), [0.5], [1e39])
+    assert all(map(np.array_equal, before, arrays_of(model._model)))
+
+
+def spoiled(what, X, y):
+    """A block of which one thing is wrong, in its last row if it is in a row."""
+    X, y, weights = X.copy(), y.copy(), np.ones(len(y))
+    if what == "label":
+        y[-1] = np.nan
+    elif what == "feature":
+        X[-1, 1] = np.inf
+    elif what == "width":
+        X = X[:, :3]
+    elif what == "weight":
+        weights[-1] = -1.0
+    return X, y, weights
+
+
+@pytest.mark.parametrize("what", ["label", "feature", "width", "weight"])
+@pytest.mark.parametrize("name", WITH_TREES)
+def test_bad_input_leaves_the_model_as_it_was(name, what):
+    X, y = stream(40)
+    model = SpanBoost(learner_of(name), 3)
+    model.learn_many(X[:20], y[:20])
+    before = arrays_of(model._model)
+    with pytest.raises(DataError) as raised:
+        model.learn_many(*spoiled(what, X[20:], y[20:]))
+    assert raised.value.row == (0 if what == "width" else 19)
+    assert all(map(np.array_equal, before, arrays_of(model._model)))
+
+
+@pytest.mark.parametrize("name", WITH_TREES)
+def test_a_bad_sparse_row_leaves_the_table_as_it_was(name):
+    X, y = stream(40, missing=False)
+    model = SpanBoost(learner_of(name), 3)
+    model.learn_many(Csr(X[:20, :2]), y[:20])
+    before = arrays_of(model._model)
+    for what in ("label", "feature", "weight"):
+        bad, labels, weights = spoiled(what, X[20:], y[20:])
+        with pytest.raises(DataError):
+            model.learn_many(Csr(bad), labels, weights)  # with features it has not met
+    assert [array.shape for array in arrays_of(model._model)] == [array.shape for array in before]
+    assert all(map(np.array_equal, before, arrays_of(model._model)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "parameter"),
+    [
+        ({"rate": 0.0}, "rate"),
+        ({"rate": float("nan")}, "rate"),
+        ({"decay": 2.0}, "decay"),
+        ({"decay": -0.1}, "decay"),
+        ({"bits": 0}, "bits"),
+        ({"bits": 31}, "bits"),
+        ({"dtype": np.float16}, "dtype"),
+    ],
+    ids=["rate0", "ratenan", "decay2", "decaynegative", "bits0", "bits31", "float16"],
+)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_parameters_out_of_range_are_refused(name, wrong, parameter):
+    with pytest.raises(ValueError, match=rf"{parameter}=.* is not allowed"):
+        SpanBoost(learner_of(name, **wrong), 3)

@@ -1,0 +1,281 @@
+"""Stumps: exactly the naive copies in the same precision, and small cases by hand."""
+
+import math
+
+import naive
+import naive_learners
+import numpy as np
+import pytest
+from banks import KINDS, LOSSES, Oracles, active_rows, listing, stream, weights_for
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy_free import Csr
+
+from spanboost import HullBoost, SpanBoost, Stumps
+from spanboost.compiling.kernels import plain
+from spanboost.core.feedback import LinearFeedback
+from spanboost.learners.protocol import Task
+
+F32, F64 = np.float32, np.float64
+BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
+
+
+def oracles(learner):
+    """The same learner as naive copies, in its precision."""
+
+    def make(task, i):
+        curvature = task.smoothness[i] if math.isfinite(task.smoothness[i]) else 0.0
+        return naive_learners.Stumps(
+            task.d,
+            learner.rate[i] if isinstance(learner.rate, tuple) else learner.rate,
+            cut=task.D,
+            D=task.D if task.linear else math.inf,
+            curvature=curvature,
+            decay=learner.decay,
+            intercept=learner.intercept,
+            number=learner.dtype,
+        )
+
+    return Oracles(make, learner.dtype, learner.bits)
+
+
+def assert_exact(learner, booster, X, y, weights, **options):
+    model = BOOSTERS[booster](learner, **options)
+    oracle = BOOSTERS[booster](oracles(learner), **options)
+    with plain():
+        got = model.learn_many(X, y, weights), model.predict_many(X)
+        want = oracle.learn_many(X, y, weights), oracle.predict_many(X)
+    np.testing.assert_array_equal(got, want)
+    return model, oracle
+
+
+def winners(oracle, x):
+    """The features that predict a row, one for each copy."""
+    row = active_rows(x[None])[0]
+    return [
+        max(row, key=lambda item: copy.score.get(item[0], 0.0))[0]
+        for copy in oracle._model.bank.copies
+    ]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+@pytest.mark.parametrize("booster", BOOSTERS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_they_are_the_naive_stumps_bit_for_bit(intercept, booster, feedback, loss):
+    X, y = stream(80, loss=loss, centre=0.0)
+    D = 1.0 if feedback == "greedy" else 0.6
+    for dtype in (F32, F64):
+        for decay in (None, 0.4):
+            learner = Stumps(0.3, decay, intercept=intercept, dtype=dtype)
+            options = {"n": 4, "loss": LOSSES[loss], "feedback": feedback, "D": D}
+            _, oracle = assert_exact(learner, booster, X, y, weights_for(80), **options)
+        assert len({f for x in X for f in winners(oracle, x)}) > 1  # there was a choice
+
+
+@settings(max_examples=25)
+@given(
+    booster=st.sampled_from(sorted(BOOSTERS)),
+    feedback=st.sampled_from(["greedy", "linear"]),
+    loss=st.sampled_from(sorted(LOSSES)),
+    kind=st.sampled_from(["dense", "codes"]),
+    bits=st.sampled_from([None, 8]),
+    intercept=st.booleans(),
+    decay=st.sampled_from([None, 0.0, 0.5, 1.0]),
+    dtype=st.sampled_from([F32, F64]),
+    rate=st.sampled_from([0.02, 0.5, 3.0]),
+    D=st.sampled_from([0.2, 1.0, 3.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_any_options_agree_with_the_naive_stumps_bit_for_bit(
+    booster, feedback, loss, kind, bits, intercept, decay, dtype, rate, D, seed
+):
+    X, y = stream(30, seed, loss=loss)
+    learner = Stumps(rate, decay, intercept=intercept, bits=bits, dtype=dtype)
+    options = {"n": 3, "loss": LOSSES[loss], "feedback": feedback, "D": D}
+    assert_exact(learner, booster, KINDS[kind](X), y, weights_for(30, seed), **options)
+
+
+@pytest.mark.parametrize("bits", [1, 2])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "codes"])
+def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn(kind, intercept, bits):
+    X, y = stream(40)
+    learner = Stumps(0.5, intercept=intercept, bits=bits)
+    assert_exact(learner, "span", KINDS[kind](X), y, weights_for(40), n=3)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("booster", BOOSTERS)
+def test_they_agree_with_the_listing_over_naive_copies(booster, intercept):
+    X, y = stream(60)
+    model = BOOSTERS[booster](Stumps(0.3, intercept=intercept, dtype=F64), 4)
+    with plain():
+        got = model.learn_many(X, y)
+
+    def copy(c, bound, i):
+        return naive_learners.Stumps(1, 0.3, cut=1.0, curvature=c, D=bound, intercept=intercept)
+
+    want = listing(model, copy, "squared", X, y, np.ones(60))[:, 0]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+# --------------------------------------------------------------------------------------------
+# The oracle itself
+
+
+@settings(max_examples=20)
+@given(
+    intercept=st.booleans(),
+    decay=st.sampled_from([None, 0.3]),
+    bound=st.sampled_from([math.inf, 0.2]),
+    curvature=st.sampled_from([0.0, 1.7]),
+    seed=st.integers(0, 1000),
+)
+def test_a_naive_stump_is_a_linear_function_of_its_feature(
+    intercept, decay, bound, curvature, seed
+):
+    rng = np.random.default_rng(seed)
+    options = {"decay": decay, "D": bound, "curvature": curvature}
+    stumps = naive_learners.Stumps(1, 0.4, cut=1.0, intercept=intercept, **options)
+    lines = {f: naive_learners.Linear(1, 0.4, **options) for f in (0, 1, 3)}
+
+    def line(f, x):  # with an intercept the constant has two weights, as if it were twice there
+        return [(0, 1.0), (99 if f == 0 else f, x)] if intercept else [(f, x)]
+
+    for _ in range(15):
+        row = [(0, 1.0), *((f, rng.normal()) for f in (1, 3) if rng.random() < 0.7)]
+        loss = naive.GreedyLoss(naive.Squared(), rng.uniform(-1, 1), [0.1], 0.8, rng.choice([1, 3]))
+        for f, x in row:
+            assert stumps.function(f, x) == pytest.approx(lines[f].predict(line(f, x)), rel=1e-9)
+            lines[f].update(line(f, x), loss)
+        stumps.update(row, loss)
+
+
+def test_naive_scores_are_what_was_saved_and_the_best_predicts():
+    stumps = naive_learners.Stumps(1, 0.4, cut=0.5)
+    rng, saved = np.random.default_rng(0), {0: 0.0, 1: 0.0, 2: 0.0}
+    for _ in range(30):
+        row = [(0, 1.0), *((f, rng.choice([-1.0, 1.0])) for f in (1, 2))]
+        loss = naive.GreedyLoss(naive.Squared(), 0.9 * row[2][1], [0.0], 1.0, 1.0)
+        for f, x in row:
+            p = min(max(stumps.function(f, x)[0], -0.5), 0.5)
+            saved[f] += 0.9**2 - (p - 0.9 * row[2][1]) ** 2
+        stumps.update(row, loss)
+    assert stumps.score == pytest.approx(saved)
+    assert max(saved, key=saved.get) == 2
+    assert stumps.predict([(0, 1.0), (1, 1.0), (2, -0.5)]) == stumps.function(2, -0.5)
+    assert stumps.predict([(0, 1.0), (7, 1.0)]) == (
+        [0.0] if saved[0] < 0 else stumps.function(0, 1.0)
+    )
+
+
+# --------------------------------------------------------------------------------------------
+# By hand
+
+
+def alone(**options):
+    """One copy, told the squared loss itself."""
+    return HullBoost(Stumps(**{"rate": 0.5, "dtype": F64} | options), 1)
+
+
+def flowed(gap, v):
+    """What is left of a gap to the label after a step: it follows the flow of the loss."""
+    return gap * math.exp(-v)
+
+
+def test_a_row_with_nothing_in_it_is_the_constant():
+    """Curvature 2, rate 1/2, every pace 1 and no decay: a step closes 1 - 1/e of the gap."""
+    with plain():
+        model = alone(decay=0.0)
+        for row in (np.zeros(2), np.full(2, np.nan)):
+            assert model.predict_one(row) == 0
+        model.learn_one([0.0, np.nan], 0.8)
+        assert model.predict_one([0.0, 0.0]) == pytest.approx(0.8 - flowed(0.8, 1.0), rel=1e-5)
+        model.learn_one([np.nan, 0.0], 0.8)
+        assert model.predict_one([0.0, 0.0]) == pytest.approx(0.8 - flowed(0.8, 2.0), rel=1e-5)
+
+
+def test_the_first_step_by_hand():
+    """Adaptive: G = s^2 z^2 with s = -1.6 at label 0.8; reach = 1/1.6; turn = 2 * 1/2 / 1.6."""
+    with plain():
+        model = alone()
+        model.learn_one([3.0], 0.8)
+        moved = 0.8 - flowed(0.8, 2 * 0.5 / 1.6)
+        bank = model._model.bank
+        for row in ([0.0], [3.0], [300.0], [1e30]):
+            assert model.predict_one(row) == pytest.approx(moved, rel=1e-5)  # the constant, tied
+    assert bank.S.tolist() == [1.0, 3.0]
+
+
+def test_ties_go_to_the_first_in_the_row():
+    """The constant before any feature, an earlier feature before a later one."""
+    with plain():
+        model = alone(decay=0.0)
+        # column 0 is always 1, as the constant is; it ties with it for ever
+        for x in (1.0, 1.0, 1.0):
+            model.learn_one([x], 0.5)
+        # half of column 0 now: the constant must still answer, and it does not see the half
+        constant = model.predict_one([0.0])
+        assert constant > 0.2
+        assert model.predict_one([1.0]) == constant
+        assert model.predict_one([0.5]) == constant
+
+
+def test_a_better_feature_wins_and_only_where_it_is_active():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (200, 3))
+    y = 0.6 * X[:, 1]
+    with plain():
+        model = alone()
+        model.learn_many(X, y)
+        assert model.predict_one([1.0, 1.0, 1.0]) == pytest.approx(0.6, abs=0.05)
+        assert model.predict_one([1.0, -1.0, 1.0]) == pytest.approx(-0.6, abs=0.05)
+        assert model.predict_one([1.0, -0.5, 1.0]) == pytest.approx(-0.3, abs=0.03)
+        without = model.predict_one([1.0, 0.0, 1.0])
+    assert abs(without) < 0.2
+
+
+def test_a_feature_never_seen_has_score_0_and_predicts_0():
+    """It beats features that did harm, and the constant if that did, and loses to a tie."""
+    with plain():
+        model = alone(rate=3.0, decay=0.0, dtype=F64)
+        # labels turn around: what was learned from the row before does harm in the next
+        for t in range(6):
+            model.learn_many(Csr(np.array([[1.0]])), [(-1.0) ** t])
+        harmful = model.predict_many(Csr(np.array([[1.0, 0.0]])))[0]
+        assert abs(harmful) > 0.5
+        fresh = model.predict_many(Csr(np.array([[1.0, 2.0]])))[0]
+    assert fresh == 0
+
+
+def test_intercepts_learn_what_lines_through_the_origin_cannot():
+    """A column that is never 0 but whose best line has an intercept."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 1, (2000, 1))
+    y = 2.6 * X[:, 0] - 2.0
+    late = slice(1000, None)
+    with plain():
+        line = alone(intercept=True, rate=1.0).learn_many(X, y)
+        through_origin = alone(rate=1.0).learn_many(X, y)
+    assert ((line - y)[late] ** 2).mean() < 0.3 * ((through_origin - y)[late] ** 2).mean()
+
+
+@settings(max_examples=20)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.sampled_from([0.0, 0.3, None]))
+def test_scores_are_what_was_saved(labels, decay):
+    """Under linear feedback: the sum of -slope . p, p cut to norm D, whatever else happened."""
+    learner = Stumps(0.7, decay, dtype=F64)
+    rows = learner.encode(np.tile([[2.0, -1.0]], (len(labels), 1)), 1.0)
+    task = Task(
+        n=1, d=1, rows=rows, D=0.3, linear=True, lipschitz=np.ones(1), smoothness=np.zeros(1),
+        seed=0, copy=np.zeros(1, np.int64),
+    )  # fmt: skip
+    bank, h, saved = learner.bank(task).grown(3, 3), np.zeros((1, 1)), 0.0
+    for t, slope in enumerate(labels):
+        x = rows.row(t)
+        bank.predict(x, h)
+        assert abs(h[0, 0]) <= 0.3 * (1 + 1e-12)
+        saved -= slope * h[0, 0]  # all features are equally good: the constant answers
+        bank.update(x, h, LinearFeedback(np.array([[slope]]), 1.0))
+    assert bank.score[0, 0] == pytest.approx(saved, abs=1e-9)

@@ -1,0 +1,428 @@
+"""AutoBoost: it combines its experts as it says, and is a model like any other."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from forged import changed
+from safetensors import safe_open
+from safetensors.numpy import load_file
+from scipy_free import Csr
+
+from spanboost import (
+    AutoBoost,
+    DataError,
+    LabelWarning,
+    ModelFileError,
+    Rows,
+    feature_importances,
+    load,
+    save,
+)
+from spanboost.core.experts import shared_regret
+from spanboost.losses import Softmax
+from spanboost.models import auto, files
+
+ROWS = 600
+
+
+def stream(rows=ROWS, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (rows, 4)).astype(np.float32)
+    return X, 100 + 20 * X[:, 0] + 10 * np.sign(X[:, 1] * X[:, 2]) + rng.normal(size=rows)
+
+
+def fast(**parameters):
+    return AutoBoost(budget="fast", **parameters)
+
+
+def learned(model, X, y, cuts=()):
+    """Predictions, the rows given in parts."""
+    parts = zip((0, *cuts), (*cuts, len(y)), strict=True)
+    return np.concatenate([model.learn_many(X[a:b], y[a:b]) for a, b in parts])
+
+
+def saved(model, path):
+    save(model, path)
+    return path.read_bytes()
+
+
+def plainly(forecasts, labels, ridge=1.0):
+    """What the aggregator for squared loss does, written down once more."""
+    K = forecasts.shape[1]
+    weights, A, b = np.full(K + 1, 1 / (K + 1)), ridge * np.eye(K), np.zeros(K)
+    low, high, answers, rounds = np.inf, -np.inf, [], 0
+    for f, y in zip(forecasts, labels, strict=True):
+        cut = np.clip(f, low, high) if low <= high else f
+        mean = np.average(cut, weights=weights[:K])
+        width = high - low if high > low else 1.0
+        x = (cut - mean) / width
+        ours = mean + width * (b @ np.linalg.solve(A + np.outer(x, x), x))
+        ours = np.clip(ours, low, high) if low <= high else mean
+        candidates = np.append(cut, ours)
+        answers.append(weights @ candidates)
+        low, high = min(low, y), max(high, y)
+        if high == low:
+            continue
+        width, rounds = high - low, rounds + 1
+        weights *= np.exp(-(((candidates - y) / width) ** 2) / 2)
+        share = 1 / (rounds + 1)
+        weights = (1 - share) * weights / weights.sum() + share / (K + 1)
+        A += np.outer(x, x)
+        b += x * (y - mean) / width
+    return np.array(answers), weights
+
+
+def test_it_combines_its_experts_as_it_says():
+    X, y = stream()
+    model = fast()
+    answers = model.learn_many(X, y)
+    forecasts = [expert.learn_many(X, y) for expert in fast().experts.values()]
+    expected, weights = plainly(np.array(forecasts).T, y)
+    np.testing.assert_allclose(answers, expected, rtol=1e-6)
+    np.testing.assert_allclose(list(model.weights_.values()), weights, rtol=1e-5)
+    assert list(model.weights_)[-1] == auto.COMBINATION
+
+
+def test_regret_against_every_expert():
+    X, y = stream(3000)
+    y = np.clip(y, 60, 140)
+    y[:2] = 60, 140  # the range is known from the second row on
+    answers = fast().learn_many(X, y)
+    errors = [expert.learn_many(X, y) - y for expert in fast().experts.values()]
+    rate = 1 / (2 * 80**2)
+    allowed = shared_regret(len(errors) + 1, len(y), 0, rate)
+    best = min((error[2:] ** 2).sum() for error in errors)
+    assert ((answers - y)[2:] ** 2).sum() <= best + allowed
+    assert ((answers - y)[1000:] ** 2).mean() < 1.02 * min(
+        (error[1000:] ** 2).mean() for error in errors
+    )
+
+
+@pytest.fixture
+def replaying(monkeypatch):
+    """A budget of small experts, two of whom learn rows again."""
+    small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
+    experts = (
+        auto.Expert("trees", auto.Trees, small, 4, 0.5, replay=2),
+        auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
+        auto.Expert("linear", auto.LinearSGD, {}),
+    )
+    monkeypatch.setitem(auto.BUDGETS, "replaying", experts)
+    return lambda: AutoBoost(budget="replaying", seed=3)
+
+
+@pytest.mark.parametrize("kind", ["dense", "names", "codes"])
+def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkeypatch, tmp_path):
+    X, y = stream(400)
+    weights = np.where(np.arange(400) % 7 == 3, 0.0, 1.0)
+    codes = np.random.default_rng(1).integers(-1, 5, (400, 2))
+    rows = {
+        "dense": lambda a, b: X[a:b],
+        "names": lambda a, b: [{f"x{j}": v for j, v in enumerate(x) if v > 0} for x in X[a:b]],
+        "codes": lambda a, b: Rows(X[a:b], codes[a:b]),
+    }[kind]
+    whole = replaying()
+    expected = whole.learn_many(rows(0, 400), y, weights)
+    assert ((expected - y)[200:] ** 2).mean() < np.var(y)
+    for threads, edges in ((1, (0, 3, 90, 400)), (2, (0, 200, 400)), (3, (0, 1, 2, 399, 400))):
+        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        model, answers = replaying(), []
+        for a, b in pairwise(edges):
+            answers.append(model.learn_many(rows(a, b), y[a:b], weights[a:b]))
+            save(model, tmp_path / "part.sb")
+            model = load(tmp_path / "part.sb")
+        np.testing.assert_array_equal(np.concatenate(answers), expected)
+        assert saved(model, tmp_path / "part.sb") == saved(whole, tmp_path / "whole.sb")
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
+def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
+    X, y = stream(300)
+    if loss == "logistic":
+        y = np.sign(y - 100)
+    whole = fast(loss=loss)
+    expected = learned(whole, X, y)
+    bytes_of_it = saved(whole, tmp_path / "whole.sb")
+    for threads, cuts in ((1, ()), (3, (1, 100, 280)), (2, tuple(range(1, 300, 70)))):
+        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        model = fast(loss=loss)
+        np.testing.assert_array_equal(learned(model, X, y, cuts), expected)
+        assert saved(model, tmp_path / "parts.sb") == bytes_of_it
+    one = fast(loss=loss)
+    for x, label, answer in zip(X.tolist(), y.tolist(), expected, strict=True):
+        asked = one.predict_one(x)
+        assert one.learn_one(x, label) == answer == asked
+    assert saved(one, tmp_path / "one.sb") == bytes_of_it
+    np.testing.assert_array_equal(one.predict_many(X), whole.predict_many(X))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "absolute", Softmax(3)], ids=str)
+def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(loss, tmp_path):
+    X, y = stream(200)
+    if not isinstance(loss, str):
+        y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    elif loss == "logistic":
+        y = np.sign(y - 100)
+    model = fast(loss=loss, seed=3)
+    fresh = load_saved(model, tmp_path)
+    np.testing.assert_array_equal(learned(fresh, X[:90], y[:90]), learned(model, X[:90], y[:90]))
+    again = load_saved(model, tmp_path)
+    assert again.weights_ == model.weights_
+    np.testing.assert_array_equal(
+        again.learn_many(X[90:], y[90:]), model.learn_many(X[90:], y[90:])
+    )
+    assert saved(again, tmp_path / "a.sb") == saved(model, tmp_path / "b.sb")
+    assert files.parameters_of(again) == files.parameters_of(model)
+
+
+def load_saved(model, folder):
+    save(model, folder / "model.sb")
+    return load(folder / "model.sb")
+
+
+@pytest.mark.parametrize("what", ["label", "feature", "width", "weight"])
+def test_a_bad_row_changes_nothing(what, tmp_path):
+    X, y = stream(100)
+    model = fast()
+    learned(model, X, y)
+    before = saved(model, tmp_path / "before.sb")
+    bad, labels, weights = X.copy(), y.copy(), np.ones(100)
+    if what == "label":
+        labels[-1] = np.nan
+    elif what == "feature":
+        bad[-1, 2] = np.inf
+    elif what == "weight":
+        weights[-1] = -1
+    else:
+        bad = bad[:, :3]
+    with pytest.raises(DataError):
+        model.learn_many(bad, labels, weights)
+    assert saved(model, tmp_path / "after.sb") == before
+
+
+@pytest.mark.parametrize("kind", ["codes", "names", "missing", "sparse"])
+def test_rows_of_every_kind(kind, tmp_path):
+    X, y = stream(120)
+
+    def rows(a, b):
+        if kind == "codes":
+            return Rows(X[a:b, 1:], (X[a:b, :1] > 0).astype(int))
+        if kind == "names":
+            return [{"a": float(x[0]), "b": "high" if x[1] > 0 else "low"} for x in X[a:b]]
+        if kind == "sparse":
+            return Csr(np.where(np.abs(X[a:b]) < 0.2, 0, X[a:b]))
+        return np.where(np.abs(X[a:b]) < 0.2, np.nan, X[a:b])
+
+    model = fast()
+    model.learn_many(rows(0, 60), y[:60])
+    again = load_saved(model, tmp_path)
+    for each in (model, again):
+        assert np.isfinite(each.learn_many(rows(60, 120), y[60:])).all()
+    assert saved(model, tmp_path / "a.sb") == saved(again, tmp_path / "b.sb")
+    many = model.predict_many(rows(0, 120))  # in threads
+    np.testing.assert_array_equal(many[:10], model.predict_many(rows(0, 10)))
+    for wrong in (None, 3.0, np.array(3.0), {}):
+        with pytest.raises(ValueError, match="a block is a sequence of rows"):
+            model.predict_many(wrong)
+
+
+def test_probabilities_are_as_good_as_the_best_expert_and_calibrated():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 3))
+    p = 1 / (1 + np.exp(-3 * X[:, 0] - np.sign(X[:, 1])))
+    y = np.where(rng.random(6000) < p, 1, -1)
+    odds = fast(loss="logistic").learn_many(X, y)
+    losses = np.logaddexp(0, -y * odds)
+    experts = fast(loss="logistic").experts.values()
+    theirs = [np.logaddexp(0, -y * expert.learn_many(X, y)).sum() for expert in experts]
+    assert losses.sum() <= min(theirs) + np.log((len(theirs) + 1) * 6000)
+    late, shares = slice(3000, None), 1 / (1 + np.exp(-odds[3000:]))
+    for low in (0.0, 0.25, 0.5, 0.75):
+        among = (shares >= low) & (shares < low + 0.25)
+        assert abs(shares[among].mean() - (y[late] > 0)[among].mean()) < 0.05
+
+
+def test_classes():
+    X, _ = stream(1500)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    model = fast(loss=Softmax(3))
+    scores = model.learn_many(X, y)
+    np.testing.assert_allclose(np.exp(scores).sum(axis=1), 1)
+    assert (scores.argmax(axis=1) == y)[1000:].mean() > 0.85
+    assert len(model.weights_) == model.n
+
+
+def test_weights_of_rows():
+    X, y = stream(200)
+    heavy, wild = fast(), y.copy()
+    wild[50:100] = 1e6
+    weights = np.where(wild == y, 1.0, 0.0)
+    predictions = heavy.learn_many(X, wild, weights)
+    assert np.isfinite(predictions).all()
+    assert abs(predictions[100:] - y[100:]).max() < 60
+    doubled = fast()
+    doubled.learn_many(X[:50], y[:50], np.full(50, 2.0))
+    single = fast()
+    single.learn_many(X[:50], y[:50])
+    assert doubled.weights_ == pytest.approx(single.weights_, abs=0.05)
+
+
+def test_a_wild_label_is_one_warning_and_no_ruin():
+    X, y = stream(400)
+    y[200] = 1e12
+    model = fast()
+    with pytest.warns(LabelWarning) as warned:
+        predictions = model.learn_many(X, y)
+    assert len(warned) == 1
+    assert np.isfinite(predictions).all()
+    assert sum(model.weights_.values()) == pytest.approx(1)
+
+
+def test_labels_of_one_value_and_answers_before_any():
+    X, _ = stream(50)
+    model = fast()
+    assert model.predict_one(X[0]) == 0
+    assert not model.learn_many(X, np.full(50, 7.0))[1:].std()
+    assert model.predict_one(X[0]) == 7
+
+
+def test_what_it_is_made_of():
+    for budget, experts in auto.BUDGETS.items():
+        model = AutoBoost(budget=budget)
+        assert list(model.experts) == [name for name, *_ in experts]
+        assert model.n == len(experts)
+        assert not model.started
+        assert model.weights_[experts[0][0]] == pytest.approx(1 / (len(experts) + 1))
+    assert "fresh" in repr(model)
+    X, y = stream(800)
+    model = fast()
+    model.learn_many(X, y)
+    assert "started" in repr(model)
+    assert set(feature_importances(model)) <= {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "what"),
+    [
+        ({"budget": "huge"}, "'fast', 'default', 'thorough'"),
+        ({"loss": "nothing"}, "loss='nothing'"),
+        ({"label_range": (1, 0)}, "label_range"),
+        ({"seed": -1}, "seed"),
+        ({"bits": 99}, "bits"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be(parameters, what):
+    with pytest.raises(ValueError, match=what):
+        AutoBoost(**parameters)
+
+
+CHANGES = {
+    "an expert less": lambda header, arrays: header["experts"].pop(),
+    "an expert twice": lambda header, arrays: header["experts"][1].update(name="trees"),
+    "an expert of another loss": lambda header, arrays: header["experts"][0]["parameters"].update(
+        loss="logistic", label_range=[-1, 1]
+    ),
+    "an expert of another type": lambda header, arrays: header["experts"][1]["parameters"][
+        "learner"
+    ]["fields"].update(dtype="float64"),
+    "an expert of another range": lambda header, arrays: header["experts"][1]["labels"].update(
+        half=1.0
+    ),
+    "an expert of other rows": lambda header, arrays: header["experts"][1]["labels"].update(seen=1),
+    "no experts": lambda header, arrays: header.update(experts=[]),
+    "no list": lambda header, arrays: header.update(experts=None),
+    "an unknown budget": lambda header, arrays: header["parameters"].update(budget="huge"),
+    "no weights": lambda header, arrays: arrays.pop("combination.share.weights"),
+    "weights that are none": lambda header, arrays: arrays["combination.share.weights"].fill(
+        np.nan
+    ),
+    "too few weights": lambda header, arrays: arrays.update(
+        {"combination.share.weights": np.ones(2)}
+    ),
+    "one array more": lambda header, arrays: arrays.update({"combination.more": np.ones(2)}),
+    "an array of nobody": lambda header, arrays: arrays.update({"9.bank": np.ones(2)}),
+    "another of nobody": lambda header, arrays: arrays.update({"bank": np.ones(2)}),
+    "an expert within": lambda header, arrays: header["experts"][0].update(
+        booster="AutoBoost", experts=[]
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nonsense_is_refused(change, tmp_path):
+    X, y = stream(40)
+    model = fast()
+    model.learn_many(X, y)
+    path = tmp_path / "model.sb"
+    save(model, path)
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["spanboost"])
+    arrays = load_file(path)
+    CHANGES[change](header, arrays)
+    changed(path, lambda old: old.update(header), lambda _: arrays)
+    with pytest.raises(ModelFileError):
+        load(path)
+
+
+@pytest.fixture
+def table(tmp_path):
+    X, y = stream(2000)
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([X, y]), "%.7g", ",", header="a,b,c,d,label", comments="")
+    return path
+
+
+def test_the_command_line_takes_it_unless_told_otherwise(table, shell, tmp_path):
+    one, two = tmp_path / "one.sb", tmp_path / "two.sb"
+    said = shell("train", table, "-o", one, "--budget", "fast")
+    assert "learning with auto\n" in said.err
+    every = ("--budget", "fast", "--learner", "auto", "--quiet")
+    shell("train", table, "-o", two, "--checkpoint-every", 700, *every)
+    assert one.read_bytes() == two.read_bytes()
+    predictions = shell("predict", table, "-m", one).out.split()[1:]
+    X = np.loadtxt(table, delimiter=",", skiprows=1, dtype=np.float32)[:, :4]
+    np.testing.assert_array_equal(np.array(predictions, float), load(one).predict_many(X))
+    shown = shell("inspect", one).out
+    for part in ("AutoBoost, 4 experts", "regression over all", "64 of Trees", "splits of trees"):
+        assert part in shown
+    found = json.loads(shell("inspect", one, "--json").out)
+    assert sum(found["weights"].values()) == pytest.approx(1)
+    assert found["best_trees"] == "trees"
+
+
+def test_auto_among_others(table, shell):
+    every = ("evaluate", table, "--budget", "fast", "--quiet", "--json")
+    result = json.loads(shell(*every, "--baseline", "--certificate").out)
+    assert result["model"] == "auto"
+    assert result["relative_improvement"] > 0
+    assert result["certificate"]["theorem"] is None
+    linear = json.loads(
+        shell("evaluate", table, "--learner", "linear", "-n", 1, "--booster", "hull", "--json").out
+    )
+    assert result["baseline"]["loss"] == linear["loss"]
+    compared = json.loads(shell(*every, "--compare", "linear,auto", "-n", 4).out)["compared"]
+    assert compared["auto"]["loss"] == result["loss"]
+    assert set(compared) == {"linear:span", "auto"}
+
+
+def test_a_run_cut_off_goes_on(table, shell, tmp_path, monkeypatch):
+    from spanboost.cli.checkpoints import Checkpoints
+
+    every = ("train", table, "--budget", "fast", "--quiet", "-o")
+    shell(*every, tmp_path / "straight.sb")
+    keep = Checkpoints.save
+
+    def cut_off(self, model, tape, *more):
+        keep(self, model, tape, *more)
+        if tape.rows == 1000:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "save", cut_off)
+    output = tmp_path / "cut.sb"
+    shell(*every, output, "--checkpoint-every", 500, status=130)
+    monkeypatch.setattr(Checkpoints, "save", keep)
+    shell(*every, output, "--checkpoint-every", 500, "--resume")
+    assert output.read_bytes() == (tmp_path / "straight.sb").read_bytes()

@@ -1,0 +1,270 @@
+"""Model files: what is saved goes on as if it had never stopped; nothing else is ever loaded."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from forged import changed
+from safetensors.numpy import load_file, save_file
+from scipy_free import Csr
+
+from spanboost import (
+    FiniteClass,
+    HullBoost,
+    LinearBall,
+    LinearSGD,
+    ModelFileError,
+    Network,
+    Rows,
+    SpanBoost,
+    Stumps,
+    Symmetrised,
+    Trees,
+    load,
+    save,
+)
+from spanboost.compiling.kernels import plain
+from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean
+
+F64 = np.float64
+LEARNERS = {
+    "linear": LinearSGD(0.3),
+    "rates": LinearSGD((0.1, 0.2, 0.4), decay=0.5, dtype=F64),
+    "hashed": LinearSGD(bits=3),
+    "stumps": Stumps(),
+    "intercepts": Stumps(intercept=True, dtype=F64),
+    "network": Network(hidden=3),
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
+    "ball": LinearBall(20.0),
+}
+CASES = {
+    **{f"{name}, span": lambda L=L: SpanBoost(L, 3, seed=5) for name, L in LEARNERS.items()},
+    **{f"{name}, hull": lambda L=L: HullBoost(L, 3, seed=6) for name, L in LEARNERS.items()},
+    "a range": lambda: HullBoost(LinearSGD(), 3, label_range=(-2, 2)),
+    "as printed": lambda: SpanBoost(LinearSGD(), 3, 0.5, feedback="linear", D=0.7, B=1.5),
+    "symmetrised": lambda: HullBoost(Symmetrised(Stumps()), 3, feedback="linear"),
+    "drawn at random": lambda: SpanBoost(FiniteClass(randomised=True), 3, D=9.0, scale=0.1),
+    "growing": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
+    "own steps": lambda: SpanBoost(LinearSGD(), 3, alpha=0.5, offset="shrunk", loss=Huber(0.2)),
+    "a power": lambda: HullBoost(Network(hidden=2), 3, loss=PNorm(3.0)),
+}  # fmt: skip
+EVERY = pytest.mark.parametrize("case", CASES)
+
+
+def stream(T=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(T, 4)).clip(-3, 3)
+    X[rng.random((T, 4)) < 0.2] = 0
+    return X, np.tanh(X[:, 0] - X[:, 1]) / 2
+
+
+def saved(model, path):
+    save(model, path)
+    return path.read_bytes()
+
+
+@EVERY
+def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(case, tmp_path):
+    X, y = stream()
+    path = tmp_path / "model.sb"
+    with plain():
+        model = CASES[case]()
+        model.learn_many(X[:25], y[:25])
+        save(model, path)
+        again = load(path)
+        assert type(again) is type(model)
+        np.testing.assert_array_equal(again.predict_many(X), model.predict_many(X))
+        np.testing.assert_array_equal(
+            again.learn_many(X[25:], y[25:]), model.learn_many(X[25:], y[25:])
+        )
+        assert saved(again, tmp_path / "a") == saved(model, tmp_path / "b")
+        assert again.learner == model.learner
+
+
+@EVERY
+def test_the_same_rows_give_the_same_bytes_in_blocks_of_any_size(case, tmp_path):
+    X, y = stream()
+    with plain():
+        whole, parts = CASES[case](), CASES[case]()
+        whole.learn_many(X, y)
+        for a, b in ((0, 1), (1, 18), (18, 40)):
+            parts.predict_many(X[:7])
+            parts.learn_many(X[a:b], y[a:b])
+            save(parts, tmp_path / "parts")
+            parts = load(tmp_path / "parts")
+        assert saved(whole, tmp_path / "whole") == saved(parts, tmp_path / "parts")
+
+
+@pytest.mark.parametrize("kind", ["sparse", "codes", "names"])
+@pytest.mark.parametrize("learner", ["linear", "stumps", "network", "hashed"])
+def test_rows_of_every_kind(kind, learner, tmp_path):
+    X, y = stream()
+    codes = (np.abs(X[:, :2]) * 2).astype(int) - 1
+
+    def block(a, b):
+        if kind == "sparse":
+            return Csr(X[a:b])
+        if kind == "codes":
+            return Rows(X[a:b, 2:], codes[a:b])
+        return [{f"f{j}": v, "kind": str(j % 2)} for j, v in enumerate(X[a:b, 0].tolist())]
+
+    with plain():
+        model = SpanBoost(LEARNERS[learner], 3)
+        model.learn_many(block(0, 20), y[:20])
+        save(model, tmp_path / "model.sb")
+        again = load(tmp_path / "model.sb")
+        for each in (model, again):
+            each.learn_many(block(20, 40), y[20:])
+        np.testing.assert_array_equal(
+            again.predict_many(block(0, 40)), model.predict_many(block(0, 40))
+        )
+        assert saved(again, tmp_path / "a") == saved(model, tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels"), [(SquaredEuclidean(2), "pairs"), (Softmax(3), "classes")]
+)
+def test_vectors(loss, labels, tmp_path):
+    X, y = stream()
+    y = np.stack([y, -y], axis=1) if labels == "pairs" else np.arange(40) % 3
+    with plain():
+        model = HullBoost(Stumps(), 2, loss=loss)
+        model.learn_many(X, y)
+        save(model, tmp_path / "model.sb")
+        np.testing.assert_array_equal(
+            load(tmp_path / "model.sb").predict_many(X), model.predict_many(X)
+        )
+
+
+def test_a_model_that_has_learned_nothing(tmp_path):
+    X, y = stream()
+    save(SpanBoost(Stumps(), 3), tmp_path / "model.sb")
+    model = load(tmp_path / "model.sb")
+    assert not model.started
+    with plain():
+        np.testing.assert_array_equal(
+            model.learn_many(X, y), SpanBoost(Stumps(), 3).learn_many(X, y)
+        )
+
+
+def test_tables_hold_the_features_that_were_seen(tmp_path):
+    model = SpanBoost(LinearSGD(), 2)
+    with plain():
+        model.learn_many(Rows(None, np.array([[1], [100_000]])), [0.1, 0.2])
+    assert len(saved(model, tmp_path / "model.sb")) < 5000
+    assert (
+        len(load_file(tmp_path / "model.sb")["bank.inputs.W"]) == 3
+    )  # the constant, and two codes
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    X, y = stream()
+    model = SpanBoost(Stumps(), 2, label_range="auto")
+    with plain():
+        model.learn_many(X, y)
+    save(model, tmp_path / "model.sb")
+    return tmp_path / "model.sb"
+
+
+def test_every_truncation_is_refused(model_file):
+    data = model_file.read_bytes()
+    for length in sorted({*range(0, 40), *range(40, len(data), 97), len(data) - 1}):
+        model_file.write_bytes(data[:length])
+        with pytest.raises(ModelFileError, match=r"model\.sb: "):
+            load(model_file)
+
+
+def test_a_flipped_bit_is_refused(model_file):
+    data, rng = model_file.read_bytes(), np.random.default_rng(0)
+    header = int.from_bytes(data[:8], "little") + 8
+    for place in [*rng.integers(header, size=150), *rng.integers(header, len(data), 150)]:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << rng.integers(8)
+        model_file.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=r"model\.sb: "):
+            load(model_file)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda h: h.update(format=2), "in a form this version does not know"),
+        (lambda h: h.update(booster="Evil"), "'Evil' is nothing this version knows"),
+        (lambda h: h["parameters"].update(n=3), "shape"),
+        (lambda h: h["parameters"].update(n=-1), "n=-1 is not allowed"),
+        (lambda h: h["parameters"].update(extra=1), "do not fit together"),
+        (lambda h: h["parameters"]["learner"].update({"class": "os.system"}), "nothing this"),
+        (lambda h: h["rows"].update(features=2), "no list of features"),
+        (lambda h: h["rows"].update(features=-1), "its rows are none"),
+        (lambda h: h["labels"].update(half=None), "do not fit together|label range"),
+        (lambda h: h["labels"].update(centre=[1, 2]), "label range"),
+        (lambda h: h.pop("labels"), "do not fit together"),
+    ],
+)  # fmt: skip
+def test_headers_that_do_not_fit_are_refused(model_file, edit, message):
+    changed(model_file, edit)
+    with pytest.raises(ModelFileError, match=message):
+        load(model_file)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda t: {k: v for k, v in t.items() if k != "bank.U"}, "missing"),
+        (lambda t: t | {"more": np.zeros(1)}, "too many"),
+        (lambda t: t | {"bank.U": t["bank.U"].astype(F64)}, "bank.U is float64"),
+        (lambda t: t | {"bank.score": t["bank.score"][1:]}, "bank.score is"),
+        (lambda t: t | {"bank.S.touched": t["bank.S.touched"][::-1].copy()}, "no list of"),
+        (lambda t: t | {"bank.S.touched": t["bank.S.touched"] + 10**6}, "no list of features"),
+    ],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(model_file, edit, message):
+    changed(model_file, lambda header: None, edit)
+    with pytest.raises(ModelFileError, match=message):
+        load(model_file)
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "other"
+    save_file({"a": np.zeros(3)}, path)
+    with pytest.raises(ModelFileError, match="no model of spanboost"):
+        load(path)
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(ModelFileError, match="no model, or a damaged one"):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere")
+
+
+class Mean:
+    def predict(self, x):
+        return 0.0
+
+    def update(self, x, loss):
+        pass
+
+
+def test_code_is_never_saved(tmp_path):
+    for model in (
+        SpanBoost(Mean(), 2),
+        SpanBoost(FiniteClass([lambda x: 0.5]), 2),
+        SpanBoost(LinearSGD(), 2, loss=type("Own", (type(PNorm()),), {})()),
+    ):
+        with pytest.raises(ValueError, match="is code, not data"):
+            save(model, tmp_path / "model.sb")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(model_file, monkeypatch):
+    before = model_file.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save(SpanBoost(Stumps(), 2), model_file)
+    assert model_file.read_bytes() == before
+    assert [path.name for path in model_file.parent.iterdir()] == ["model.sb"]

@@ -1,0 +1,278 @@
+"""`spanboost reproduce`: the protocol against a plain one, resumption, tables, JSON, the page."""
+
+import json
+from dataclasses import replace
+from statistics import mean, median
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from spanboost import HullBoost, SpanBoost
+from spanboost.cli.main import main
+from spanboost.errors import UserError
+from spanboost.paper import protocol, summary
+from spanboost.paper.cells import Kept, cell_from
+from spanboost.paper.dataset_folder import read
+from spanboost.paper.datasets import SETS
+from spanboost.paper.protocol import LEARNERS, Grid
+from spanboost.paper.published import TABLE_2, Losses
+from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
+from spanboost.paper.table_content import examples_of, shuffled
+from spanboost.parallel.executor import Here
+
+SMALL = Grid(rates=(0.25, 2.0), etas=(0.25, 0.5), copies=6)
+ROWS = 90
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Three of the data sets, of a few rows each that somebody made up."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (ROWS, 3))
+    sums = X @ [1.0, -1.0, 0.5]
+    folder = tmp_path / "data"
+    folder.mkdir()
+
+    def write(name, label, **more):
+        columns = {f"x{j}": X[:, j] for j in range(3)} | more
+        parquet.write_table(pa.table(columns | {"label": label}), folder / f"{name}.parquet")
+
+    write("abalone", (15 + 4 * sums).round().astype(np.int64))
+    write("bank", np.where(sums > 0.5, "yes", "no"), job=rng.choice(["a", "b", "?"], ROWS))
+    write("activity", np.where(sums > 0, "sitting", "walking"))
+    return folder
+
+
+def watcher(cells=None, interrupt_after=None):
+    """One that notes what ends, and may have enough of it."""
+    ended = [] if cells is None else cells
+
+    def ends(cell, before):
+        ended.append((cell, before))
+        if len(ended) == interrupt_after:
+            raise KeyboardInterrupt
+
+    return Watcher(lambda what: None, lambda amount: None, ends)
+
+
+def plain(name, examples, learner, feedback):
+    """The protocol with one booster at a time, each over all rows: {way: (parameters, losses)}."""
+    y, limits = examples.y, (-SETS[name].largest, SETS[name].largest)
+    half = len(y) // 2
+
+    def losses(model):
+        squares = (model.learn_many(examples.X, y) - y) ** 2
+        return squares[:half].mean(), squares[half:].mean()
+
+    base = {rate: type(LEARNERS[learner])(rate=rate) for rate in SMALL.rates}
+    common = {"feedback": feedback, "label_range": limits}
+    alone = {(r, 1, None): losses(HullBoost(base[r], 1, label_range=limits)) for r in base}
+    sizes = range(1, SMALL.copies + 1)
+    span = {
+        (r, n, eta): losses(SpanBoost(base[r], n, eta, **common))
+        for r in base
+        for eta in SMALL.etas
+        for n in sizes
+        if n * eta >= 1
+    }
+    scale = protocol.SCALES[learner]
+    hull = {
+        (r, n, None): losses(HullBoost(base[r], n, scale=scale, **common))
+        for r in base
+        for n in sizes
+    }
+    best = {}
+    for way, own in (("baseline", {}), ("span", span), ("hull", hull)):
+        found = [*alone.items(), *own.items()]
+        best[way] = min(found, key=lambda one: one[1][0])
+    return best
+
+
+@pytest.mark.parametrize(
+    ("name", "learner", "feedback"),
+    [("abalone", "stumps", "greedy"), ("bank", "linear", "linear"), ("bank", "linear", "greedy")],
+)
+def test_the_protocol_is_the_plain_one(data, name, learner, feedback):
+    examples = examples_of(SETS[name], read(SETS[name], data))
+    told = []
+    cell = protocol.run(
+        (name, "file", learner, feedback), examples, SETS[name].largest, SMALL, told.append
+    )
+    assert sum(told) == ROWS // 2
+    expected = plain(name, examples, learner, feedback)
+    for way, (parameters, (first, second)) in expected.items():
+        one = cell.models[way]
+        assert (one.rate, one.n, one.eta) == parameters, way
+        assert one.first_half == pytest.approx(first, rel=1e-9)
+        assert one.second_half == pytest.approx(second, rel=1e-12)
+        assert np.mean(one.curve) == pytest.approx((first + second) / 2, rel=1e-9)
+    assert len(cell.models["hull"].against_n) == SMALL.copies
+    assert (
+        min(filter(None, cell.models["hull"].against_n)) >= cell.models["hull"].first_half - 1e-12
+    )
+
+
+def test_a_shuffle_is_the_same_every_time(data):
+    examples = examples_of(SETS["bank"], read(SETS["bank"], data))
+    one, two = shuffled(examples), shuffled(examples)
+    assert (one.y == two.y).all()
+    assert (one.y != examples.y).any()
+    assert sorted(one.X.numbers[:, 0]) == sorted(examples.X.numbers[:, 0])
+    assert (examples.X.codes == -1).any()  # "?" is missing
+
+
+def test_a_run_that_was_stopped_goes_on(data, tmp_path):
+    asked = Asked(["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"])
+    kept, first = Kept(tmp_path / "work"), []
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(asked, data, kept, watcher(first, interrupt_after=3), SMALL)
+    second = []
+    cells, found = reproduce(asked, data, kept, watcher(second), SMALL)
+    assert [before for _, before in second] == [True] * 3 + [False] * 5
+    assert [cell for cell, _ in first] == cells[:3]
+    undisturbed, _ = reproduce(asked, data, Kept(tmp_path / "other"), watcher(), SMALL)
+    for cell, other in zip(cells, undisturbed, strict=True):
+        assert cell.models == other.models
+    assert found["bank"].features == 5  # three numbers, and two categories that are not "?"
+    assert not found["bank"].published
+
+
+def test_elsewhere_it_is_the_same(data, tmp_path):
+    """Cells come from several threads, their work from a place; all in the same order."""
+    asked = Asked(["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"])
+    here, _ = reproduce(asked, data, Kept(tmp_path / "here"), watcher(), SMALL)
+    told = []
+    there, _ = reproduce(asked, data, Kept(tmp_path / "there"), watcher(told), SMALL, Here())
+    assert len(told) == len(there) == 8
+    for cell, other in zip(here, there, strict=True):
+        assert replace(cell, seconds=0) == replace(other, seconds=0)
+    kept, stopped = Kept(tmp_path / "stopped"), watcher([], interrupt_after=1)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(asked, data, kept, stopped, SMALL, Here())
+
+
+def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):
+    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
+    kept, ended = Kept(tmp_path / "work"), []
+    reproduce(asked, data, kept, watcher(ended), SMALL)
+    reproduce(asked, data, kept, watcher(ended), SMALL._replace(copies=5))
+    file = data / "abalone.parquet"
+    parquet.write_table(parquet.read_table(file).slice(1), file)
+    reproduce(asked, data, kept, watcher(ended), SMALL)
+    (tmp_path / "work" / "abalone-file-linear-greedy.json").write_text("torn")
+    reproduce(asked, data, kept, watcher(ended), SMALL)
+    reproduce(asked, data, kept, watcher(ended), SMALL)
+    assert [before for _, before in ended] == [False] * 4 + [True]
+
+
+def test_a_cell_is_the_same_after_json(data, tmp_path):
+    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
+    (cell,), _ = reproduce(asked, data, Kept(tmp_path), watcher(), SMALL)
+    assert cell_from(json.loads(json.dumps(cell.as_json()))) == cell
+
+
+def test_work_that_cannot_be_kept_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be made"):
+        Kept(tmp_path / "file" / "work")
+
+
+def test_all_of_the_work_is_told(data, tmp_path):
+    asked = Asked(["abalone", "bank"], ["linear"], ["file"], ["greedy"])
+    for _ in range(2):  # kept cells are work, too
+        works = []
+        told = Watcher(lambda what: None, works.append, lambda cell, before: None)
+        reproduce(asked, data, Kept(tmp_path), told, SMALL)
+        assert sum(works) == pytest.approx(work_of(asked))
+
+
+def test_absent_sets_are_named(data):
+    there, absent = present(["abalone", "slice"], data)
+    assert there == ["abalone"]
+    assert "slice.parquet" in absent["slice"]
+
+
+def run(data, tmp_path, *more):
+    words = ["reproduce", "--data", data, "--work", tmp_path / "work", *more]
+    return main(list(map(str, words)))
+
+
+def test_the_command(data, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("spanboost.cli.commands.reproduce.Grid", lambda: SMALL)
+    files = ["--json", tmp_path / "a.json", "--report", tmp_path / "a.html"]
+    assert run(data, tmp_path, "--learners", "linear", *files) == 0
+    out, err = capsys.readouterr()
+    assert "slice is left out" in err
+    assert "bank file linear greedy: baseline" in err
+    assert "Table 2, greedy feedback, file order, activity and covtype shuffled" in out
+    assert "Table 1, linear feedback, one fixed shuffle" in out
+    assert "Table 2, linear feedback, activity and covtype in file order" in out
+    assert "(3.7263)" in out  # the paper's loss of SGD on abalone
+    found = json.loads((tmp_path / "a.json").read_text())
+    cells = [cell_from(state) for state in found["cells"]]
+    assert len(cells) == 3 * 2 * 2
+    for feedback, tables in (("greedy", found), ("linear", found["linear_feedback"])):
+        for algorithm in ("span", "hull"):
+            gains = [
+                1 - cell.models[algorithm].second_half / cell.models["baseline"].second_half
+                for cell in cells
+                if cell.feedback == feedback
+                and cell.order == ("shuffled" if cell.set == "activity" else "file")
+            ]
+            assert len(gains) == 3
+            for take, name in ((mean, "average"), (median, "median")):
+                table = tables[f"{name}_relative_improvement"]
+                assert list(table) == ["linear"]
+                assert table["linear"][algorithm] == pytest.approx(take(gains))
+    paper = found["paper_on_the_same_sets"]["average_relative_improvement"]["linear"]["span"]
+    sets = ("abalone", "activity", "bank")
+    assert paper == pytest.approx(
+        mean(TABLE_2[name]["linear"].improvement("span") for name in sets)
+    )
+    assert sorted(found["absent"]) == sorted(set(SETS) - set(sets))
+    page = (tmp_path / "a.html").read_text()
+    assert page.count("<svg") == 3  # improvements, losses against n, learning curves
+    assert "Ugulino" in page
+    assert "3.7263" in page
+    assert run(data, tmp_path, "--learners", "linear", "--quiet") == 0
+    again, nothing = capsys.readouterr()
+    assert again == out
+    assert "bank" not in nothing
+
+
+def test_a_folder_without_data_is_one_sentence(tmp_path, capsys):
+    assert run(tmp_path, tmp_path, "--sets", "abalone") == 2
+    assert "none of the data sets is in" in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_is_known_at_once(data, tmp_path, capsys):
+    assert run(data, tmp_path, "--report", tmp_path / "no" / "a.html") == 2
+    assert run(data, tmp_path, "--report", tmp_path / "a.txt") == 2
+    assert not (tmp_path / "work").exists()
+    assert "reports are .html files" in capsys.readouterr().err
+
+
+def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monkeypatch):
+    one = SETS["slice"]
+    address = ("http://127.0.0.1:9/slice.zip",)
+    monkeypatch.setitem(SETS, "slice", one._replace(raw=one.raw._replace(addresses=address)))
+    monkeypatch.setattr("spanboost.cli.commands.reproduce.Grid", lambda: SMALL)
+    some = ["--learners", "linear", "--orders", "file", "--sets", "abalone", "slice"]
+    assert run(data, tmp_path, *some, "--download") == 0
+    err = capsys.readouterr().err
+    assert "slice.zip cannot be had" in err
+    assert "slice is left out" in err
+
+
+def test_no_loss_leaves_nothing_to_improve():
+    assert Losses(0.0, 0.0, 0.1).improvement("hull") == 0
+    assert Losses(0.4, 0.3, 0.5).improvement("span") == pytest.approx(0.25)
+
+
+def test_lines_come_in_the_order_of_the_registry(data, tmp_path):
+    asked = Asked(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
+    cells, _ = reproduce(asked, data, Kept(tmp_path), watcher(), SMALL)
+    table = summary.lines(cells, "greedy", "headline")
+    assert [line.cell.set for line in table] == ["abalone", "bank"]

@@ -1,0 +1,134 @@
+"""Work that is done elsewhere, without a cluster: snapshots travel, and every bit is the same."""
+
+import sys
+
+import numpy as np
+import pytest
+from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
+from test_tuning import stream
+
+from spanboost import DataError, LabelWarning, LinearSGD, Network, Rows, Stumps, Trees, save, tune
+from spanboost.cli import arguments
+from spanboost.cli.main import main
+from spanboost.data.batch import Batch, joined
+from spanboost.data.schema import Schema
+from spanboost.data.stream import Stream
+from spanboost.data.target import NumberTarget
+from spanboost.parallel.executor import Here
+from spanboost.rows.validation import Sparse
+
+GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("learner", "grid"),
+    [
+        (LinearSGD(), GRID),
+        (Stumps(), GRID),
+        (Network(hidden=3), GRID),
+        (Trees(grace=4), {"eta": [0.25, 1.0]}),
+    ],
+)
+def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatch):
+    monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)  # many tasks
+    monkeypatch.setattr("spanboost.tuning.search.LANES", 8)  # many groups
+    X, y, weights = stream()
+    told = []
+    given = {"learner": learner, "grid": grid, "n": 4, "label_range": "auto", "split": 0.3}
+    here = tune(X, y, weights, **given)
+    there = tune(X, y, weights, place=Here(), progress=told.append, **given)
+    assert sum(told) == len(y)
+    assert len(there._groups) > 1
+    np.testing.assert_array_equal(here.loss_first, there.loss_first)
+    np.testing.assert_array_equal(here.loss_rest, there.loss_rest)
+    for one, name in ((here, "here"), (there, "there")):
+        save(one.model(), tmp_path / name)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+def test_a_bad_row_is_named_and_nothing_is_learned():
+    X, y, _ = stream()
+    X[100, 2] = np.inf
+    with pytest.raises(DataError, match="row 100: a feature is infinite"):
+        tune(X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", place=Here())
+
+
+def test_warnings_come_home_once():
+    X, y, _ = stream()
+    y[90] = 1e6
+    with pytest.warns(LabelWarning, match="row 90") as said:
+        tune(X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", place=Here())
+    assert len(said) == 1
+
+
+def test_arrays_that_may_not_be_written_to_need_no_code_of_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3)).astype(np.float32)
+    codes = rng.integers(0, 3, (20, 2))
+    sparse = Sparse(np.arange(21), np.zeros(20, np.int64), np.ones(20, np.float32), (20,))
+    learner = LinearSGD()
+    for rows in (X, Rows(X, codes), sparse):
+        block = learner.encode(rows)
+        for array in (X, codes, *sparse[:3]):
+            array.flags.writeable = False
+        again = learner.encode(rows)
+        assert all(part.flags.writeable for part in again if isinstance(part, np.ndarray))
+        assert all(np.array_equal(a, b) for a, b in zip(block, again, strict=True))
+        for array in (X, codes, *sparse[:3]):
+            array.flags.writeable = True
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("flats.csv", as_csv(FLATS), "table"),
+        ("houses.csv", as_csv(HOUSES), "table"),
+        ("houses.vw", as_vw(HOUSES), "vw"),
+        ("houses.jsonl", as_jsonl(HOUSES), "json"),
+    ],
+)
+def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
+    files = [put(tmp_path, f"{k}{name}", text) for k in range(2)]
+
+    def rows(batches):
+        found = []
+        for batch in batches:
+            found += [row for k in range(batch.rows) for row in [batch.part(k, k + 1)]]
+        return found
+
+    def read():
+        batches = Stream([str(file) for file in files]).batches(
+            Schema(form, NumberTarget(None)), labelled=True
+        )
+        for batch in batches:
+            for first in range(0, batch.rows, 7):
+                yield batch.part(first, min(first + 7, batch.rows))
+
+    large = list(joined(read(), 64))
+    assert [batch.rows for batch in large] == [70, 70, 60] * 2
+    for one, other in zip(rows(read()), rows(large), strict=True):
+        assert repr(one) == repr(other)
+
+
+def test_an_address_belongs_to_ray_and_a_file_does_not():
+    for words in (["10.0.0.1:6379"], ["ray://head:10001"], ["auto"], ["local"]):
+        assert arguments.joined(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
+    for words in (["data.csv"], ["s3://place/data.csv"], ["-"], ["--quiet"], []):
+        assert arguments.joined(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
+
+
+def test_the_variable_of_ray_names_a_cluster(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert arguments.joined(["--ray"]) == ["--ray=head:6379"]
+
+
+def test_without_ray_there_is_a_hint(data, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["tune", str(data), "--ray"]) == 2
+    said = capsys.readouterr().err
+    assert said == "spanboost: a cluster takes Ray: pip install 'spanboost[ray]'\n"
+
+
+def test_batches_without_labels_are_joined():
+    one = Batch(np.ones((2, 1)), None, None, "a", np.arange(2))
+    assert [batch.rows for batch in joined([one, one, one], 4)] == [4, 2]

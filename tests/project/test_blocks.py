@@ -1,0 +1,67 @@
+"""No block of code on a page is left unread.
+
+Prompts of Python are doctests, `console` is run by test_console.py, the service's tour by
+test_service_docs.py. What is left is run or read here.
+"""
+
+import re
+import shlex
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spanboost.cli.parser import parser
+from spanboost.parallel import cluster
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TOUR = "docs/service.md"
+SHOWN = {"text", "ini", "dockerfile"}  # no code of ours
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text())
+
+
+def commands():
+    """Those of `sh` blocks, which other programs or other machines would be needed for."""
+    for page in PAGES:
+        for kind, text in blocks(page):
+            for line in text.replace("\\\n", "").splitlines() if kind == "sh" else ():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["spanboost"]:
+                    yield " ".join(words), words[1:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_block_is_of_a_kind_that_somebody_runs(page):
+    name = str(page.relative_to(ROOT))
+    for kind, text in blocks(page):
+        run_here = kind in {"console", "sh"} or (kind == "python" and text.startswith(">>> "))
+        run_elsewhere = name == TOUR and kind in {"python", "shell-session"}
+        assert run_here or run_elsewhere or kind in SHOWN or name == "docs/cluster.md", text
+    assert page.read_text().count("```") % 2 == 0
+
+
+def test_places_that_a_cluster_would_be_are_this_machine(monkeypatch):
+    found = Counter(kind for kind, _ in blocks(ROOT / "docs" / "cluster.md"))
+    assert found == {"python": 1, "sh": 1}
+    (code,) = (text for kind, text in blocks(ROOT / "docs" / "cluster.md") if kind == "python")
+    monkeypatch.setattr(cluster, "Cluster", lambda address: nullcontext(None))
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    space = {"X": X, "y": 0.5 * X[:, 0]}
+    exec(code, space)
+    assert space["model"].n == 64
+    assert len(space["predictions"]) == 200
+    assert space["tuned"].best().loss_rest < np.mean(space["y"] ** 2)
+
+
+@pytest.mark.parametrize(
+    "words", [words for _, words in commands()], ids=[c for c, _ in commands()]
+)
+def test_a_command_that_is_only_shown_is_one(words):
+    assert parser().parse_args(words).command

@@ -1,0 +1,63 @@
+"""Every command shown in the README and the docs is run, and says what they say it says.
+
+A block of ```console holds commands after `$ `, each followed by what it prints, on standard output
+and standard error together. Numbers may differ a little; `...` stands for anything. All commands of
+one page run in one folder, in order.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from golden import fits, lines_fit, said
+
+ROOT = Path(__file__).parents[2]
+
+
+def examples(page):
+    """(command, what it prints) of a page."""
+    text = (ROOT / page).read_text()
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, printed = example.split("\n", 1)
+            while command.endswith("\\"):
+                more, printed = printed.split("\n", 1)
+                command = command[:-1] + more
+            yield command, printed.rstrip("\n")
+
+
+def pages():
+    return [
+        str(path.relative_to(ROOT))
+        for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        if "```console" in path.read_text()
+    ]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_print_what_the_page_says(page, tmp_path):
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command, shown in examples(page):
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert lines_fit(said(shown), said(done.stdout)), f"$ {command}\n{done.stdout}"
+
+
+def test_a_page_is_found_and_a_wrong_number_is_too():
+    assert pages()
+    assert fits("loss 0.100 after 1,000 rows", "loss 0.101 after 1,000 rows")
+    assert not fits("loss 0.100", "loss 0.110")
+    assert not fits("loss 0.100", "gain 0.100")
+    assert lines_fit(["a", "...", "z"], ["a", "b", "c", "z"])
+    assert not lines_fit(["a", "..."], ["b"])

@@ -1,0 +1,420 @@
+"""Bounded replay: a plain stream in which rows come again, and nothing else."""
+
+import json
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from forged import changed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+from scipy_free import Csr
+
+from spanboost import (
+    HullBoost,
+    LinearBall,
+    LinearSGD,
+    ModelFileError,
+    Network,
+    Rows,
+    SpanBoost,
+    Stumps,
+    Trees,
+    load,
+    save,
+)
+from spanboost.cli.main import main
+from spanboost.compiling.kernels import plain
+from spanboost.theory.regret import audit_hull
+
+T, TIMES, SIZE, SEED = 60, 2, 9, 7
+WORD = 2**64
+
+
+class Mean:
+    """A learner of somebody's own."""
+
+    def __init__(self):
+        self.sum, self.rows = 0.0, 0
+
+    def predict_one(self, x):
+        return self.sum / max(self.rows, 1)
+
+    def learn_one(self, x, y):
+        self.sum, self.rows = self.sum + y, self.rows + 1
+
+
+SMALL = {"depth": 3, "candidates": 8}
+LEARNERS = {
+    "linear": (LinearSGD(0.3), LinearSGD(0.3)),
+    "stumps": (Stumps(), Stumps()),
+    "network": (Network(hidden=3), Network(hidden=3)),
+    "ball": (LinearBall(20.0), LinearBall(20.0)),
+    "objects": (Mean(), Mean()),
+    # a row that comes three times is evidence once
+    "trees": (
+        Trees(**SMALL, evidence=0.5, grace=5, delay=2),
+        Trees(**SMALL, evidence=0.5 * 3**1.5, grace=5, delay=6),
+    ),
+}
+EVERY = pytest.mark.parametrize("name", LEARNERS)
+
+
+def stream(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(T, 4)).clip(-3, 3)
+    X[rng.random((T, 4)) < 0.3] = 0
+    return X, np.tanh(X[:, 0] - X[:, 1]) / 2
+
+
+def scrambled(z):
+    """A step of SplitMix64, in Python's own numbers."""
+    z = (z + 0x9E3779B97F4A7C15) % WORD
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+    return z ^ (z >> 31)
+
+
+def drawn(before, times=TIMES, size=SIZE):
+    """Which of so many rows come again after the next one, by their numbers."""
+    turns = [scrambled((before * times + k + scrambled(SEED)) % WORD) for k in range(times)]
+    steps = [int((turn >> 11) / 2**53 * min(before, size)) for turn in turns]
+    return [before - 1 - step for step in steps] if before else []
+
+
+def by_hand(model, X, y, weights):
+    """Every row, then some of the last that were learned: one at a time, by a booster that has
+    never heard of replay.
+    """
+    answers, learned = [], []
+    for t in range(len(y)):
+        answers.append(model.learn_many(X[t : t + 1], y[t : t + 1], weights[t : t + 1])[0])
+        if weights[t] == 0:
+            continue
+        for number in drawn(len(learned)):
+            s = learned[number]
+            model.learn_many(X[s : s + 1], y[s : s + 1], weights[s : s + 1])
+        learned.append(t)
+    return np.array(answers)
+
+
+@pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
+@EVERY
+def test_it_is_a_stream_in_which_rows_come_again(name, booster):
+    X, y = stream()
+    weights = np.where(np.arange(T) % 5 == 3, 0.0, 1.0)
+    once, again = LEARNERS[name]
+    with plain():
+        model = booster(once, 3, replay=TIMES, memory=SIZE, seed=SEED)
+        found = model.learn_many(X, y, weights)
+        expected = by_hand(booster(again, 3, seed=SEED), X, y, weights)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_sparse_rows_codes_and_weights_come_again_too(name):
+    X, y = stream()
+    codes = np.random.default_rng(1).integers(-1, 4, (T, 2))
+    weights = np.random.default_rng(2).uniform(0.2, 1, T)
+    once, again = LEARNERS[name]
+    with plain():
+        model = SpanBoost(once, 3, replay=TIMES, memory=SIZE, seed=SEED)
+        found = model.learn_many(Rows(Csr(X), codes), y, weights)
+        plain_one = SpanBoost(again, 3, seed=SEED)
+        answers = []
+        for t in range(T):
+            each = []
+            for s in (t, *drawn(t)):
+                row = Rows(Csr(X[s : s + 1]), codes[s : s + 1])
+                each.append(plain_one.learn_many(row, y[s : s + 1], weights[s : s + 1])[0])
+            answers.append(each[0])
+    np.testing.assert_array_equal(found, answers)
+
+
+def test_a_range_that_grows_takes_what_is_remembered_along():
+    X, y = stream()
+    y = 1000 * y * np.linspace(0.1, 3, T)  # wider and wider
+    weights = np.ones(T)
+    with plain():
+        made = {"label_range": "auto", "seed": SEED}
+        expected = by_hand(SpanBoost(LinearSGD(), 3, **made), X, y, weights)
+        model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=SIZE, **made)
+        found = model.learn_many(X, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)  # float32, another order
+
+
+@pytest.mark.parametrize("name", ["linear", "ball", "objects", "trees"])
+@settings(max_examples=10, deadline=None)
+@given(cuts=st.sets(st.integers(1, T - 1), max_size=6))
+def test_blocks_of_any_size_give_the_same_model(name, cuts):
+    X, y = stream()
+    learner = LEARNERS[name][0]
+    with plain():
+        whole = SpanBoost(learner, 3, replay=TIMES, memory=SIZE).learn_many(X, y)
+        model = SpanBoost(learner, 3, replay=TIMES, memory=SIZE)
+        edges = [0, *sorted(cuts), T]
+        parts = [
+            model.learn_one(X[a], y[a]) if b == a + 1 else model.learn_many(X[a:b], y[a:b])
+            for a, b in pairwise(edges)
+        ]
+    np.testing.assert_array_equal(np.hstack(parts), whole)
+
+
+def test_more_rows_than_are_laid_out_at_a_time():
+    X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    y = X[:, 0] / 2
+    models = [SpanBoost(LinearSGD(), 2, replay=1, memory=300) for _ in range(2)]
+    whole = models[0].learn_many(X, y)
+    ones = [models[1].learn_one(x, label) for x, label in zip(X, y, strict=True)]
+    np.testing.assert_array_equal(whole, ones)
+
+
+def test_only_the_last_rows_are_drawn():
+    X, y = stream()
+    with plain():
+        model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=1)
+        expected = SpanBoost(LinearSGD(), 3)
+        answers = []
+        for t in range(T):
+            answers.append(expected.learn_one(X[t], y[t]))
+            for _ in range(TIMES if t else 0):
+                expected.learn_one(X[t - 1], y[t - 1])
+        np.testing.assert_array_equal(model.learn_many(X, y), answers)
+
+
+def test_compiled_and_plain_agree():
+    X, y = stream()
+    make = lambda: SpanBoost(LEARNERS["trees"][0], 3, replay=TIMES, memory=SIZE)  # noqa: E731
+    compiled = make().learn_many(X, y)
+    with plain():
+        np.testing.assert_array_equal(make().learn_many(X, y), compiled)
+
+
+@pytest.mark.parametrize("seen", [1, 5, 40])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "codes", "names"])
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_a_file_remembers(name, kind, seen, tmp_path):
+    X, y = stream()
+    codes = np.random.default_rng(1).integers(-1, 4, (T, 2))
+    rows = {
+        "dense": lambda a, b: X[a:b],
+        "sparse": lambda a, b: Csr(X[a:b]),
+        "codes": lambda a, b: Rows(None, codes[a:b]),
+        "names": lambda a, b: [{f"x{j}": v for j, v in enumerate(x) if v} for x in X[a:b]],
+    }[kind]
+    with plain():
+        model = SpanBoost(LEARNERS[name][0], 3, replay=TIMES, memory=SIZE)
+        model.learn_many(rows(0, seen), y[:seen])
+        save(model, tmp_path / "whole.sb")
+        other = SpanBoost(LEARNERS[name][0], 3, replay=TIMES, memory=SIZE)
+        for t in range(seen):
+            other.learn_many(rows(t, t + 1), y[t : t + 1])
+        save(other, tmp_path / "rows.sb")
+        assert (tmp_path / "rows.sb").read_bytes() == (tmp_path / "whole.sb").read_bytes()
+        again = load(tmp_path / "whole.sb")
+        np.testing.assert_array_equal(
+            again.learn_many(rows(seen, T), y[seen:]), model.learn_many(rows(seen, T), y[seen:])
+        )
+
+
+def test_a_narrow_row_after_a_file_of_wide_ones(tmp_path):
+    X, y = stream()
+    model = SpanBoost(LEARNERS["trees"][0], 3, replay=TIMES, memory=SIZE)
+    model.learn_many(Csr(X[:20]), y[:20])
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb")
+    narrow = Csr(np.eye(1, 4))
+    assert again.learn_many(narrow, [0.1])[0] == model.learn_many(narrow, [0.1])[0]
+
+
+@pytest.mark.parametrize("name", ["linear", "trees"])
+def test_rows_without_anything_in_them(name, tmp_path):
+    model = SpanBoost(LEARNERS[name][0], 3, replay=TIMES, memory=1)
+    model.learn_one({"a": 1.0}, 0.1)
+    model.learn_one({}, 0.2)
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb")
+    assert again.learn_one({"a": 2.0}, 0.1) == model.learn_one({"a": 2.0}, 0.1)
+
+
+@EVERY
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 99), stop=st.integers(1, T - 1))
+def test_growing_ranges_widths_and_weights_whatever_the_blocks(name, seed, stop, tmp_path_factory):
+    if name in ("objects", "ball"):
+        return  # their range is fixed
+    rng = np.random.default_rng(seed)
+    y = np.exp(rng.normal(size=T).cumsum() / 5)
+    weights = rng.choice([0.0, 0.5, 1.0], T)
+    rows = [{f"x{j}": float(v) for j, v in enumerate(rng.normal(size=rng.integers(0, t + 1)))}
+            for t in range(T)]  # fmt: skip
+    models = [
+        SpanBoost(LEARNERS[name][0], 3, label_range="auto", replay=TIMES, memory=SIZE)
+        for _ in range(2)
+    ]
+    path = tmp_path_factory.mktemp("replay") / "model.sb"
+    with plain(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = models[0].learn_many(rows, y, weights)
+        first = models[1].learn_many(rows[:stop], y[:stop], weights[:stop])
+        save(models[1], path)
+        again = load(path)
+        rest = [
+            again.learn_one(*row) for row in zip(rows[stop:], y[stop:], weights[stop:], strict=True)
+        ]
+    np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
+
+
+def test_memory_is_for_rows_as_long_as_they_are():
+    model = SpanBoost(LinearSGD(), 2, replay=1, memory=10_000)
+    model.learn_many(Csr(np.ones((1, 5000))), [0.1])
+    model.learn_many(Csr(np.eye(3, 5000)), [0.1] * 3)
+    assert sum(len(columns) for columns, _ in model._memory.rows.entries) == 5003
+
+
+def test_rows_of_somebody_else_are_kept_as_they_were():
+    row, seen = {"a": 0.0}, []
+
+    class Notes(Mean):
+        def learn_one(self, x, y):
+            seen.append(dict(x))
+
+        def __deepcopy__(self, memo):
+            return self
+
+    model = SpanBoost(Notes(), 1, replay=TIMES, memory=1)
+    for value in (1.0, 2.0):
+        row["a"] = value
+        model.learn_one(row, 0.1)
+    assert [x["a"] for x in seen] == [1, 2, 1, 1]
+
+
+def test_a_learner_that_raises_is_not_replayed_what_it_never_learned():
+    class Picky(Mean):
+        def learn_one(self, x, y):
+            if x[0] > 0.9:
+                raise OverflowError
+            super().learn_one(x, y)
+
+    model = SpanBoost(Picky(), 1, replay=TIMES, memory=SIZE)
+    model.learn_many([[0.1], [0.2]], [0.1, 0.2])
+    with pytest.raises(OverflowError):
+        model.learn_many([[0.3], [1.0]], [0.1, 0.2])
+    assert model._memory.learned == 2
+    model.learn_many([[0.5]] * 50, [0.1] * 50)
+
+
+def test_many_times_over():
+    X, y = stream()
+    with plain():
+        model = SpanBoost(LinearSGD(), 2, replay=1000, memory=3)
+        model.learn_many(X[:4], y[:4])
+        again = SpanBoost(LinearSGD(), 2, replay=1000, memory=3)
+        for x, label in zip(X[:4], y[:4], strict=True):
+            again.learn_one(x, label)
+        np.testing.assert_array_equal(model.predict_many(X), again.predict_many(X))
+
+
+def test_a_file_grows_no_further_than_the_memory(tmp_path):
+    X = np.random.default_rng(0).uniform(-1, 1, (800, 3))
+    model, sizes = SpanBoost(LinearSGD(), 2, replay=1, memory=100), []
+    for part in range(8):
+        model.learn_many(X[100 * part : 100 * part + 100], X[:100, 0])
+        save(model, tmp_path / "model.sb")
+        sizes.append((tmp_path / "model.sb").stat().st_size)
+    assert max(sizes) - min(sizes) < 64
+
+
+BAD = {
+    "too few": lambda name, array: array[:-1] if name.endswith("weights") else array,
+    "no weight": lambda name, array: array * 0 if name.endswith("weights") else array,
+    "no number": lambda name, array: array * np.nan if name.endswith("labels") else array,
+    "infinite": lambda name, array: array + np.inf if name.endswith("memory.X") else array,
+    "too wide": lambda name, array: (
+        np.tile(array, 2) if name.endswith("memory.X") and array.ndim == 2 else array
+    ),
+    "endless": lambda name, array: array / 0 if name.endswith("weights") else array,
+    "too far": lambda name, array: array + 1000 if name.endswith("indices") else array,
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_files_that_remember_nonsense_are_refused(bad, tmp_path):
+    X, y = stream()
+    rows = Csr(X) if bad == "too far" else X
+    with plain():
+        model = SpanBoost(LEARNERS["trees"][0], 3, replay=TIMES, memory=SIZE)
+        model.learn_many(rows, y)
+        save(model, tmp_path / "good.sb")
+    tensors = load_file(tmp_path / "good.sb")
+    with np.errstate(divide="ignore"):
+        forged = {name: BAD[bad](name, array) for name, array in tensors.items()}
+    assert any(forged[name] is not tensors[name] for name in tensors)
+    changed(tmp_path / "good.sb", tensors=lambda arrays: forged)
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "good.sb")
+
+
+def test_memory_without_replay_is_refused(tmp_path):
+    X, y = stream()
+    with plain():
+        model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=SIZE)
+        model.learn_many(X, y)
+        save(model, tmp_path / "good.sb")
+
+    def without(header):
+        header["parameters"]["replay"] = 0
+
+    changed(tmp_path / "good.sb", without)
+    with pytest.raises(ModelFileError, match="nobody asks for"):
+        load(tmp_path / "good.sb")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
+    X, y = stream()
+    model = SpanBoost(LinearBall(20.0), 3, replay=TIMES, memory=SIZE)
+    model.learn_many(X, y)
+    save(model, tmp_path / "good.sb")
+    load(tmp_path / "good.sb")
+    nothing = np.full((SIZE, 4), np.nan, dtype)
+    changed(tmp_path / "good.sb", tensors=lambda arrays: arrays | {"memory.X": nothing})
+    with pytest.raises(ModelFileError, match="not of its kind"):
+        load(tmp_path / "good.sb")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"replay": -1}, {"replay": 1.5}, {"replay": True}, {"replay": 2000}, {"memory": 0}],
+    ids=str,
+)
+def test_bad_parameters(bad):
+    with pytest.raises(ValueError, match=f"^{next(iter(bad))}=.* is not allowed"):
+        SpanBoost(LinearSGD(), 3, **bad)
+
+
+def test_the_theorems_do_not_speak_of_it():
+    X, y = stream()
+    values = np.column_stack([X[:, 0] / 5, -X[:, 0] / 5])
+    with pytest.raises(ValueError, match="come once"):
+        audit_hull(HullBoost(LinearBall(20.0), 3, feedback="linear", replay=1), X, y, values)
+
+
+def test_the_command_line_replays_and_goes_on(tmp_path, capsys):
+    X, y = stream()
+    lines = ["a,b,c,d,label", *(",".join(map(str, [*x, v])) for x, v in zip(X, y, strict=True))]
+    (tmp_path / "all.csv").write_text("\n".join(lines) + "\n")
+    words = ["--replay", "2", "--memory", "9", "-n", "5", "--quiet"]
+    out = str(tmp_path / "model.sb")
+    assert main(["train", str(tmp_path / "all.csv"), "-o", out, *words]) == 0
+    assert main(["inspect", out, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["parameters"]["replay"], shown["parameters"]["memory"]) == (2, 9)
+    assert shown["parameters"]["learner"]["class"] == "Trees"
+    model = SpanBoost(Trees(), 5, label_range="auto", replay=2, memory=9)
+    model.learn_many(X, y)
+    np.testing.assert_array_equal(load(out).predict_many(X), model.predict_many(X))
+    assert main(["train", str(tmp_path / "all.csv"), "-o", out, "--memory", "9", "-n", "5"]) == 2
+    assert "--memory is for --replay" in capsys.readouterr().err

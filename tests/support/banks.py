@@ -1,0 +1,259 @@
+"""The learners of features in other guises (one bank to a copy, oracles), and streams for them."""
+
+import dataclasses
+import math
+
+import naive
+import naive_learners
+import numpy as np
+from scipy_free import Csr
+
+from spanboost import LinearSGD, Network, Rows, SpanBoost, Stumps, Trees, losses
+from spanboost.learners.objects import ObjectBank
+from spanboost.rows.block import ObjectRows, Row, as_rows
+
+LEARNERS = {
+    "linear": LinearSGD(0.3),
+    "stumps": Stumps(0.3),
+    "intercepts": Stumps(0.3, intercept=True),
+    "network": Network(0.3, hidden=3),
+}
+
+WITH_TREES = LEARNERS | {
+    "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
+}
+
+LOSSES = {
+    "squared": losses.Squared(),
+    "absolute": losses.Absolute(),
+    "logistic": losses.Logistic(),
+    "euclidean2": losses.SquaredEuclidean(2),
+}
+
+
+def learner_of(name, **changes):
+    return dataclasses.replace(WITH_TREES[name], **changes)
+
+
+# --------------------------------------------------------------------------------------------
+# Streams
+
+
+def stream(T=60, seed=0, *, loss="squared", missing=True, centre=0.3):
+    """Rows with zeros, missing values, features of several scales one of which grows; labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((T, 4)) * [1, 10, 0.01, 1]
+    X[rng.random((T, 4)) < 0.3] = 0
+    if missing:
+        X[rng.random((T, 4)) < 0.1] = np.nan
+    X[T // 2 :, 3] *= 1e4
+    numbers = np.nan_to_num(X)
+    y = centre + 0.3 * numbers[:, 0] - 0.03 * numbers[:, 1] + 0.1 * rng.standard_normal(T)
+    y = np.clip(y, -1, 1)
+    if loss == "logistic":
+        y = np.where(y > centre / 2, 1.0, -1.0)
+    elif loss == "euclidean2":
+        y = np.stack([0.7 * y, 0.6 * np.sin(4 * y)], axis=1)
+    return X, y
+
+
+def weights_for(T, seed=0):
+    return np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 1.0, 3.0], T)
+
+
+def codes_for(X):
+    return np.abs(np.nan_to_num(X[:, :2]) * 3).astype(int) % 5 - 1
+
+
+KINDS = {
+    "dense": lambda X: X,
+    "sparse": Csr,
+    "codes": lambda X: Rows(X[:, 2:], codes_for(X)),
+    "both": lambda X: Rows(Csr(X), codes_for(X)),
+}
+
+
+def active_rows(X, bits=None):
+    """What a naive copy reads, of a dense block or one with codes."""
+    if isinstance(X, Rows):
+        pairs = zip(X.numbers.tolist(), X.codes.tolist(), strict=True)
+        return [naive_learners.active(numbers, codes, bits) for numbers, codes in pairs]
+    return [naive_learners.active(numbers, (), bits) for numbers in np.asarray(X).tolist()]
+
+
+# --------------------------------------------------------------------------------------------
+# N banks of one copy in place of one bank of N
+
+
+class Separate:
+    """A learner whose N copies are banks of one copy each, run as objects."""
+
+    def __init__(self, learner):
+        self.learner, self.dtype = learner, getattr(learner, "dtype", np.float64)
+        self.greedy_step = getattr(learner, "greedy_step", None)
+
+    def check(self, task):
+        self.learner.check(task)
+
+    def encode(self, X, D):
+        return RowByRow(self.learner.encode(X, D))
+
+    def bank(self, task):
+        return ObjectBank([OneCopy(self.learner, task, i) for i in range(task.n)], task)
+
+
+class RowByRow:
+    """Encoded rows that the booster does not recognise, so that copies must grow by themselves."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def row(self, t):
+        return as_rows(self.rows).row(t)
+
+
+def task_of_one(task, i, **changes):
+    """What copy i alone would be told."""
+    only = slice(i, i + 1)
+    return task._replace(
+        n=1,
+        lipschitz=task.lipschitz[only],
+        smoothness=task.smoothness[only],
+        copy=task.copy[only],
+        **changes,
+    )
+
+
+class OneCopy:
+    def __init__(self, learner, task, i):
+        if isinstance(getattr(learner, "rate", None), tuple):
+            learner = dataclasses.replace(learner, rate=learner.rate[i])
+        self.bank = learner.bank(task_of_one(task, i, rows=task.rows.rows))
+        self.h = np.zeros((task.d, 1), getattr(learner, "dtype", np.float64))
+
+    def predict(self, x):
+        self.x = x
+        if isinstance(x, Row):
+            self.x = Row(*map(np.copy, x))  # of its own: a bank writes to it
+            self.bank = self.bank.grown(0, len(x.x))
+        self.bank.predict(self.x, self.h)
+        return self.h[:, 0]
+
+    def update(self, x, loss):
+        self.h[:, 0] = loss.h
+        if isinstance(x, Row):
+            self.bank = self.bank.grown(1 + int(x.feature.max(initial=-1)), len(x.x))
+        self.bank.update(self.x, self.h, loss._feedback)
+
+
+# --------------------------------------------------------------------------------------------
+# Oracles in the library's boosters
+
+
+class Oracles:
+    """A learner whose copies are naive: `make(task, i)` is copy i.
+
+    Rows are dense, or have codes. Slopes and losses are asked of the library in its own precision.
+    """
+
+    def __init__(self, make, dtype, bits=None):
+        self.make, self.dtype, self.bits = make, dtype, bits
+
+    def check(self, task):
+        pass
+
+    def encode(self, X, D):
+        return ObjectRows(active_rows(X, self.bits))
+
+    def bank(self, task):
+        return OracleBank([self.make(task, i) for i in range(task.n)], self.dtype)
+
+
+class OracleBank:
+    def __init__(self, copies, dtype):
+        self.copies, self.dtype = copies, dtype
+
+    def predict(self, x, h):
+        for i, copy in enumerate(self.copies):
+            h[:, i] = copy.predict(x)
+
+    def update(self, x, h, feedback):
+        for i, copy in enumerate(self.copies):
+            copy.update(x, Told(feedback.only(i), self.dtype))
+
+
+class Told:
+    """The feedback of one copy as a naive copy wants it."""
+
+    def __init__(self, feedback, dtype):
+        self.feedback, self.dtype, self.weight = feedback, dtype, feedback.weight
+
+    def column(self, h):
+        return np.array(h, self.dtype).reshape(-1, 1)
+
+    def slope(self, h):
+        out = np.empty_like(self.column(h))
+        self.feedback.slopes(self.column(h), out)
+        return list(out[:, 0])
+
+    def value(self, h):
+        out = np.empty(1)
+        self.feedback.losses(self.column(h), out)
+        return out[0]
+
+
+# --------------------------------------------------------------------------------------------
+# State
+
+
+def arrays_of(state):
+    """Every array of a model, copied, in order; numbers too. Not what matters within a round."""
+    if isinstance(state, np.ndarray):
+        return [state.copy()]
+    if isinstance(state, tuple):
+        kept = [item for name, item in state._asdict().items() if name not in ("scratch", "trace")]
+        return [array for item in kept for array in arrays_of(item)]
+    return [np.asarray(state)] if isinstance(state, int | float | np.number) else []
+
+
+def assert_same_state(first, second):
+    pairs = list(zip(arrays_of(first), arrays_of(second), strict=True))
+    assert pairs
+    for a, b in pairs:
+        np.testing.assert_array_equal(a, b)
+
+
+# --------------------------------------------------------------------------------------------
+# The listings of naive.py over naive copies
+
+
+NAIVE_LOSSES = {
+    "squared": naive.Squared(),
+    "absolute": naive.Absolute(),
+    "logistic": naive.Logistic(),
+    "euclidean2": naive.SquaredEuclidean(),
+}
+
+
+def listing(booster, make, loss, X, y, weights):
+    """Predictions of the paper's algorithm with the booster's parameters, [T, d].
+
+    make(c, D, i): the naive copy i, told the curvature c and, if bounded, its bound D.
+    """
+    naive_loss, d = NAIVE_LOSSES[loss], booster._d
+    rows = active_rows(X, booster.learner.bits)
+    rows = zip(rows, np.reshape(y, (-1, d)).tolist(), weights.tolist(), strict=True)
+    rows = [(x, label if loss == "euclidean2" else label[0], w) for x, label, w in rows]
+    bound = booster.D if booster.feedback == "linear" else math.inf
+    common = {"D": booster.D, "feedback": booster.feedback, "scale": booster.scale}
+    offset = {"d": d, "offset": booster.offset_}
+    if isinstance(booster, SpanBoost):
+        common |= {"eta": booster.eta_, "B": booster.B_}
+        curvature = [
+            naive.curvature_span(naive_loss, i + 1, N=booster.n, **common) for i in range(booster.n)
+        ]
+    else:
+        curvature = [naive.curvature_hull(naive_loss, i + 1, **common) for i in range(booster.n)]
+    copies = [make(c, bound, i) for i, c in enumerate(curvature)]
+    run = naive.span if isinstance(booster, SpanBoost) else naive.hull
+    return np.array(run(copies, rows, naive_loss, **offset, **common)[0])

@@ -1,0 +1,366 @@
+"""A sweep is its configurations run one by one: every loss, and every model, bit for bit."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanboost import (
+    HullBoost,
+    LinearBall,
+    LinearSGD,
+    Network,
+    Rows,
+    SpanBoost,
+    Stumps,
+    Trees,
+    save,
+    tune,
+)
+from spanboost.analysis.progressive import Tape, losses_of
+from spanboost.compiling.kernels import plain
+from spanboost.errors import DataError
+from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
+from spanboost.tuning import search
+from spanboost.tuning.grid import configurations
+
+ROWS, N = 160, 5
+KINDS = {"span": SpanBoost, "hull": HullBoost}
+
+
+def stream(rows=ROWS, seed=0):
+    """Rows with labels that widen their range more than once, and weights, some of them 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 4)).astype(np.float32)
+    X[rng.random(X.shape) < 0.2] = 0
+    y = 50 + (1 + np.arange(rows) / 40) * (X[:, 0] - X[:, 1] * (X[:, 2] > 0))
+    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], rows)
+
+
+def two_labels(rows):
+    X, y, _ = stream(rows)
+    return X, np.where(y > np.median(y), 1.0, -1.0)
+
+
+def averages(model, X, y, weights, first):
+    """Losses of the two parts, as `spanboost evaluate` reckons them; the model learns."""
+    weights = np.ones(len(y)) if weights is None else weights
+    answers = model.learn_many(X, y, weights)
+    tape = Tape(2)
+    losses = losses_of(model, y, answers)
+    tape.extend(np.column_stack([weights, weights * losses]))
+    parts = [tape.average(0, first)[0], tape.average(first, tape.rows)[0]]
+    tape.close()
+    return parts
+
+
+def assert_all_alone(tuned, X, y, weights, first, folder):
+    """Every configuration, and every number of copies, against a booster of its own."""
+    compared = 0
+    for k, one in enumerate(tuned.configurations):
+        for n in np.flatnonzero(one.allowed()) + 1:
+            alone = one.model(int(n))
+            found = tuned.loss_first[k, n - 1], tuned.loss_rest[k, n - 1]
+            assert list(found) == averages(alone, X, y, weights, first), (one.settings, n)
+            save(alone, folder / "alone.sb")
+            save(tuned.model(tuned.choice(k, int(n))), folder / "cut.sb")
+            assert (folder / "cut.sb").read_bytes() == (folder / "alone.sb").read_bytes()
+            compared += 1
+    assert np.isfinite(tuned.loss_first).sum() == compared
+    return compared
+
+
+@pytest.mark.parametrize("booster", ["span", "hull"])
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+@pytest.mark.parametrize(
+    ("learner", "grid"),
+    [
+        (LinearSGD(), {"rate": [0.1, 2.0], "scale": [1.0, 0.5]}),
+        (Stumps(intercept=True), {"rate": [0.1, 2.0]}),
+        (Network(), {"rate": [0.1, 2.0], "hidden": [2, 3]}),
+        (Trees(grace=8, delay=2), {"evidence": [1.0, 10.0]}),
+    ],
+    ids=["linear", "stumps", "network", "trees"],
+)
+def test_a_sweep_is_its_configurations_one_by_one(learner, grid, booster, feedback, tmp_path):
+    X, y, weights = stream()
+    grid = grid | {"eta": [0.25, 1.0], "feedback": [feedback]}
+    tuned = tune(
+        *(X, y, weights),
+        **{"learner": learner, "grid": grid, "booster": booster, "n": N, "split": 0.4},
+        **{"label_range": "auto", "seed": 7},
+    )
+    number = assert_all_alone(tuned, X, y, weights, 64, tmp_path)
+    values = np.prod([len(v) for name, v in grid.items() if name != "eta"])
+    assert number == values * (2 + 5 if booster == "span" else 5)  # n >= 4 where eta is 1/4
+
+
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+@pytest.mark.parametrize("booster", ["span", "hull"])
+@pytest.mark.parametrize(
+    "loss", ["squared", PNorm(4), Huber(0.2), "modified_least_squares", "logistic", "linear"]
+)
+def test_losses(loss, booster, feedback, tmp_path):
+    X, y = two_labels(40)
+    grid = {"eta": [0.3, 1.0], "feedback": [feedback]}
+    fixed = {"learner": LinearSGD(), "grid": grid, "booster": booster, "n": N, "loss": loss}
+    with plain():
+        tuned = tune(X, y, **fixed)
+        assert_all_alone(tuned, X, y, None, 20, tmp_path)
+    denied = loss == "linear" and booster == "span"
+    assert {one.prefixes for one in tuned.configurations} == {not denied}
+    # B depends on n where the loss is logistic: there all have the one that serves any n
+    for one in tuned.configurations:
+        free = loss == "logistic" and booster == "span"
+        assert ("B" in one.parameters) == free
+        if free:
+            assert one.parameters["B"] == radius("logistic", one.settings["eta"], 10**9, 1.0)
+
+
+@pytest.mark.parametrize("booster", ["span", "hull"])
+def test_where_prefixes_are_no_boosters_the_number_of_copies_is_in_the_grid(booster, tmp_path):
+    X, y = two_labels(40)
+    grid = {"eta": [0.5, 1.0], "feedback": ["linear", "greedy"]}
+    fixed = {"learner": Stumps(), "grid": grid, "booster": booster, "n": 6, "loss": "absolute"}
+    with plain():
+        tuned = tune(X, y, **fixed)
+        assert_all_alone(tuned, X, y, None, 20, tmp_path)
+    denied = [one for one in tuned.configurations if one.settings["feedback"] == "linear"]
+    assert not any(one.prefixes for one in denied)
+    sizes = [one.n for one in denied if one.settings.get("eta", 1.0) == 1]
+    assert sizes == [1, 2, 4, 6]
+    assert [one.n for one in denied if one.settings.get("eta") == 0.5] in ([], [2, 4, 6])
+    assert all(one.prefixes for one in tuned.configurations if one not in denied)
+
+
+@pytest.mark.parametrize("loss", [SquaredEuclidean(2), Softmax(3)])
+def test_vectors(loss, tmp_path):
+    X, y, _ = stream(40)
+    labels = np.column_stack([y, -y]) if loss.d == 2 else np.digitize(y, [49, 51])
+    fixed = {"label_range": "auto"} if loss.d == 2 else {"D": 3.0}
+    grid = {"eta": [0.5, 1.0], "rate": [0.2, 0.5]}
+    with plain():
+        tuned = tune(X, labels, learner=LinearSGD(), grid=grid, n=4, loss=loss, **fixed)
+        assert_all_alone(tuned, X, labels, None, 20, tmp_path)
+
+
+def as_sparse(X):
+    sparse = pytest.importorskip("scipy.sparse")
+    return sparse.csr_matrix(X)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        as_sparse,
+        lambda X: Rows(X[:, :2], (X[:, 2:] > 0).astype(np.int64)),
+        lambda X: [dict(zip("abcd", map(float, row), strict=True)) for row in X],
+    ],
+    ids=["sparse", "codes", "names"],
+)
+def test_rows_of_every_kind(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "ROWS", 37)
+    X, y, weights = stream()
+    rows = given(X)
+    fixed = {"grid": {"rate": [0.2, 0.5], "eta": [0.5]}, "n": 3, "label_range": "auto-zero"}
+    tuned = tune(rows, y, weights, learner=LinearSGD(), **fixed)
+    assert_all_alone(tuned, rows, y, weights, ROWS // 2, tmp_path)
+
+
+@pytest.mark.parametrize("learner", [LinearSGD(), Trees(grace=8)], ids=["linear", "trees"])
+def test_rows_that_come_again_are_not_scored_again(learner, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "ROWS", 37)
+    X, y, weights = stream()
+    fixed = {"grid": {"eta": [0.5, 1.0]}, "n": 3, "label_range": "auto", "replay": 2, "memory": 50}
+    tuned = tune(X, y, weights, learner=learner, **fixed)
+    assert_all_alone(tuned, X, y, weights, ROWS // 2, tmp_path)
+
+
+def test_a_learner_with_a_ball(tmp_path):
+    X, y, _ = stream(40)
+    X, y = X / np.linalg.norm(X, axis=1, keepdims=True).max(), np.tanh(y - 50)
+    with plain():
+        tuned = tune(X, y, learner=LinearBall(), grid={"eta": [0.5, 1.0], "scale": [1.0, 2.0]}, n=3)
+        assert_all_alone(tuned, X, y, None, 20, tmp_path)
+
+
+FEW = {"rate": [0.05, 0.5, 1.0], "eta": [0.5, 1.0], "feedback": ["linear", "greedy"]}
+
+
+def assert_same(tuned, other, folder):
+    for table in ("loss_first", "loss_rest"):
+        assert getattr(tuned, table).tobytes() == getattr(other, table).tobytes()
+    for k, one in enumerate((tuned, other)):
+        save(one.model(), folder / f"{k}.sb")
+    assert (folder / "0.sb").read_bytes() == (folder / "1.sb").read_bytes()
+
+
+@pytest.mark.parametrize(("threads", "lanes", "rows"), [(1, 8, 50), (2, 1, 4096), (7, 512, 1)])
+def test_threads_banks_and_blocks_do_not_matter(threads, lanes, rows, tmp_path, monkeypatch):
+    X, y, weights = stream()
+    fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
+    usual = tune(X, y, weights, **fixed)
+    monkeypatch.setattr(search, "LANES", lanes)
+    monkeypatch.setattr(search, "ROWS", rows)
+    assert_same(usual, tune(X, y, weights, threads=threads, **fixed), tmp_path)
+
+
+def test_compiled_and_plain_sweeps_are_assert_same(tmp_path):
+    X, y, weights = stream(40)
+    fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
+    compiled = tune(X, y, weights, **fixed)
+    with plain():
+        assert_same(compiled, tune(X, y, weights, **fixed), tmp_path)
+
+
+def test_a_group_can_be_sent_elsewhere_at_any_time(tmp_path):
+    X, y, weights = stream()
+    fixed = {"grid": FEW, "booster": "both", "n": 4, "label_range": "auto"}
+    usual = tune(X, y, weights, learner=LinearSGD(), **fixed)
+    found = configurations(LinearSGD(), **fixed)
+    order, groups = search.groups_of(found)
+    assert len(groups) == 4  # two boosters, two kinds of feedback
+    done = []
+    for group in groups:
+        for first, last in ((0, 33), (33, 80), (80, 160)):
+            group = pickle.loads(pickle.dumps(group))  # noqa: PLW2901
+            group.learn(X[first:last], y[first:last], weights[first:last])
+            if last == 80:
+                group.mark()
+        done.append(group)
+    assert_same(usual, search.Tuned(found, done, order), tmp_path)
+
+
+@settings(max_examples=15)
+@given(
+    rates=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=3, unique=True),
+    etas=st.lists(st.floats(0.2, 1.0), min_size=1, max_size=3, unique=True),
+    n=st.integers(5, 8),
+    split=st.floats(0.05, 0.95),
+    seed=st.integers(0, 1000),
+)
+def test_any_numbers(rates, etas, n, split, seed, tmp_path_factory):
+    X, y, weights = stream(40, seed)
+    grid = {"rate": rates, "eta": etas}
+    fixed = {"learner": LinearSGD(), "grid": grid, "n": n, "split": split, "label_range": "auto"}
+    tuned = tune(X, y, weights, **fixed)
+    folder = tmp_path_factory.mktemp("models")
+    for k, one in enumerate(tuned.configurations):
+        alone = one.model(n)
+        expected = averages(alone, X, y, weights, int(split * 40))
+        found = [tuned.loss_first[k, n - 1], tuned.loss_rest[k, n - 1]]
+        np.testing.assert_array_equal(found, expected)
+        save(alone, folder / "alone.sb")
+        save(tuned.model(tuned.choice(k, n)), folder / "cut.sb")
+        assert (folder / "cut.sb").read_bytes() == (folder / "alone.sb").read_bytes()
+
+
+def test_copies_do_not_disturb_each_other_where_weights_are_folded(tmp_path):
+    """Under linear feedback weights grow while `keep` shrinks, and are folded at 1e-9."""
+    X, y = two_labels(3000)
+    grid = {"rate": [1e-3, 50.0], "eta": [1.0], "feedback": ["linear"]}
+    tuned = tune(X, y, learner=LinearSGD(), grid=grid, booster="span", n=2)
+    assert_all_alone(tuned, X, y, None, 1500, tmp_path)
+
+
+def test_the_chosen_model_goes_on_as_if_it_had_been_alone():
+    X, y, weights = stream()
+    fixed = {"learner": Network(hidden=3), "grid": {"rate": [0.1, 0.5], "eta": [0.5]}, "n": 4}
+    tuned = tune(X[:100], y[:100], weights[:100], **fixed, label_range="auto")
+    best = tuned.best()
+    alone = tuned.configurations[best.configuration].model(best.n)
+    alone.learn_many(X[:100], y[:100], weights[:100])
+    again = tuned.model()
+    expected = alone.learn_many(X[100:], y[100:])
+    assert again.learn_many(X[100:], y[100:]).tobytes() == expected.tobytes()
+    # and the sweep, of which it is a copy, is as it was
+    assert tuned.model().predict_many(X[:5]).tobytes() != again.predict_many(X[:5]).tobytes()
+
+
+def test_the_best_is_chosen_on_the_first_part_alone():
+    X, y, _ = stream()
+    tuned = tune(X, y, learner=Stumps(), n=8, label_range="auto", split=0.25)
+    best = tuned.best()
+    assert best.loss_first == np.nanmin(tuned.loss_first)
+    assert best.loss_rest == tuned.loss_rest[best.configuration, best.n - 1]
+    assert best == tuned.best_of_each()[0]
+    losses = [one.loss_first for one in tuned.best_of_each()]
+    assert losses == sorted(losses)
+    assert len(losses) == len(tuned.configurations) == 5 * (3 + 1)  # steps below 1/8 are left out
+    alone = tuned.best(booster="hull", n=1, rate=0.5)
+    assert (alone.n, alone.settings) == (1, {"booster": "hull", "rate": 0.5})
+    with pytest.raises(ValueError, match="no booster of the sweep has a loss and n=99"):
+        tuned.best(n=99)
+
+
+def test_losses_beyond_all_numbers_are_not_chosen():
+    X, y, _ = stream()
+    y = 1e200 * y  # squares of them are infinite
+    with np.errstate(over="ignore", invalid="ignore"):
+        tuned = tune(X, y, learner=LinearSGD(), n=2, label_range="auto")
+    with pytest.raises(ValueError, match="no booster of the sweep has a loss"):
+        tuned.best()
+    assert len(tuned.best_of_each()) == len(tuned.configurations)
+
+
+def test_a_step_that_is_not_given_does_not_change_with_the_number_of_copies():
+    X, y, _ = stream()
+    tuned = tune(X, y, learner=LinearSGD(), grid={}, booster="span", n=32, label_range="auto")
+    (only,) = tuned.configurations
+    assert only.settings == {"booster": "span", "eta": np.log(32) / 32}
+    assert np.flatnonzero(only.allowed())[0] + 1 == 10
+
+
+def test_progress_is_counted():
+    X, y, _ = stream()
+    counted = []
+    tune(X, y, learner=LinearSGD(), n=2, label_range="auto", progress=counted.append)
+    assert counted == [80, 80]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"grid": {"depth": [3]}}, "'depth' is no parameter to choose; LinearSGD and its boosters"),
+        ({"grid": {"dtype": ["float32"]}}, "'dtype' is no parameter to choose"),
+        ({"grid": {"rate": 0.5}}, "'rate' needs a list of values, not 0.5"),
+        ({"grid": {"rate": []}}, "'rate' needs a list of values"),
+        ({"grid": {"feedback": "linear"}}, "'feedback' needs a list of values, not 'linear'"),
+        ({"grid": {"eta": [0.01]}}, r"eta=0.01 is not allowed: a step in \[1/n, 1\]"),
+        ({"grid": {"rate": [-1]}}, "rate=-1 is not allowed"),
+        ({"booster": "alg3"}, "booster='alg3' is not known: 'span', 'hull' or 'both'"),
+        ({"split": 1}, "split=1 is not allowed: a share between 0 and 1"),
+        ({"split": 0.001}, "no rows to choose on: 160 in all, and split=0.001"),
+        ({"threads": 0}, "threads=0 is not allowed"),
+        ({"n": 0}, "n=0 is not allowed"),
+        ({"loss": "cubic"}, "loss='cubic' is not known"),
+    ],
+)
+def test_what_cannot_be_tuned_is_said_in_a_sentence(wrong, message):
+    X, y, _ = stream()
+    with pytest.raises(ValueError, match=message):
+        tune(X, y, **{"learner": LinearSGD(), "label_range": "auto"} | wrong)
+
+
+class Mean:
+    def predict(self, x):
+        return 0.0
+
+    def update(self, x, loss):
+        pass
+
+
+def test_objects_are_refused():
+    X, y, _ = stream()
+    with pytest.raises(ValueError, match="for learners of this package, and Mean is none"):
+        tune(X, y, learner=Mean(), n=2)
+
+
+def test_a_bad_row_is_named_by_its_number(monkeypatch):
+    monkeypatch.setattr(search, "ROWS", 50)
+    X, y, _ = stream()
+    y[123] = np.nan
+    with pytest.raises(DataError, match="row 123: the label is nan"):
+        tune(X, y, learner=LinearSGD(), n=2, label_range="auto")
