@@ -11,7 +11,7 @@ from benchmarks import common
 from benchmarks.common import Stream
 from spanboost import LinearSGD, Network, SpanBoost, Stumps, Trees
 from spanboost.parallel.cluster import Cluster
-from spanboost.parallel.executor import Here
+from spanboost.parallel.executor import LocalExecutor
 from spanboost.parallel.team import EVERY, Team
 
 ABOUT = f"""\
@@ -96,7 +96,7 @@ def loss(model: Any, X: Any, y: np.ndarray) -> float:
     return float(np.mean((model.predict_many(X) - y) ** 2))
 
 
-class Clocked(Here):
+class Clocked(LocalExecutor):
     """Tasks one after the other, timed as if those of a round were done side by side."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from spanboost.errors import UserError
 PARTIAL = ".partial"  # how the name of a file ends while it is written
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """A UserError where no file can be written: better known before hours of work than after."""
     folder = Path(path).resolve().parent
     if Path(path).is_dir():
@@ -28,7 +28,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to, beside its place; moved there, with all that was written, at the end.
 
     What is there already and no file, a pipe or /dev/null, is written to as it is.

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 
-def number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a real number, and not a truth value."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         return False
     return not isinstance(value, int) or abs(value) < 2**1023  # one that a float can hold
 
 
-def whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """Whether it is a whole number, and not a truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from spanboost.analysis.importances import feature_importances
 from spanboost.analysis.partial_sums import partial_predictions
-from spanboost.checks import whole
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
-from spanboost.data.frames import reader_of
+from spanboost.data.frames import frame_reader
 from spanboost.errors import DataError, LabelWarning
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
@@ -113,7 +113,7 @@ class _Boosting(BaseEstimator):
 
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
         """As from nothing: several passes, each in an order of its own."""
-        if not (whole(self.n_epochs) and self.n_epochs >= 1):
+        if not (is_integer(self.n_epochs) and self.n_epochs >= 1):
             raise ValueError(f"n_epochs={self.n_epochs!r} is not allowed: a whole number from 1 on")
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
@@ -157,7 +157,7 @@ class _Boosting(BaseEstimator):
     def _rows(self, X: Any, y: Array, weights: Any, *, first: bool) -> tuple[Any, Array]:
         """Rows to be learned, and their weights."""
         if first:
-            self._frame, self._sparse = reader_of(X), sparse.issparse(X)
+            self._frame, self._sparse = frame_reader(X), sparse.issparse(X)
             if self._frame is not None and not self._reads_features:
                 self._frame.refuse(self.learner)
         rows = self._read(X, learn=True, reset=first)

@@ -141,12 +141,12 @@ def test_trees_credit_the_features_of_their_splits():
         model.learn_many(X, 0.5 * np.sign(X[:, 0]) + 0.3 * np.sign(X[:, 2]))
         bank = model._model.bank
         assert (bank.place >= 0).sum() > 6
-        from spanboost.learners.contributions import credits_of
+        from spanboost.learners.contributions import contributions_of
 
         for x in X[:20]:
             reading = model._reader.read([x])
             model.predict_many([x])
-            feature, amount = credits_of(bank, reading.rows, 0)
+            feature, amount = contributions_of(bank, reading.rows, 0)
             for i in range(3):
                 given = {
                     f // 2 if f >= 0 else None: a

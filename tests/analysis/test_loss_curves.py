@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from spanboost.analysis import loss_curves
-from spanboost.analysis.progressive import Tape
-from spanboost.atomic_files import check_place, whole
+from spanboost.analysis.progressive import LossTape
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.errors import UserError
 
 OPEN = ExitStack()
@@ -25,7 +25,7 @@ def _tapes_are_closed():
 def tape_of(losses, weights=None):
     losses = np.asarray(losses, float)
     weights = np.ones(len(losses)) if weights is None else np.asarray(weights, float)
-    tape = OPEN.enter_context(closing(Tape(1 + losses.shape[1])))
+    tape = OPEN.enter_context(closing(LossTape(1 + losses.shape[1])))
     tape.extend(np.column_stack([weights, weights[:, None] * losses]))
     return tape
 
@@ -152,13 +152,13 @@ def test_places_that_are_none_are_refused(name, message, tmp_path):
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=f"{message}$"):
-        loss_curves.check(tmp_path / name)
+        loss_curves.check_plot_path(tmp_path / name)
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for call in (
-        lambda: loss_curves.check(tmp_path / "c.png"),
+        lambda: loss_curves.check_plot_path(tmp_path / "c.png"),
         lambda: loss_curves.inline_svg(["one"], tape_of(falling(3, 1)), None),
     ):
         with pytest.raises(UserError, match=r"^plots need matplotlib: pip install 'spanboost\["):
@@ -170,14 +170,14 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
     place.write_text("before")
 
     def halfway():
-        with whole(place) as file:
+        with atomic_write(place) as file:
             file.write(b"half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         halfway()
     assert place.read_text() == "before"
-    with whole(place) as file:
+    with atomic_write(place) as file:
         file.write(b"after")
         assert place.read_text() == "before"
     assert place.read_text() == "after"
@@ -187,10 +187,10 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
 def test_links_stay_and_devices_are_written_to(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder/file")
-    with whole(tmp_path / "link") as file:
+    with atomic_write(tmp_path / "link") as file:
         file.write(b"linked")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "folder" / "file").read_text() == "linked"
-    check_place("/dev/null")
-    with whole("/dev/null") as file:
+    check_writable("/dev/null")
+    with atomic_write("/dev/null") as file:
         file.write(b"gone")

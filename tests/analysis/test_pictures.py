@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spanboost.analysis import pictures
-from spanboost.analysis.sampling import Sample
+from spanboost.analysis.sampling import RowSample
 from spanboost.cli.main import main
 from spanboost.cli.output import plots
 from spanboost.errors import UserError
@@ -78,7 +78,7 @@ def test_windows_of_residuals_show_their_spread():
 
 @pytest.mark.parametrize("blocks", [1, 7, 1000])
 def test_a_sample_is_even_and_the_same_whatever_the_blocks(blocks):
-    whole, parts = Sample(500), Sample(500)
+    whole, parts = RowSample(500), RowSample(500)
     rows = np.arange(20_000.0)[:, None]
     whole.add(rows)
     for part in np.array_split(rows, blocks):
@@ -88,7 +88,7 @@ def test_a_sample_is_even_and_the_same_whatever_the_blocks(blocks):
     assert (np.diff(whole.rows[:, 0]) > 0).all()
     counts = np.histogram(whole.rows, 5, (0, 20_000))[0]
     assert counts.min() > 70  # 100 are expected; below 70 comes once in 4,000 times
-    short = Sample(500)
+    short = RowSample(500)
     short.add(rows[:20])
     np.testing.assert_array_equal(short.rows, rows[:20])
 
@@ -110,7 +110,7 @@ def test_a_pass_draws_all_of_them_and_learns_the_same(data, tmp_path, capsys, mo
     def keep(self):
         kept.append(self)
 
-    monkeypatch.setattr(plots.Album, "save", keep)
+    monkeypatch.setattr(plots.PlotCollector, "save", keep)
     command = ["evaluate", str(data), "--learner", "stumps", "-n", "4", "--quiet", "--json"]
     assert main(command) == 0
     plain = json.loads(capsys.readouterr().out)
@@ -143,7 +143,7 @@ def test_looks_at_sigma_are_so_many_at_most(data):
     from spanboost import LinearSGD, SpanBoost
     from spanboost.analysis.progressive import Step
 
-    watch = plots.Album(Args, SpanBoost(LinearSGD(), n=2))
+    watch = plots.PlotCollector(Args, SpanBoost(LinearSGD(), n=2))
     for t in range(5000):
         watch.watch(Step(None, {}, t, np.zeros((1, 2))), np.zeros(1))
         assert len(watch.times) == len(watch.sigma) <= plots.LOOKS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost
-from spanboost.analysis.progressive import Tape, due, losses_of, progressive
+from spanboost.analysis.progressive import LossTape, losses_of, progressive, rows_to_show
 from spanboost.data.batch import Batch
 from spanboost.data.generated import drifting
 from spanboost.losses import Quantile, Softmax
@@ -29,7 +29,7 @@ def models():
 def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
     X, y = drifting(100)
     weights = np.random.default_rng(0).uniform(0, 2, 100)
-    with closing(Tape(3)) as tape:
+    with closing(LossTape(3)) as tape:
         steps = list(progressive(models(), batches(X, y, cuts, weights), tape))
         halves = tape.average(0, 50)[0], tape.average(50, 100)[0]
     totals = np.concatenate([step.totals for step in steps])
@@ -37,7 +37,7 @@ def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
     np.testing.assert_array_equal(totals[:, 0], np.cumsum(weights))
     np.testing.assert_array_equal(totals[:, 1], np.cumsum(weights * losses))
     assert not np.array_equal(totals[:, 1], totals[:, 2])
-    shown = [step.first + row + 1 for step in steps for row in due(step)]
+    shown = [step.first + row + 1 for step in steps for row in rows_to_show(step)]
     assert shown == [1, 2, 4, 8, 16, 32, 64]
     assert halves[0] == pytest.approx(np.average(losses[:50], weights=weights[:50]))
     assert halves[1] == pytest.approx(np.average(losses[50:], weights=weights[50:]))
@@ -48,7 +48,7 @@ def test_without_learning_models_stay_as_they_are():
     model = models()["hull"]
     model.learn_many(X, y)
     before = model.predict_many(X)
-    with closing(Tape(2)) as tape:
+    with closing(LossTape(2)) as tape:
         for _ in progressive({"model": model}, batches(X, y, [30]), tape, learn=False):
             pass
         assert tape.average(0, 100)[0] == pytest.approx(((before - y) ** 2).mean())
@@ -57,11 +57,11 @@ def test_without_learning_models_stay_as_they_are():
 
 def test_a_tape_goes_on_where_it_was_cut(tmp_path):
     path = tmp_path / "losses"
-    tape = Tape(2, path)
+    tape = LossTape(2, path)
     gains = np.random.default_rng(1).random((50, 2))
     whole = tape.extend(gains)
     tape.close()
-    again = Tape(2, path, rows=20)
+    again = LossTape(2, path, rows=20)
     np.testing.assert_array_equal(again.last, whole[19])
     np.testing.assert_array_equal(again.extend(gains[20:]), whole[20:])
     np.testing.assert_array_equal(again.at(7), whole[6])
@@ -71,7 +71,7 @@ def test_a_tape_goes_on_where_it_was_cut(tmp_path):
 
 
 def test_no_rows_have_no_average():
-    with closing(Tape(2)) as tape:
+    with closing(LossTape(2)) as tape:
         assert np.isnan(tape.average(0, 0)).all()
 
 

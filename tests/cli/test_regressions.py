@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from spanboost.analysis.label_sums import LabelSums
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.progressive import LossTape
 from spanboost.cli.main import main
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems
@@ -202,7 +202,7 @@ def test_losses_are_safe_before_their_checkpoint(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     for path, count in ((tmp_path / "losses", 1), (None, 0)):
-        with closing(Tape(2, path)) as tape:
+        with closing(LossTape(2, path)) as tape:
             tape.extend(np.ones((3, 2)))
             tape.flush()
         assert len(synced) == count
@@ -258,7 +258,7 @@ def test_a_file_that_was_just_moved_into_place_is_done(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt), atomic_files.whole(tmp_path / "x") as file:
+    with pytest.raises(KeyboardInterrupt), atomic_files.atomic_write(tmp_path / "x") as file:
         file.write(b"all of it")
     assert (tmp_path / "x").read_bytes() == b"all of it"
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.progressive import LossTape
 from spanboost.cli.main import main
 from spanboost.cli.output import report
 from spanboost.cli.output.summary import result_of
@@ -70,7 +70,7 @@ def made():
     models = {recipe.name: recipe.model() for recipe in recipes}
     words = ["evaluate", NASTY, "--report", "it's.html"]
     bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
-    with closing(Tape(4)) as tape:
+    with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
         result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
         return Page(report.page(words, [NASTY, "b"], models, tape, result, bad)), words

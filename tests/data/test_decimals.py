@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from linewise import NUMBER, Recorded, read, read_as_plain_python, schema
 
 from spanboost.compiling.kernels import jit
-from spanboost.data.formats.decimals import number, powers_of_ten
+from spanboost.data.formats.decimals import parse_number, powers_of_ten
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.formats.svmlight import SvmlightReader
 
 
 @jit
 def parsed(data, powers):
-    return number(data, 0, powers)
+    return parse_number(data, 0, powers)
 
 
 def parse(text):
     data = np.frombuffer(text + b"\n", np.uint8)
     found = parsed(data, powers_of_ten())
-    np.testing.assert_equal(number(data, 0, powers_of_ten()), found)  # as plain Python
+    np.testing.assert_equal(parse_number(data, 0, powers_of_ten()), found)  # as plain Python
     return found
 
 

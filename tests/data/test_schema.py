@@ -9,7 +9,7 @@ import pytest
 from tables import table
 
 from spanboost.data.problems import StreamError
-from spanboost.data.schema import Column, schema_of
+from spanboost.data.schema import Column, schema_from_json
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
 
 
@@ -92,10 +92,10 @@ def test_hashed_codes_need_no_memory():
 def test_a_schema_as_data(target):
     for options in ({}, {"bits": 7, "categorical": ("z",)}):
         schema = decided(target=target, **options)
-        assert schema_of(table(target, **options).state()).columns is None
+        assert schema_from_json(table(target, **options).state()).columns is None
         schema.codes(schema.columns[1], ["v", "u"], learn=True)
         state = json.loads(json.dumps(schema.state()))
-        again = schema_of(state)
+        again = schema_from_json(state)
         assert again.state() == schema.state()
         assert again.columns == schema.columns
 
@@ -149,16 +149,16 @@ def column(**changes):
     ],
 )
 def test_nonsense_is_no_schema(changes):
-    assert schema_of(GOOD).columns == [Column("c", True, {"u": 0, "v": 1})]
+    assert schema_from_json(GOOD).columns == [Column("c", True, {"u": 0, "v": 1})]
     with pytest.raises(ValueError, match=r".") as caught:
-        schema_of(GOOD | changes)
+        schema_from_json(GOOD | changes)
     assert not isinstance(caught.value, StreamError)
 
 
 @pytest.mark.parametrize("state", [None, 3, [], "table", {}, [1, 2]])
 def test_other_things_are_no_schema(state):
     with pytest.raises(ValueError, match=r"."):
-        schema_of(state)
+        schema_from_json(state)
 
 
 def test_a_schema_needs_no_arrow():

@@ -24,7 +24,7 @@ from linewise import (
 from spanboost.compiling.kernels import jit
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.formats.vw import VwReader
-from spanboost.data.formats.vw_hashing import hashed_name
+from spanboost.data.formats.vw_hashing import hash_name
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.source import sources
 from spanboost.data.target import BinaryTarget
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_said(line, what):
 
 @jit
 def compiled_hash(data, seed):
-    return hashed_name(data, 0, seed)
+    return hash_name(data, 0, seed)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_murmur(key, seed, value):
         for ending in (b"\n", b" and so on\n", b":1\n"):
             data = np.frombuffer(key + ending, np.uint8)
             assert compiled_hash(data, np.uint64(seed)) == (value, len(key))
-            assert hashed_name(data, 0, np.uint64(seed)) == (value, len(key))
+            assert hash_name(data, 0, np.uint64(seed)) == (value, len(key))
 
 
 @given(
@@ -194,7 +194,7 @@ def test_names_are_hashed(text, seed):
     data = np.frombuffer(text + b"\n", np.uint8)
     name = re.match(rb"[^\0- :|]*", text).group()
     assert compiled_hash(data, np.uint64(seed)) == (naive_hash(name, seed), len(name))
-    assert hashed_name(data, 0, np.uint64(seed)) == (naive_hash(name, seed), len(name))
+    assert hash_name(data, 0, np.uint64(seed)) == (naive_hash(name, seed), len(name))
 
 
 @given(texts, st.integers(1, 40), st.booleans())

@@ -13,14 +13,14 @@ from spanboost import HullBoost, SpanBoost
 from spanboost.cli.main import main
 from spanboost.errors import UserError
 from spanboost.paper import protocol, summary
-from spanboost.paper.cells import Kept, cell_from
+from spanboost.paper.cells import CellStore, cell_from_json
 from spanboost.paper.dataset_folder import read
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import LEARNERS, Grid
 from spanboost.paper.published import TABLE_2, Losses
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
-from spanboost.paper.table_content import examples_of, shuffled
-from spanboost.parallel.executor import Here
+from spanboost.paper.table_content import examples_of, shuffle_rows
+from spanboost.parallel.executor import LocalExecutor
 
 SMALL = Grid(rates=(0.25, 2.0), etas=(0.25, 0.5), copies=6)
 ROWS = 90
@@ -116,7 +116,7 @@ def test_the_protocol_is_the_plain_one(data, name, learner, feedback):
 
 def test_a_shuffle_is_the_same_every_time(data):
     examples = examples_of(SETS["bank"], read(SETS["bank"], data))
-    one, two = shuffled(examples), shuffled(examples)
+    one, two = shuffle_rows(examples), shuffle_rows(examples)
     assert (one.y == two.y).all()
     assert (one.y != examples.y).any()
     assert sorted(one.X.numbers[:, 0]) == sorted(examples.X.numbers[:, 0])
@@ -125,14 +125,14 @@ def test_a_shuffle_is_the_same_every_time(data):
 
 def test_a_run_that_was_stopped_goes_on(data, tmp_path):
     asked = Asked(["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"])
-    kept, first = Kept(tmp_path / "work"), []
+    kept, first = CellStore(tmp_path / "work"), []
     with pytest.raises(KeyboardInterrupt):
         reproduce(asked, data, kept, watcher(first, interrupt_after=3), SMALL)
     second = []
     cells, found = reproduce(asked, data, kept, watcher(second), SMALL)
     assert [before for _, before in second] == [True] * 3 + [False] * 5
     assert [cell for cell, _ in first] == cells[:3]
-    undisturbed, _ = reproduce(asked, data, Kept(tmp_path / "other"), watcher(), SMALL)
+    undisturbed, _ = reproduce(asked, data, CellStore(tmp_path / "other"), watcher(), SMALL)
     for cell, other in zip(cells, undisturbed, strict=True):
         assert cell.models == other.models
     assert found["bank"].features == 5  # three numbers, and two categories that are not "?"
@@ -142,20 +142,22 @@ def test_a_run_that_was_stopped_goes_on(data, tmp_path):
 def test_elsewhere_it_is_the_same(data, tmp_path):
     """Cells come from several threads, their work from a place; all in the same order."""
     asked = Asked(["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"])
-    here, _ = reproduce(asked, data, Kept(tmp_path / "here"), watcher(), SMALL)
+    here, _ = reproduce(asked, data, CellStore(tmp_path / "here"), watcher(), SMALL)
     told = []
-    there, _ = reproduce(asked, data, Kept(tmp_path / "there"), watcher(told), SMALL, Here())
+    there, _ = reproduce(
+        asked, data, CellStore(tmp_path / "there"), watcher(told), SMALL, LocalExecutor()
+    )
     assert len(told) == len(there) == 8
     for cell, other in zip(here, there, strict=True):
         assert replace(cell, seconds=0) == replace(other, seconds=0)
-    kept, stopped = Kept(tmp_path / "stopped"), watcher([], interrupt_after=1)
+    kept, stopped = CellStore(tmp_path / "stopped"), watcher([], interrupt_after=1)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(asked, data, kept, stopped, SMALL, Here())
+        reproduce(asked, data, kept, stopped, SMALL, LocalExecutor())
 
 
 def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):
     asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
-    kept, ended = Kept(tmp_path / "work"), []
+    kept, ended = CellStore(tmp_path / "work"), []
     reproduce(asked, data, kept, watcher(ended), SMALL)
     reproduce(asked, data, kept, watcher(ended), SMALL._replace(copies=5))
     file = data / "abalone.parquet"
@@ -169,14 +171,14 @@ def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):
 
 def test_a_cell_is_the_same_after_json(data, tmp_path):
     asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
-    (cell,), _ = reproduce(asked, data, Kept(tmp_path), watcher(), SMALL)
-    assert cell_from(json.loads(json.dumps(cell.as_json()))) == cell
+    (cell,), _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
+    assert cell_from_json(json.loads(json.dumps(cell.as_json()))) == cell
 
 
 def test_work_that_cannot_be_kept_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be made"):
-        Kept(tmp_path / "file" / "work")
+        CellStore(tmp_path / "file" / "work")
 
 
 def test_all_of_the_work_is_told(data, tmp_path):
@@ -184,7 +186,7 @@ def test_all_of_the_work_is_told(data, tmp_path):
     for _ in range(2):  # kept cells are work, too
         works = []
         told = Watcher(lambda what: None, works.append, lambda cell, before: None)
-        reproduce(asked, data, Kept(tmp_path), told, SMALL)
+        reproduce(asked, data, CellStore(tmp_path), told, SMALL)
         assert sum(works) == pytest.approx(work_of(asked))
 
 
@@ -211,7 +213,7 @@ def test_the_command(data, tmp_path, capsys, monkeypatch):
     assert "Table 2, linear feedback, activity and covtype in file order" in out
     assert "(3.7263)" in out  # the paper's loss of SGD on abalone
     found = json.loads((tmp_path / "a.json").read_text())
-    cells = [cell_from(state) for state in found["cells"]]
+    cells = [cell_from_json(state) for state in found["cells"]]
     assert len(cells) == 3 * 2 * 2
     for feedback, tables in (("greedy", found), ("linear", found["linear_feedback"])):
         for algorithm in ("span", "hull"):
@@ -273,6 +275,6 @@ def test_no_loss_leaves_nothing_to_improve():
 
 def test_lines_come_in_the_order_of_the_registry(data, tmp_path):
     asked = Asked(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
-    cells, _ = reproduce(asked, data, Kept(tmp_path), watcher(), SMALL)
+    cells, _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
     table = summary.lines(cells, "greedy", "headline")
     assert [line.cell.set for line in table] == ["abalone", "bank"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanboost import HullBoost, LinearBall, LinearSGD, Network, SpanBoost, Stumps, Trees
-from spanboost.parallel.averaging import average, check, mixed, shares_of
+from spanboost.parallel.averaging import average, check_averageable, gain_shares, weighted_average
 from spanboost.rows.labels import Widening
 from spanboost.rows.validation import Sparse
 
@@ -241,11 +241,11 @@ def test_functions_stay_bounded_under_linear_feedback(learner, seed):
 
 def test_what_cannot_be_averaged():
     with pytest.raises(ValueError, match="Trees cannot be averaged"):
-        check(SpanBoost(Trees()))
+        check_averageable(SpanBoost(Trees()))
     with pytest.raises(ValueError, match="LinearBall cannot be averaged"):
-        check(SpanBoost(LinearBall()))
+        check_averageable(SpanBoost(LinearBall()))
     with pytest.raises(ValueError, match="rows to be learned again are of one model"):
-        check(SpanBoost(LinearSGD(), replay=2))
+        check_averageable(SpanBoost(LinearSGD(), replay=2))
     before = booster(LinearSGD())
     models = [copy.deepcopy(before) for _ in range(2)]
     for k, model in enumerate(models):
@@ -258,7 +258,7 @@ def test_what_cannot_be_averaged():
 
 @given(st.lists(st.floats(0, 1e308), min_size=1, max_size=5))
 def test_shares_add_up_to_one(gains):
-    shares = shares_of([np.array([gain]) for gain in gains])
+    shares = gain_shares([np.array([gain]) for gain in gains])
     assert sum(share[0] for share in shares) == pytest.approx(1)
     if max(gains) == 0:
         assert {share[0] for share in shares} == {1 / len(gains)}
@@ -267,4 +267,4 @@ def test_shares_add_up_to_one(gains):
 @given(st.floats(-(2.0**99), 2.0**99, width=32), st.integers(1, 9))
 def test_the_mean_of_one_number_is_that_number(value, times):
     values = [np.array([value], np.float32)] * times
-    assert mixed(values, None)[0] == np.float32(value)
+    assert weighted_average(values, None)[0] == np.float32(value)

@@ -49,7 +49,7 @@ def written(model, path):
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_a_team_on_the_cluster_is_the_team_here(learner, cluster, tmp_path):
     X, y = rows(400, 0)
-    teams = [Team(booster(learner), 3, 40, place) for place in (None, cluster)]
+    teams = [Team(booster(learner), 3, 40, place) for executor in (None, cluster)]
     answers = [
         [team.learn_many(X[k : k + 90], y[k : k + 90]) for k in range(0, 400, 90)] for team in teams
     ]
@@ -65,7 +65,7 @@ def test_a_sweep_on_the_cluster_is_the_sweep_here(cluster, tmp_path, monkeypatch
     X, y = rows(600, 0)
     grid = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
     given = {"learner": LinearSGD(), "grid": grid, "n": 4, "label_range": "auto"}
-    here, there = (tune(X, y, place=place, **given) for place in (None, cluster))
+    here, there = (tune(X, y, executor=executor, **given) for executor in (None, cluster))
     np.testing.assert_array_equal(here.loss_first, there.loss_first)
     np.testing.assert_array_equal(here.loss_rest, there.loss_rest)
     files = [written(one.model(), tmp_path / "m.sb") for one in (here, there)]
@@ -78,7 +78,15 @@ def test_a_bad_row_is_named(cluster):
     with pytest.raises(DataError, match="row 31: a feature is infinite"):
         Team(booster(LinearSGD()), 2, 10, cluster).learn_many(X, y)
     with pytest.raises(DataError, match="row 31: a feature is infinite"):
-        tune(X, y, learner=LinearSGD(), n=4, grid={"eta": [1.0]}, label_range="auto", place=cluster)
+        tune(
+            X,
+            y,
+            learner=LinearSGD(),
+            n=4,
+            grid={"eta": [1.0]},
+            label_range="auto",
+            executor=cluster,
+        )
 
 
 def workers():
@@ -112,7 +120,7 @@ def test_a_worker_that_is_killed_does_its_task_again(cluster, tmp_path):
     y = X[:, 0] - X[:, 1]
     alone, disturbed = (
         Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 5000, place)
-        for place in (None, cluster)
+        for executor in (None, cluster)
     )
     alone.learn_many(X, y)
     stop, left = threading.Event(), []
@@ -288,7 +296,7 @@ def test_the_reproduction_on_it_is_the_one_here(cluster, tmp_path):
     import pyarrow as pa
     from pyarrow import parquet
 
-    from spanboost.paper.cells import Kept
+    from spanboost.paper.cells import CellStore
     from spanboost.paper.protocol import Grid
     from spanboost.paper.reproduce import Asked, Watcher, reproduce
 
@@ -300,7 +308,7 @@ def test_the_reproduction_on_it_is_the_one_here(cluster, tmp_path):
     told = []
     watcher = Watcher(told.append, lambda amount: None, lambda cell, before: None)
     here, there = (
-        reproduce(asked, tmp_path, Kept(tmp_path / name), watcher, grid, place)[0]
+        reproduce(asked, tmp_path, CellStore(tmp_path / name), watcher, grid, place)[0]
         for name, place in (("here", None), ("there", cluster))
     )
     assert len(told) == 2 * (1 + 4)

@@ -10,11 +10,11 @@ from test_tuning import stream
 from spanboost import DataError, LabelWarning, LinearSGD, Network, Rows, Stumps, Trees, save, tune
 from spanboost.cli import arguments
 from spanboost.cli.main import main
-from spanboost.data.batch import Batch, joined
+from spanboost.data.batch import Batch, join_batches
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import NumberTarget
-from spanboost.parallel.executor import Here
+from spanboost.parallel.executor import LocalExecutor
 from spanboost.rows.validation import Sparse
 
 GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
@@ -36,7 +36,7 @@ def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatc
     told = []
     given = {"learner": learner, "grid": grid, "n": 4, "label_range": "auto", "split": 0.3}
     here = tune(X, y, weights, **given)
-    there = tune(X, y, weights, place=Here(), progress=told.append, **given)
+    there = tune(X, y, weights, executor=LocalExecutor(), progress=told.append, **given)
     assert sum(told) == len(y)
     assert len(there._groups) > 1
     np.testing.assert_array_equal(here.loss_first, there.loss_first)
@@ -50,14 +50,18 @@ def test_a_bad_row_is_named_and_nothing_is_learned():
     X, y, _ = stream()
     X[100, 2] = np.inf
     with pytest.raises(DataError, match="row 100: a feature is infinite"):
-        tune(X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", place=Here())
+        tune(
+            X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", executor=LocalExecutor()
+        )
 
 
 def test_warnings_come_home_once():
     X, y, _ = stream()
     y[90] = 1e6
     with pytest.warns(LabelWarning, match="row 90") as said:
-        tune(X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", place=Here())
+        tune(
+            X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", executor=LocalExecutor()
+        )
     assert len(said) == 1
 
 
@@ -104,7 +108,7 @@ def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
             for first in range(0, batch.rows, 7):
                 yield batch.part(first, min(first + 7, batch.rows))
 
-    large = list(joined(read(), 64))
+    large = list(join_batches(read(), 64))
     assert [batch.rows for batch in large] == [70, 70, 60] * 2
     for one, other in zip(rows(read()), rows(large), strict=True):
         assert repr(one) == repr(other)
@@ -131,4 +135,4 @@ def test_without_ray_there_is_a_hint(data, monkeypatch, capsys):
 
 def test_batches_without_labels_are_joined():
     one = Batch(np.ones((2, 1)), None, None, "a", np.arange(2))
-    assert [batch.rows for batch in joined([one, one, one], 4)] == [4, 2]
+    assert [batch.rows for batch in join_batches([one, one, one], 4)] == [4, 2]

@@ -25,7 +25,7 @@ from spanboost import (
 from spanboost.cli.checkpoints import Checkpoints
 from spanboost.models.committee import Committee
 from spanboost.parallel.averaging import average
-from spanboost.parallel.executor import Here
+from spanboost.parallel.executor import LocalExecutor
 from spanboost.parallel.team import Team
 from spanboost.theory.certificate import Witness
 
@@ -223,7 +223,7 @@ def test_a_committee_has_members():
 # on the command line
 
 
-class Pretended(Here):
+class Pretended(LocalExecutor):
     processors = 3
 
 

@@ -21,7 +21,7 @@ from spanboost import (
 )
 from spanboost.compiling.kernels import plain
 from spanboost.losses import SquaredEuclidean
-from spanboost.rows.feature_names import Names
+from spanboost.rows.feature_names import FeatureNames
 
 LEARNERS = {
     "linear": LinearSGD(),
@@ -259,7 +259,7 @@ def test_hashed_names_are_kept_nowhere():
         model.learn_one(x, label)
     assert model._reader.names.columns == {}
     assert len(model._model.bank.inputs.S) == 16
-    assert Names(4).column("area") == Names(18).column("area")
+    assert FeatureNames(4).column("area") == FeatureNames(18).column("area")
 
 
 def test_the_symmetriser_reads_names_too():
@@ -287,7 +287,7 @@ def test_rows_alike_are_read_as_any_others(keys, rows, bits, data):
     block = [
         {key: data.draw(kind) for key, kind in zip(keys, kinds, strict=True)} for _ in range(rows)
     ]
-    known, one_by_one = Names(bits), Names(bits)
+    known, one_by_one = FeatureNames(bits), FeatureNames(bits)
     for _ in range(2):  # of names that are new, and of those that are known
         found, new = known.read(block)
         parts = []

@@ -8,7 +8,7 @@ from test_names import LEARNERS, state
 
 from spanboost import AutoBoost, LinearSGD, SpanBoost
 from spanboost.compiling.kernels import plain
-from spanboost.rows.feature_names import in_order
+from spanboost.rows.feature_names import canonical_order
 
 keys = st.sampled_from(["b", "a", "city", "c 1", 1, "1", 2.5, True])
 values = st.floats(-9, 9, width=32) | st.sampled_from(["Ulm", "Bonn"]) | st.none()
@@ -55,4 +55,4 @@ def test_single_rows_of_another_order_are_written_to_the_places_of_their_names()
 
 
 def test_names_are_sorted_as_they_are_written():
-    assert in_order(["b", 10, "a", 9, "9"]) == [10, 9, "9", "a", "b"]
+    assert canonical_order(["b", 10, "a", 9, "9"]) == [10, 9, "9", "a", "b"]

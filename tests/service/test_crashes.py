@@ -17,7 +17,7 @@ from serving import OPTIONS, Server, serving, until
 from spanboost.cli.main import main
 from spanboost.client import Client, ServiceError
 from spanboost.errors import UserError
-from spanboost.models.files import dumped, load
+from spanboost.models.files import load, to_bytes
 from spanboost.service.journal import Journal
 from spanboost.service.state import entry_of
 
@@ -91,7 +91,7 @@ def test_kills_under_load_lose_nothing_and_change_nothing(tmp_path):
     assert found == acknowledged  # none lost, none changed, none that nobody sent
     fresh = load(first_model(tmp_path))
     fresh.learn_many(rows, labels)
-    assert dumped(fresh) == model
+    assert to_bytes(fresh) == model
     assert len(ids) > 100
 
 

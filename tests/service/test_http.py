@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from serving import answering, until
 
-from spanboost.cli.commands.serve import opened
+from spanboost.cli.commands.serve import open_state
 from spanboost.cli.main import main
 from spanboost.cli.parser import parser
 from spanboost.client import _metrics
@@ -31,7 +31,7 @@ SMALL = ["--learner", "linear", "-n", "4"]
 @contextmanager
 def started(folder, *options, tokens=None, limits=None, room=50_000, bounds=None):
     words = ["serve", "--dir", str(folder), *(options or SMALL)]
-    state = opened(parser().parse_args(words), bounds or Bounds())
+    state = open_state(parser().parse_args(words), bounds or Bounds())
     engine = Engine(state, room)
     app = application(engine, tokens, "id", limits or Limits())
     with answering(app) as client:

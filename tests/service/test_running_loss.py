@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanboost import LinearSGD, SpanBoost
-from spanboost.service.running_loss import PAIRS, POINTS, Progress
+from spanboost.service.running_loss import PAIRS, POINTS, RunningLoss
 
 MODEL = SpanBoost(LinearSGD(), n=1)  # only its loss is asked for
 
 
 def told(y, answers, cuts=(), weights=None, progress=None):
     """Rows in blocks that end at these cuts."""
-    progress = progress or Progress()
+    progress = progress or RunningLoss()
     weights = np.ones(len(y)) if weights is None else weights
     ends = sorted({*cuts, len(y)} - {0})
     for first, last in zip([0, *ends], ends, strict=False):
@@ -35,9 +35,9 @@ def test_neither_blocks_nor_restarts_change_it(cuts, stop):
     first = (
         told(y[:stop], answers[:stop], [c for c in cuts if c < stop], weights[:stop])
         if stop
-        else Progress()
+        else RunningLoss()
     )
-    again = Progress(first.state())
+    again = RunningLoss(first.state())
     if stop < 3000:
         again = told(
             y[stop:], answers[stop:], [c - stop for c in cuts if c > stop], weights[stop:], again
@@ -64,11 +64,11 @@ def test_the_losses_are_those_of_the_rows():
 
 
 def test_drifts_are_counted_also_beyond_those_that_are_kept():
-    progress = Progress({"drifts": list(range(100)), "drifted": 250})
+    progress = RunningLoss({"drifts": list(range(100)), "drifted": 250})
     y = np.where(np.arange(10_000) < 5000, 1.0, 9.0) + 0.1 * noise(10_000)
     told(y, np.zeros(10_000), progress=progress)
     assert (len(progress.drifts), progress.drifted) == (100, 251)
-    assert Progress(progress.state()).drifted == 251
+    assert RunningLoss(progress.state()).drifted == 251
 
 
 def test_a_drift_is_marked_when_the_loss_rises_and_only_then():
@@ -89,4 +89,4 @@ def test_infinite_losses_can_be_kept():
     with np.errstate(over="ignore", invalid="ignore"):
         progress = told(np.array([1e200, 1.0]), np.zeros(2))
     assert progress.loss == np.inf
-    assert Progress(progress.state()).loss == np.inf
+    assert RunningLoss(progress.state()).loss == np.inf

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from serving import until
 
 from spanboost.errors import DataError
-from spanboost.models.files import dumped
+from spanboost.models.files import to_bytes
 from spanboost.models.recipe import Recipe
 from spanboost.service import record_files
 from spanboost.service.engine import (
@@ -27,8 +27,8 @@ from spanboost.service.engine import (
     answers_of,
 )
 from spanboost.service.journal import Journal
-from spanboost.service.learned_ids import Ids
-from spanboost.service.pending_rows import FILES, Pending
+from spanboost.service.learned_ids import LearnedIds
+from spanboost.service.pending_rows import FILES, PendingRows
 from spanboost.service.record_files import StateError
 from spanboost.service.request_rows import Example
 from spanboost.service.state import Bounds, Entry, State, entry_of
@@ -61,7 +61,7 @@ def entry(first, last, data):
 def undisturbed(data, n):
     model, _ = fresh()
     model.learn_many(data[0][:n], data[1][:n])
-    return dumped(model)
+    return to_bytes(model)
 
 
 def add(state, first, last, data):
@@ -197,7 +197,7 @@ def test_after_a_failed_sync_nothing_is_written_any_more(tmp_path, monkeypatch):
 
 
 def test_the_last_ids_are_known_and_old_ones_forgotten():
-    ids = Ids(10)
+    ids = LearnedIds(10)
     for k in range(100):
         ids.add([str(k)], k)
         assert all(str(last) in ids for last in range(max(k - 9, 0), k + 1))
@@ -207,7 +207,7 @@ def test_the_last_ids_are_known_and_old_ones_forgotten():
 
 
 def test_rows_without_ids_push_old_ones_out_so_that_the_journal_ends_somewhere():
-    ids = Ids(10)
+    ids = LearnedIds(10)
     ids.add(["a", None], 1)
     assert ("a" in ids, ids.since) == (True, 1)
     for record in range(2, 6):
@@ -225,7 +225,7 @@ class Clock:
 
 def test_rows_wait_up_to_a_number_and_a_time(tmp_path):
     clock = Clock()
-    pending = Pending(tmp_path, 80, 100.0, clock)
+    pending = PendingRows(tmp_path, 80, 100.0, clock)
     for k in range(200):
         pending.put({str(k): {"k": k}})
         assert len(pending) <= 80
@@ -241,7 +241,7 @@ def test_rows_wait_up_to_a_number_and_a_time(tmp_path):
 
 
 def test_labels_that_never_come_do_not_add_up_to_open_files(tmp_path):
-    pending = Pending(tmp_path, 800, 1e6)
+    pending = PendingRows(tmp_path, 800, 1e6)
     for k in range(200):
         ids = [f"{k} {j}" for j in range(100)]
         pending.put({id: {"k": float(k)} for id in ids})
@@ -252,18 +252,18 @@ def test_labels_that_never_come_do_not_add_up_to_open_files(tmp_path):
     assert pending.get("199 0") == {"k": 199.0}
     assert pending.get(f"{200 - FILES} 0") is not None
     assert pending.get("0 0") is None
-    again = Pending(tmp_path, 800, 1e6)
+    again = PendingRows(tmp_path, 800, 1e6)
     again.open(lambda id: False)
     assert len(again) == FILES
     assert again.get("199 0") == {"k": 199.0}
 
 
 def test_rows_that_wait_outlive_the_server_and_those_with_labels_do_not_come_back(tmp_path):
-    pending = Pending(tmp_path, 100, 100.0)
+    pending = PendingRows(tmp_path, 100, 100.0)
     for k in range(40):
         pending.put({str(k): {"k": float(k), "name": "ü"}})
     pending.done(["3", "nobody", "39"])
-    again = Pending(tmp_path, 100, 100.0)
+    again = PendingRows(tmp_path, 100, 100.0)
     again.open(lambda id: id == "7")
     assert len(again) == 37
     assert again.get("8") == {"k": 8.0, "name": "ü"}
@@ -273,12 +273,12 @@ def test_rows_that_wait_outlive_the_server_and_those_with_labels_do_not_come_bac
 
 
 def test_rows_that_wait_survive_a_write_that_was_cut_off(tmp_path):
-    pending = Pending(tmp_path, 100, 100.0)
+    pending = PendingRows(tmp_path, 100, 100.0)
     pending.put({"a": {"k": 1}})
     pending.put({"b": {"k": 2}})
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-1])
-    again = Pending(tmp_path, 100, 100.0)
+    again = PendingRows(tmp_path, 100, 100.0)
     again.open(lambda id: False)
     assert again.get("a") == {"k": 1}
     assert again.get("b") is None
@@ -303,7 +303,7 @@ def test_groups_stops_and_snapshots_leave_no_trace(tmp_path_factory, steps):
             state.close()
             state = State(folder, fresh)
     if n:
-        assert dumped(state.model) == undisturbed(data, n)
+        assert to_bytes(state.model) == undisturbed(data, n)
     assert state.progress.rows == n
     assert all(f"row {k}" in state.ids for k in range(n))
     state.close()
@@ -340,7 +340,7 @@ def test_a_damaged_snapshot_is_passed_over_and_two_are_refused(tmp_path):
     damage(newer)
     state = State(tmp_path, fresh)
     assert len(state.damaged) == 1
-    assert dumped(state.model) == undisturbed(data, 300)
+    assert to_bytes(state.model) == undisturbed(data, 300)
     state.close()
     damage(older)
     with pytest.raises(StateError, match="no snapshot that can be read"):
@@ -451,7 +451,7 @@ def test_an_id_is_learned_once(engine):
     assert engine.duplicates == 51
     model, _ = fresh()
     model.learn_many([*data[0], data[0][0]], [*data[1], 1.0])
-    assert model_of(engine) == dumped(model)
+    assert model_of(engine) == to_bytes(model)
 
 
 def test_labels_come_later_for_rows_that_were_predicted(engine):
@@ -465,7 +465,7 @@ def test_labels_come_later_for_rows_that_were_predicted(engine):
     assert learned(engine, [Example(answers.ids[3], None, 9.0, 1.0)]) == (0, 1, [])
     model, _ = fresh()
     model.learn_many([rows[k] for k in order], [labels[k] for k in order])
-    assert model_of(engine) == dumped(model)
+    assert model_of(engine) == to_bytes(model)
     assert predicted(engine, rows).columns["prediction"] == model.predict_many(rows).tolist()
 
 
@@ -627,7 +627,7 @@ def test_what_was_committed_and_not_learned_is_learned_by_the_next_start(tmp_pat
     state.commit(entry(40, 60, data))
     state.close()
     state = State(tmp_path, fresh)
-    assert dumped(state.model) == undisturbed(data, 60)
+    assert to_bytes(state.model) == undisturbed(data, 60)
     assert "row 59" in state.ids
     state.close()
 
@@ -643,7 +643,7 @@ def test_a_row_no_model_takes_is_left_out_whatever_the_blocks(tmp_path):
         for first, last in pairwise(cuts):
             state.learn(one, first, last)
         assert (state.left_out, state.progress.rows) == (1, 9)
-        models.append(dumped(state.model))
+        models.append(to_bytes(state.model))
         state.close()
     assert len(set(models)) == 1
 

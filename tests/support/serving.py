@@ -77,9 +77,9 @@ def answering(app):
     """A client of an application that is served by a thread of this process."""
     import httpx
 
-    from spanboost.service.server import listening, server_of
+    from spanboost.service.server import bind_socket, server_of
 
-    sock, server = listening("127.0.0.1", 0), server_of(app)
+    sock, server = bind_socket("127.0.0.1", 0), server_of(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"

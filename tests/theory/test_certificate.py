@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spanboost import FiniteClass, HullBoost, LinearBall, LinearSGD, SpanBoost, Stumps
 from spanboost.cli.main import main
-from spanboost.cli.output.certificate import as_json, words
+from spanboost.cli.output.certificate import as_json, describe
 from spanboost.theory.certificate import Witness
 from spanboost.theory.regret import audit_span, best_linear, linear_norm
 
@@ -146,7 +146,9 @@ def test_a_bound_is_claimed_where_a_theorem_speaks(booster, weights, options, re
     else:
         assert reason in certificate.unproved
         assert promises == [None] * len(promises)
-        assert any(f"no bound is claimed: {certificate.unproved}" == w for w in words(certificate))
+        assert any(
+            f"no bound is claimed: {certificate.unproved}" == w for w in describe(certificate)
+        )
 
 
 def test_a_used_model_has_no_bound_but_a_regret():
@@ -168,7 +170,7 @@ def test_too_many_features_in_words():
     witness = Witness(SpanBoost(LinearSGD(), n=2))
     witness.add(rows, np.zeros(1))
     certificate = witness.certificate(1.0)
-    assert "more than 1,024 features" in list(words(certificate))[1]
+    assert "more than 1,024 features" in list(describe(certificate))[1]
     shown = as_json(certificate)
     assert shown["regret"] is shown["bound"] is shown["comparator"] is None
     assert set(shown) >= set(as_json(certified(ball(), np.zeros((2, 1)), np.ones(2))))
@@ -180,7 +182,7 @@ def test_words_for_a_model_that_follows_a_change():
     y = np.where(np.arange(1200) < 600, 1.0, -1.0) * x
     certificate = certified(SpanBoost(LinearSGD(), n=4), x[:, None], y)
     assert certificate.comparisons[0].regret < 0
-    assert "no such function" in "\n".join(words(certificate))
+    assert "no such function" in "\n".join(describe(certificate))
 
 
 # --------------------------------------------------------------------------------------------

@@ -34,10 +34,10 @@ MUTANTS = {
             ),
             ("* trace.before[k, i]\n", "* trace.y[k]\n"),
             ("trace.slope[k, i] /= self.L_B", "trace.slope[k, i] /= self.L_B * 2"),
-            ("            trace.outputs.project(y, self.B)\n", ""),
+            ("            trace.output.project(y, self.B)\n", ""),
             (
-                "(self.scale * trace.h[k, i])\n            trace.outputs.project",
-                "trace.h[k, i]\n            trace.outputs.project",
+                "(self.scale * trace.h[k, i])\n            trace.output.project",
+                "trace.h[k, i]\n            trace.output.project",
             ),
             ("    at = trace.before\n", "    at = trace.kept\n"),
             ("    if at_final:\n", "    if False:\n"),

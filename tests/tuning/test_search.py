@@ -19,7 +19,7 @@ from spanboost import (
     save,
     tune,
 )
-from spanboost.analysis.progressive import Tape, losses_of
+from spanboost.analysis.progressive import LossTape, losses_of
 from spanboost.compiling.kernels import plain
 from spanboost.errors import DataError
 from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
@@ -48,7 +48,7 @@ def averages(model, X, y, weights, first):
     """Losses of the two parts, as `spanboost evaluate` reckons them; the model learns."""
     weights = np.ones(len(y)) if weights is None else weights
     answers = model.learn_many(X, y, weights)
-    tape = Tape(2)
+    tape = LossTape(2)
     losses = losses_of(model, y, answers)
     tape.extend(np.column_stack([weights, weights * losses]))
     parts = [tape.average(0, first)[0], tape.average(first, tape.rows)[0]]

@@ -7,8 +7,8 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
-from spanboost.learners.contributions import NOBODY, credits_of, shrinkage
-from spanboost.models.aggregation import Numbers, Odds
+from spanboost.learners.contributions import NOBODY, contributions_of, shrinkage
+from spanboost.models.aggregation import LogisticAggregator, SquaredAggregator
 from spanboost.models.auto import AnyModel, AutoBoost
 from spanboost.models.booster import Booster, SpanBoost
 from spanboost.models.committee import Committee
@@ -108,7 +108,7 @@ def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
     for t in range(reading.number):
         model._call(predict, state, reading.rows, out, t, t + 1)
         try:
-            credits = credits_of(state.bank, reading.rows, t)
+            credits = contributions_of(state.bank, reading.rows, t)
         except TypeError:
             raise ValueError(
                 f"{model.learner!r} does not say what features contribute: linear functions, "
@@ -154,14 +154,16 @@ def _weighted(said: Sequence[_Parts], counts: Array) -> tuple[Array, dict[int, A
 def _believed(combination: Any) -> tuple[Array, Any]:
     """What each expert counts for in the row mixed last, and a constant that is added."""
     weights = combination.share.weights
-    if not isinstance(combination, Numbers | Odds):
+    if not isinstance(combination, SquaredAggregator | LogisticAggregator):
         return weights, 0.0
     own, regression = weights[:-1], weights[-1]
     ridge, x, K = combination.ridge, combination.scratch.x, len(own)
     slope = ridge.inverse @ ridge.moment
-    if isinstance(combination, Numbers):
+    if isinstance(combination, SquaredAggregator):
         slope = slope / (1 + x @ ridge.inverse @ x)
-    of_mean, constant = (slope[K], slope[K + 1]) if isinstance(combination, Odds) else (0.0, 0.0)
+    of_mean, constant = (
+        (slope[K], slope[K + 1]) if isinstance(combination, LogisticAggregator) else (0.0, 0.0)
+    )
     # the regression is over distances from the experts' mean, to which it adds
     mean = own / own.sum() * (1 + of_mean - slope[:K].sum())
     return own + regression * (mean + slope[:K]), regression * constant

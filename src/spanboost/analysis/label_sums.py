@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import running
+from spanboost.analysis.progressive import running_totals
 from spanboost.compiling.arrays import Array
 from spanboost.losses import Hinge, Logistic, Softmax, Squared
 
@@ -37,7 +37,7 @@ class LabelSums:
         gains[:, 0] = weights
         gains[:, 1] = weights * parts[:, 0] ** 2
         gains[:, 2:] = weights[:, None] * parts
-        self.sums = running(self.sums, gains)[-1]
+        self.sums = running_totals(self.sums, gains)[-1]
 
     @property
     def label_sum(self) -> float | None:

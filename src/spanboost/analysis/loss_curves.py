@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import Tape
-from spanboost.atomic_files import check_place, whole
+from spanboost.analysis.progressive import LossTape
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError
 
@@ -35,11 +35,11 @@ LOOK = {
 }
 
 
-def check(path: str | Path) -> None:
+def check_plot_path(path: str | Path) -> None:
     """A UserError where no plot can be written, before anything is done for it."""
     if Path(path).suffix.lower() not in (".png", ".svg"):
         raise UserError(f"{path}: plots are .png or .svg files")
-    check_place(path)
+    check_writable(path)
     check_matplotlib()
 
 
@@ -54,7 +54,7 @@ def check_matplotlib() -> None:
 def save(
     path: str | Path,
     names: Sequence[str],
-    tape: Tape,
+    tape: LossTape,
     constant: float | None,
     moments: Sequence[int] = (),
 ) -> None:
@@ -62,19 +62,19 @@ def save(
 
     moments: rows to be marked, those of drift for one.
     """
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _figure(names, tape, constant, moments))
 
 
 def write(path: str | Path, figure: Callable[[], Any]) -> None:
     """Draw a figure into a file, PNG or SVG by its suffix."""
     data = _drawn(Path(path).suffix.lower()[1:], figure, facecolor="white")
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 
 def inline_svg(
-    names: Sequence[str], tape: Tape, constant: float | None, moments: Sequence[int] = ()
+    names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int] = ()
 ) -> str:
     """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
     return inline(lambda: _figure(names, tape, constant, moments))
@@ -87,14 +87,14 @@ def inline(figure: Callable[[], Any]) -> str:
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
-def running(tape: Tape) -> tuple[Array, Array]:
+def running(tape: LossTape) -> tuple[Array, Array]:
     """Numbers of rows, evenly spaced in their logarithm, and each model's average loss so far."""
     rows = np.unique(np.geomspace(1, tape.rows, POINTS).round().astype(np.int64))
     totals = np.array([tape.at(int(row)) for row in rows])
     return rows, _averages(totals)
 
 
-def windowed(tape: Tape) -> tuple[Array, Array]:
+def windowed(tape: LossTape) -> tuple[Array, Array]:
     """The last rows of some 200 windows of one length, and each model's average loss in them.
 
     Of a short stream every row is a window. The last one also has what is left over.
@@ -129,7 +129,7 @@ def _drawn(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
 
 
 def _figure(
-    names: Sequence[str], tape: Tape, constant: float | None, moments: Sequence[int] = ()
+    names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int] = ()
 ) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, NullLocator
@@ -156,8 +156,8 @@ def _figure(
             mark = {"color": COLOURS[4], "linewidth": 1.2, "linestyle": (0, (2, 2)), "zorder": 1}
             axes.axvline(moment, label="" if k else "drift", **mark)
         axes.set_xlabel("rows")
-        axes.xaxis.set_major_formatter(count)
-        axes.yaxis.set_major_formatter(amount)
+        axes.xaxis.set_major_formatter(format_count)
+        axes.yaxis.set_major_formatter(format_amount)
     handles, labels = so_far.get_legend_handles_labels()
     columns = min(4, len(labels))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
@@ -197,7 +197,7 @@ def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def count(rows: float, _: Any = None) -> str:
+def format_count(rows: float, _: Any = None) -> str:
     """A number of rows, as short as it can be said."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rows >= size:
@@ -205,6 +205,6 @@ def count(rows: float, _: Any = None) -> str:
     return f"{rows:g}"
 
 
-def amount(loss: float, _: Any = None) -> str:
+def format_amount(loss: float, _: Any = None) -> str:
     """A loss, as short as it can be said."""
     return f"{loss:,.0f}" if 1000 <= abs(loss) < 1e7 else f"{loss:g}"

@@ -6,7 +6,7 @@ import numpy as np
 
 from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
-from spanboost.core.loop import Model, predict_row
+from spanboost.core.loop import BoosterState, predict_row
 from spanboost.models.booster import Booster
 
 
@@ -45,7 +45,7 @@ def moves_and_losses(model: Booster, X: Any, y: Any) -> tuple[Array, Array]:
     return steps.mean(axis=1), losses
 
 
-def _partial_sums(model: Model, X: Any, out: Array) -> None:
+def _partial_sums(model: BoosterState, X: Any, out: Array) -> None:
     """out[i, t] = y_t^{i+1}."""
     for t in range(out.shape[1]):
         predict_row(model, X.row(t))

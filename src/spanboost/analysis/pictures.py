@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis import loss_curves
-from spanboost.analysis.loss_curves import COLOURS, INK, amount, check, count, write
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.loss_curves import (
+    COLOURS,
+    INK,
+    check_plot_path,
+    format_amount,
+    format_count,
+    write,
+)
+from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.arrays import Array
 
 SCATTERED = 2000  # points that are drawn one by one; more of them as a density
@@ -29,14 +36,14 @@ def save_losses(
     constant: the best constant's average loss. moments: rows to be marked, those of drift for one.
     """
     each = [np.asarray(one, np.float64) for one in losses.values()]
-    with closing(Tape(1 + len(each))) as tape:
+    with closing(LossTape(1 + len(each))) as tape:
         tape.extend(np.column_stack([np.ones(len(each[0])), *each]))
         loss_curves.save(path, list(losses), tape, constant, moments)
 
 
 def save_predictions(path: str | Path, truth: Any, predictions: Any, of: int | None = None) -> None:
     """Predictions against the truth, of rows that are all there are, or some of so many."""
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _against(np.asarray(truth), np.asarray(predictions), of))
 
 
@@ -44,7 +51,7 @@ def save_classes(
     path: str | Path, truth: Any, chances: Any, names: Sequence[str], of: int | None = None
 ) -> None:
     """What rows of each class [rows] were taken for [rows, classes], and how reliable that is."""
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _classes(np.asarray(truth, np.int64), np.asarray(chances), names, of))
 
 
@@ -56,7 +63,7 @@ def save_residuals(
     name: str = "label - prediction",
 ) -> None:
     """Residuals over time; `rows` are their numbers in the stream, counted from 1."""
-    check(path)
+    check_plot_path(path)
     residuals = np.asarray(residuals)
     rows = np.arange(1, len(residuals) + 1) if rows is None else np.asarray(rows)
     write(path, lambda: _residuals(residuals, rows, of, name))
@@ -64,19 +71,19 @@ def save_residuals(
 
 def save_stages(path: str | Path, moves: Any, losses: Any) -> None:
     """How far each stage moves the answer, and the loss if it were the last [N] (see stages.py)."""
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _stages(np.asarray(moves), np.asarray(losses)))
 
 
 def save_sigma(path: str | Path, rows: Any, sigma: Any) -> None:
     """Algorithm 1's shrinkage [times, N] after so many rows [times]."""
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _sigma(np.asarray(rows), np.asarray(sigma)))
 
 
 def save_importances(path: str | Path, importances: Mapping[Any, float], name: str) -> None:
     """Features by their importance, the largest first; `name` says what that is."""
-    check(path)
+    check_plot_path(path)
     write(path, lambda: _importances(importances, name))
 
 
@@ -101,7 +108,7 @@ def _against(truth: Array, predictions: Array, of: int | None) -> Any:
     axes.set_ylabel("prediction")
     axes.set_title(_title("prediction against truth", len(truth), of))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(amount)
+        axis.set_major_formatter(format_amount)
     return figure
 
 
@@ -173,8 +180,8 @@ def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
     axes.set_xlabel("rows")
     axes.set_ylabel(name)
     axes.set_title(_title("residuals over time", len(rows), of))
-    axes.xaxis.set_major_formatter(count)
-    axes.yaxis.set_major_formatter(amount)
+    axes.xaxis.set_major_formatter(format_count)
+    axes.yaxis.set_major_formatter(format_amount)
     return figure
 
 
@@ -193,7 +200,7 @@ def _stages(moves: Array, losses: Array) -> Any:
         axes.set_xlabel("stage")
         axes.set_xlim(0.2, len(stage) + 0.8)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
-        axes.yaxis.set_major_formatter(amount)
+        axes.yaxis.set_major_formatter(format_amount)
     return figure
 
 
@@ -216,7 +223,7 @@ def _sigma(rows: Array, sigma: Array) -> Any:
     axes.set_xlabel("rows")
     axes.set_ylabel("sigma")
     axes.set_title("shrinkage of Algorithm 1")
-    axes.xaxis.set_major_formatter(count)
+    axes.xaxis.set_major_formatter(format_count)
     return figure
 
 
@@ -229,7 +236,7 @@ def _importances(importances: Mapping[Any, float], name: str) -> Any:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(name)
-    axes.xaxis.set_major_formatter(amount)
+    axes.xaxis.set_major_formatter(format_amount)
     axes.set_title("importance of features")
     return figure
 

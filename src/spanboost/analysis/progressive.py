@@ -24,7 +24,7 @@ class Step(NamedTuple):
     totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
 
 
-class Tape:
+class LossTape:
     """Totals after every row, in a file of its own: memory stays flat, any part can be asked for.
 
     The file has no name unless a path is given; then the totals of its first `rows` rows are kept.
@@ -42,7 +42,7 @@ class Tape:
 
     def extend(self, gains: Array) -> Array:
         """Totals after each further row, of what each row adds to them [rows, columns]."""
-        totals = running(self.last, gains)
+        totals = running_totals(self.last, gains)
         self._file.write(totals.data)
         self.rows, self.last = self.rows + len(gains), totals[-1]
         return totals
@@ -73,7 +73,7 @@ class Tape:
 
 
 def progressive(
-    models: Mapping[str, AnyModel], batches: Iterable[Batch], tape: Tape, *, learn: bool = True
+    models: Mapping[str, AnyModel], batches: Iterable[Batch], tape: LossTape, *, learn: bool = True
 ) -> Iterator[Step]:
     """Every model over the same batches, in one pass; losses are in the labels' own units.
 
@@ -94,7 +94,7 @@ def progressive(
         yield Step(batch, answers, first, tape.extend(gains))
 
 
-def running(start: Array, gains: Array) -> Array:
+def running_totals(start: Array, gains: Array) -> Array:
     """Totals after each row, of what each adds to those at the start.
 
     They are added one after the other, so that the blocks in which rows come do not matter.
@@ -112,7 +112,7 @@ def _add_up(last: Array, gains: Array, totals: Array) -> None:
             totals[t, k] = last[k]
 
 
-def due(step: Step) -> Iterator[int]:
+def rows_to_show(step: Step) -> Iterator[int]:
     """Which rows of a step are the 1st, 2nd, 4th, 8th ... of the stream."""
     power = 1 << step.first.bit_length()  # the first one above the rows before
     while power <= step.first + len(step.totals):

@@ -5,7 +5,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 
 
-class Sample:
+class RowSample:
     """So many rows of a stream, each of its rows as likely as any other; all of a short one.
 
     The same stream gives the same sample, whatever the blocks it came in.

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import PARTIAL
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.models.auto import AnyModel
-from spanboost.models.files import load_with, save
+from spanboost.models.files import load_checkpoint, save
 
 
 class Found(NamedTuple):
@@ -46,7 +46,7 @@ class Checkpoints:
         """The last one, if it is of this run; None if there is none."""
         if not self.path.exists():
             return None
-        model, run = load_with(self.path)
+        model, run = load_checkpoint(self.path)
         if run is None:
             raise UsageError(f"{self.path} is no checkpoint")
         if run["identity"] != self.identity:
@@ -55,13 +55,13 @@ class Checkpoints:
             raise UsageError(f"{self.path} is of a run over other data: leave out --resume")
         return Found(model, run["rows"], run["labels"], run["every"])
 
-    def tape(self, columns: int, rows: int) -> Tape:
+    def tape(self, columns: int, rows: int) -> LossTape:
         """The losses of the rows up to the checkpoint."""
         if rows and self.losses.stat().st_size < 8 * columns * rows:
             raise UsageError(f"{self.losses} is cut short: leave out --resume")
-        return Tape(columns, self.losses, rows)
+        return LossTape(columns, self.losses, rows)
 
-    def save(self, model: AnyModel, tape: Tape, labels: dict[str, Any], every: int) -> None:
+    def save(self, model: AnyModel, tape: LossTape, labels: dict[str, Any], every: int) -> None:
         """The run is so far; the losses first, so that they never lack what the model has seen."""
         tape.flush()
         run = {

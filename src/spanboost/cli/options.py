@@ -26,7 +26,7 @@ OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes", "b
 OF_EVALUATE = ("baseline", "compare")
 
 
-def stream_of(args: Namespace) -> Stream:
+def stream_from_args(args: Namespace) -> Stream:
     """The rows of DATA."""
     paths = [*args.data, *(args.more_data or [])]
     if not paths:
@@ -52,7 +52,7 @@ def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
         taken.add(real)
 
 
-def recipe_of(args: Namespace, form: str) -> Recipe:
+def spec_from_args(args: Namespace, form: str) -> Recipe:
     """The model that was asked for; VW text is hashed, as Vowpal Wabbit hashes it."""
     given = {name: getattr(args, name) for name in (*OF_MODELS, "bits", "seed", "classes")}
     asked = [name for name in OF_BOOSTERS if given[name] is not None]
@@ -77,7 +77,7 @@ def recipe_of(args: Namespace, form: str) -> Recipe:
     return recipe._replace(bits=18) if form == "vw" and recipe.bits is None else recipe
 
 
-def made(recipe: Recipe, form: str) -> AnyModel:
+def build_model(recipe: Recipe, form: str) -> AnyModel:
     """A fresh model, for data of this form."""
     if recipe.learner == "ball" and form != "table":
         raise UsageError("--learner ball reads tables of numbers: CSV, TSV, Parquet or Arrow")
@@ -87,7 +87,7 @@ def made(recipe: Recipe, form: str) -> AnyModel:
         raise UsageError(str(error)) from None
 
 
-def loaded(path: str) -> AnyModel:
+def load_with_schema(path: str) -> AnyModel:
     """The model of a file, which knows how data are to be read for it."""
     model = load(path)
     if model.schema is None:
@@ -95,7 +95,7 @@ def loaded(path: str) -> AnyModel:
     return model
 
 
-def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
+def models_to_compare(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
     """The models of `evaluate`: one, or those of --compare; with --baseline each learner alone."""
     recipes = [recipe]
     if args.compare is not None:
@@ -113,7 +113,7 @@ def compared(args: Namespace, recipe: Recipe) -> dict[str, Recipe]:
     return named | {one.alone.name: one.alone for one in recipes}
 
 
-def schema_for(args: Namespace, form: str, recipe: Recipe) -> Schema:
+def schema_from_args(args: Namespace, form: str, recipe: Recipe) -> Schema:
     """How the rows are to be read, as far as options say."""
     if form in ("vw", "svmlight"):
         for name in ("label", "weight", "ignore", "categorical"):

@@ -11,7 +11,7 @@ from spanboost.models.auto import AnyModel
 from spanboost.rows.block import Rows
 
 
-def fitting(models: Iterable[AnyModel], problems: Problems) -> Callable[[Batch], Batch]:
+def row_filter(models: Iterable[AnyModel], problems: Problems) -> Callable[[Batch], Batch]:
     """Leaves out the rows of a batch that are too long for one of the models."""
     learners = [getattr(model, "learner", None) for model in models]
 

@@ -11,28 +11,28 @@ import numpy as np
 from spanboost.analysis import loss_curves
 from spanboost.analysis.drift import Drift
 from spanboost.analysis.label_sums import LabelSums
-from spanboost.analysis.progressive import Step, Tape, losses_of, progressive
-from spanboost.atomic_files import check_place
+from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
+from spanboost.atomic_files import check_writable
 from spanboost.cli.options import check_apart
 from spanboost.cli.output import plots, report
-from spanboost.cli.output.certificate import as_json, words
+from spanboost.cli.output.certificate import as_json, describe
 from spanboost.cli.output.predictions import writer
-from spanboost.cli.output.progress import Screen
+from spanboost.cli.output.progress import ProgressTable
 from spanboost.cli.output.summary import result_of, summary
-from spanboost.cli.row_filter import fitting
+from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
-from spanboost.data.batch import Batch, as_one
+from spanboost.data.batch import Batch, concatenate
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.models.auto import AnyModel
-from spanboost.models.predictions import table_of
+from spanboost.models.predictions import prediction_table
 from spanboost.theory.certificate import Witness
 
 MOST = 1 << 17  # rows that are kept until there are more of them
 
 
-class Pass:
+class ProgressivePass:
     """Models that share one schema, over one stream; the first of them is the one in question."""
 
     def __init__(
@@ -40,16 +40,16 @@ class Pass:
         args: Namespace,
         stream: Stream,
         models: Mapping[str, AnyModel],
-        tape: Tape,
+        tape: LossTape,
         labels: LabelSums | None = None,
     ) -> None:
         self.args, self.stream, self.models, self.tape = args, stream, models, tape
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.screen = Screen(args.quiet, self.names, stream, self.first.schema)
+        self.screen = ProgressTable(args.quiet, self.names, stream, self.first.schema)
         self.screen.go_on(tape)
-        self.album = plots.Album(args, self.first)
+        self.album = plots.PlotCollector(args, self.first)
         detector = getattr(args, "drift", None)
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
         self.began, self.before = time.perf_counter(), tape.rows
@@ -62,7 +62,7 @@ class Pass:
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.screen.close)
-            fit = fitting(self.models.values(), self.stream.problems)
+            fit = row_filter(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
                 self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, fit=fit
             )
@@ -71,9 +71,9 @@ class Pass:
             if self.args.predictions is not None:
                 place = stack.enter_context(writer(self.args.predictions))
             last: list[Batch] = []  # the one that is being learned
-            parts = cut(batches, every, self.tape.rows)
+            parts = split_batches(batches, every, self.tape.rows)
             if rounds is not None:
-                parts = gathered(parts, rounds, self.tape.rows)
+                parts = join_small_batches(parts, rounds, self.tape.rows)
             parts = self.album.pieces(parts, self.tape.rows)
             parts = _noted(parts, last)
             try:
@@ -83,7 +83,7 @@ class Pass:
                     self.screen.show(step)
                     self.album.watch(step, answers)
                     if place is not None:
-                        place.write(table_of(self.first, answers, learning=True))
+                        place.write(prediction_table(self.first, answers, learning=True))
                     yield step
             except DataError as error:
                 raise last[0].located(error) from None
@@ -113,7 +113,7 @@ class Pass:
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"] = as_json(certificate)
-            self.screen.say("\n".join(["", *words(certificate)]))
+            self.screen.say("\n".join(["", *describe(certificate)]))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:
@@ -126,14 +126,14 @@ class Pass:
             report.save(self.args.report, report.page(*page))
 
 
-def check_places(args: Namespace, stream: Stream, output: str | None = None) -> None:
+def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Whether all that is asked for can be written, before anything is learned."""
-    written = (output, args.predictions, args.plot, args.report, *plots.places(args).values())
+    written = (output, args.predictions, args.plot, args.report, *plots.plot_paths(args).values())
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
         raise UsageError("-o names a file: a model does not go to standard output")
     if output is not None:
-        check_place(output)
+        check_writable(output)
     if args.predictions is not None and getattr(args, "compare", None) is not None:
         raise UsageError("--predictions are of one model: no --compare with them")
     if args.predictions is not None and getattr(args, "resume", False):
@@ -141,10 +141,10 @@ def check_places(args: Namespace, stream: Stream, output: str | None = None) -> 
     if args.json and args.predictions == "-":
         raise UsageError("--json has standard output for itself: --predictions need a file")
     if args.predictions not in (None, "-"):
-        check_place(args.predictions)
+        check_writable(args.predictions)
     if args.plot is not None:
-        loss_curves.check(args.plot)
-    plots.check_places(args)
+        loss_curves.check_plot_path(args.plot)
+    plots.check_plot_paths(args)
     if args.report is not None:
         report.check(args.report)
 
@@ -156,23 +156,23 @@ def _noted(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def gathered(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
+def join_small_batches(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
     """The same rows, in batches from one multiple of `every` to the next, but each of one file."""
     held: list[Batch] = []
-    for part in cut(batches, every, rows):
+    for part in split_batches(batches, every, rows):
         if held and part.file != held[0].file:
-            yield as_one(held)
+            yield concatenate(held)
             held = []
         held.append(part)
         rows += part.rows
         if rows % every == 0 or sum(one.rows for one in held) >= MOST:
-            yield as_one(held)
+            yield concatenate(held)
             held = []
     if held:
-        yield as_one(held)
+        yield concatenate(held)
 
 
-def cut(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:
+def split_batches(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:
     """The same rows, in batches that end at every multiple of `every`; `rows` came before them."""
     for batch in batches:
         first = 0

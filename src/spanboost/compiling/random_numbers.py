@@ -31,7 +31,7 @@ def uniform(state: Array) -> float:
     return ((a - b) % _M1 + 0.5) / _M1
 
 
-def mixed(bits: Any) -> Any:
+def hash_integers(bits: Any) -> Any:
     """64 bits scrambled (the finaliser of G. Steele, D. Lea, C. Flood's SplitMix, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-def together(task: Callable[[Any], Result], items: Iterable[Any], threads: int) -> list[Result]:
+def run_in_threads(
+    task: Callable[[Any], Result], items: Iterable[Any], threads: int
+) -> list[Result]:
     """The task of every item; all of them are done, whatever happens to the caller meanwhile."""
     with ThreadPoolExecutor(threads) as pool:
         # each in a copy of this thread's context: NumPy keeps there what it is told to ignore
@@ -17,6 +19,6 @@ def together(task: Callable[[Any], Result], items: Iterable[Any], threads: int) 
         return [done.result() for done in running]
 
 
-def processors() -> int:
+def cpu_count() -> int:
     """How many threads there is use for."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

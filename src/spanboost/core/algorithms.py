@@ -13,14 +13,14 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.projection import Outputs, outputs
+from spanboost.core.projection import Output, output_of
 from spanboost.losses import VectorLoss
 
 
 class Trace(NamedTuple):
     """One round t, as both algorithms leave it."""
 
-    outputs: Outputs
+    output: Output
 
     h: Array  # [d, N] the weak predictions A^i(x_t)
     before: Array  # [d, N] the partial sums y_t^{i-1}
@@ -33,7 +33,7 @@ class Trace(NamedTuple):
 def new_trace(d: int, N: int, dtype: Any) -> Trace:
     """Room for one round."""
     h, before, kept, slope, point = (np.zeros((d, N), dtype) for _ in range(5))
-    return Trace(outputs(d), h, before, kept, np.zeros(d, dtype), slope, point)
+    return Trace(output_of(d), h, before, kept, np.zeros(d, dtype), slope, point)
 
 
 @kernel
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 5-10: from the weak predictions to the answer."""
-        one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
+        one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
         for k in range(d):
             y[k] = 0  # line 6
         for i in range(self.eta.shape[0]):  # line 7
@@ -59,11 +59,11 @@ class Span(NamedTuple):
                 trace.before[k, i] = y[k]
                 trace.kept[k, i] = keep * y[k]
                 y[k] = trace.kept[k, i] + self.eta[i] * (self.scale * trace.h[k, i])
-            trace.outputs.project(y, self.B)
+            trace.output.project(y, self.B)
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
         """Lines 11-15: from the loss function to the copies' losses, and the update of sigma."""
-        zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.outputs.number()
+        zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.output.number()
         self.t[0] += 1
         alpha_t = one / (self.L_B * self.B * np.sqrt(self.eta.dtype.type(self.t[0])))
         gradients(loss, label, weight, self.at_final, trace)
@@ -87,7 +87,7 @@ class Hull(NamedTuple):
 
     def forward(self, trace: Trace) -> None:
         """Lines 3-8: from the weak predictions to the answer."""
-        one, d, y = self.eta.dtype.type(1), trace.outputs.number(), trace.y
+        one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
         for k in range(d):
             y[k] = 0  # line 4
         for i in range(self.eta.shape[0]):  # line 5

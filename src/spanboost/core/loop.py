@@ -12,7 +12,7 @@ from spanboost.core.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
 
 
-class Model(NamedTuple):
+class BoosterState(NamedTuple):
     """A booster at work: nothing but arrays, when its bank is."""
 
     algorithm: Any  # Span or Hull
@@ -24,16 +24,16 @@ class Model(NamedTuple):
 
 
 @kernel
-def predict_row(model: Model, x: Any) -> None:
+def predict_row(model: BoosterState, x: Any) -> None:
     """Receive x_t, ask every copy, answer trace.y."""
     model.bank.predict(x, model.trace.h)
     # the paper's normalisation: ||A(x)|| <= D
-    model.trace.outputs.project_columns(model.trace.h, model.D)
+    model.trace.output.project_columns(model.trace.h, model.D)
     model.algorithm.forward(model.trace)
 
 
 @kernel
-def learn_row(model: Model, x: Any, label: Array, weight: float) -> None:
+def learn_row(model: BoosterState, x: Any, label: Array, weight: float) -> None:
     """One round: answer first, then see the label. A row of weight 0 is answered, not learned."""
     predict_row(model, x)
     if weight > 0:
@@ -42,7 +42,7 @@ def learn_row(model: Model, x: Any, label: Array, weight: float) -> None:
         model.bank.update(x, model.trace.h, feedback)
 
 
-def predict(model: Model, X: Any, out: Array, first: int, last: int) -> None:
+def predict(model: BoosterState, X: Any, out: Array, first: int, last: int) -> None:
     """out[t] = the answer to row t, for the rows from `first` to before `last`."""
     for t in range(first, last):
         predict_row(model, X.row(t))
@@ -51,7 +51,7 @@ def predict(model: Model, X: Any, out: Array, first: int, last: int) -> None:
 
 
 def learn(
-    model: Model, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+    model: BoosterState, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
 ) -> None:
     """As `predict`; each row is learned once it has been answered."""
     for t in range(first, last):

@@ -13,7 +13,7 @@ from spanboost.compiling.kernels import kernel
 
 
 @kernel
-class One(NamedTuple):
+class ScalarOutput(NamedTuple):
     """Predictions are numbers."""
 
     def number(self) -> int:
@@ -38,7 +38,7 @@ class One(NamedTuple):
 
 
 @kernel
-class Many(NamedTuple):
+class VectorOutput(NamedTuple):
     """Predictions are vectors of R^d."""
 
     d: int
@@ -81,9 +81,9 @@ class Many(NamedTuple):
                     slope[k, i] -= along / square * (cut[k, i] / largest)
 
 
-Outputs = One | Many
+Output = ScalarOutput | VectorOutput
 
 
-def outputs(d: int) -> Outputs:
+def output_of(d: int) -> Output:
     """For predictions in R^d."""
-    return One() if d == 1 else Many(d)
+    return ScalarOutput() if d == 1 else VectorOutput(d)

@@ -50,19 +50,19 @@ class Batch(NamedTuple):
         return 1 + _active(_part(self.X, t, t + 1))
 
 
-def joined(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
+def join_batches(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
     """The same rows in larger batches, of at least so many rows where a file has them."""
     held: list[Batch] = []
     for batch in batches:
         if held and (batch.file != held[0].file or sum(one.rows for one in held) >= rows):
-            yield as_one(held)
+            yield concatenate(held)
             held = []
         held.append(batch)
     if held:
-        yield as_one(held)
+        yield concatenate(held)
 
 
-def as_one(batches: Sequence[Batch]) -> Batch:
+def concatenate(batches: Sequence[Batch]) -> Batch:
     """All rows of some batches of a file."""
     if len(batches) == 1:
         return batches[0]

@@ -24,7 +24,7 @@ UNSEEN = -2  # the code of a category that has not been looked up
 HEAVIEST = 1e19  # weight
 
 
-class Part(NamedTuple):
+class ColumnPart(NamedTuple):
     """Some rows of a file, column by column."""
 
     numbers: list[Any]  # Arrow arrays of any kind of number; null is missing
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     bad: list[tuple[int, str]]  # lines that are not among them, and why
 
 
-class Maker:
+class BatchBuilder:
     """Makes batches of the parts of one file."""
 
     def __init__(self, schema: Schema, problems: Problems, file: str, learn: bool) -> None:
@@ -44,7 +44,7 @@ class Maker:
         width = 4 * len(schema.numbers) + 8 * len(schema.categories)
         self.rows = max(64, min(ROWS, BLOCK // width))
 
-    def batches(self, part: Part) -> Iterator[Batch]:
+    def batches(self, part: ColumnPart) -> Iterator[Batch]:
         """The good rows; then what is wrong with the others, in order."""
         columns = _Columns(self.schema, part, self.learn)
         # with bad rows among them all go into one block, so that they are reported in order
@@ -89,7 +89,7 @@ class Maker:
 class _Columns:
     """The columns of one part as the rows of a block are made of them."""
 
-    def __init__(self, schema: Schema, part: Part, learn: bool) -> None:
+    def __init__(self, schema: Schema, part: ColumnPart, learn: bool) -> None:
         self.schema, self.part = schema, part
         self.columns = [as_numpy(column) for column in part.numbers]
         self.whole = all(column.dtype.kind in "iu" for column in self.columns)

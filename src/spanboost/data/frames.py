@@ -42,7 +42,7 @@ class FrameReader:
 
     def table(self, X: Any) -> pa.Table:
         """A frame as an Arrow table; a ValueError for what is none."""
-        table = table_of(X)
+        table = arrow_table(X)
         if table is None:
             raise ValueError(
                 "the model was fitted to a frame with columns of categories: give it a frame, not "
@@ -59,12 +59,12 @@ class FrameReader:
         return Rows(np.column_stack(numbers) if numbers else None, np.column_stack(codes))
 
 
-def reader_of(X: Any) -> FrameReader | None:
+def frame_reader(X: Any) -> FrameReader | None:
     """Of a frame with a column of categories; None for any other rows.
 
     A ValueError names a column that is neither numbers nor categories.
     """
-    table = table_of(X)
+    table = arrow_table(X)
     if table is None:
         return None
     for field in table.schema:
@@ -74,7 +74,7 @@ def reader_of(X: Any) -> FrameReader | None:
     return reader if reader.codes else None
 
 
-def table_of(X: Any) -> pa.Table | None:
+def arrow_table(X: Any) -> pa.Table | None:
     """A frame as an Arrow table; None for what is no frame, or one that Arrow does not know."""
     if isinstance(X, pa.Table):
         return X

@@ -11,7 +11,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T], depth: int) -> Generator[T, None, None]:
+def prefetch(items: Iterator[T], depth: int) -> Generator[T, None, None]:
     """The same items, made by a thread that is up to `depth` of them ahead."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()
@@ -49,7 +49,7 @@ def ahead(items: Iterator[T], depth: int) -> Generator[T, None, None]:
         thread.join(1)  # not for ever: it may be waiting for a pipe, and dies with the process
 
 
-def mapped(
+def prefetch_map(
     function: Callable[[S], T], items: Iterable[S], workers: int, idle: Callable[[], bool]
 ) -> Iterator[T]:
     """As map, in so many threads; what is ready is handed on when there is nothing else to do."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spanboost.data.problems import StreamError
-from spanboost.data.target import Target, target_of
+from spanboost.data.target import Target, target_from_json
 
 FORMS = ("vw", "svmlight", "table", "json")
 
@@ -25,7 +25,7 @@ class Column:
     codes: dict[str, int] = field(default_factory=dict)
 
 
-class Places(NamedTuple):
+class ColumnPositions(NamedTuple):
     """Where a file has the columns that are read, counted from 0."""
 
     numbers: list[int]
@@ -84,7 +84,7 @@ class Schema:
             for name, text in zip(features, texts, strict=True)
         ]
 
-    def places(self, file: str, names: Sequence[str], labelled: bool) -> Places:
+    def places(self, file: str, names: Sequence[str], labelled: bool) -> ColumnPositions:
         """Where a file with columns of these names has ours."""
         _refuse_twice(file, names)
         place = {name: k for k, name in enumerate(names)}
@@ -95,7 +95,7 @@ class Schema:
                     raise _missing(file, name, names)
             return [place[name] for name in columns]
 
-        return Places(
+        return ColumnPositions(
             numbers=find([column.name for column in self.numbers]),
             categories=find([column.name for column in self.categories]),
             label=find([self.label])[0] if labelled and self.label is not None else None,
@@ -124,14 +124,14 @@ class Schema:
         }
 
 
-def schema_of(state: dict[str, Any]) -> Schema:
+def schema_from_json(state: dict[str, Any]) -> Schema:
     """The schema that said this of itself; a ValueError if none did."""
     try:
         given = dict(state)
         columns = given.pop("columns")
         schema = Schema(
             form=given.pop("form"),
-            target=target_of(given.pop("target")),
+            target=target_from_json(given.pop("target")),
             ignore=_texts(given.pop("ignore")),
             categorical=_texts(given.pop("categorical")),
             columns=None if columns is None else [_column_of(**column) for column in columns],

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from spanboost.data.batch import Batch
-from spanboost.data.prefetch import ahead
+from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source, sources, suffix
@@ -84,7 +84,7 @@ class Stream:
                 f"not {_MEANT[self.form]}"
             )
         reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn)
-        return ahead(_after(self._all(reader, fit), skip), 16)
+        return prefetch(_after(self._all(reader, fit), skip), 16)
 
     def _all(
         self, reader: Callable[[str], Any], fit: Callable[[Batch], Batch]

@@ -137,7 +137,7 @@ class ClassTarget(Target):
         return f"is one more than the {self.classes} classes {self._known()}"
 
 
-def target_of(state: dict[str, Any]) -> Target:
+def target_from_json(state: dict[str, Any]) -> Target:
     """The target that said this of itself; a KeyError or TypeError if none did."""
     parameters = dict(state)
     kinds = {cls.kind: cls for cls in (NumberTarget, BinaryTarget, ClassTarget)}

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import number
+from spanboost.checks import is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rows.validation import number_rows
+from spanboost.rows.validation import parse_rows
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class LinearBall:
 
     def check(self, task: Task) -> None:
         """The norm of rows must be a number above 0."""
-        if not (number(self.x_norm) and 0 < self.x_norm < math.inf):
+        if not (is_number(self.x_norm) and 0 < self.x_norm < math.inf):
             raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
         """Rows of numbers with absent features 0."""
-        X = number_rows(X)
+        X = parse_rows(X)
         rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X), dtype=np.float64)
         for t, what in self.complaints(rows).items():
             raise DataError(t, what)

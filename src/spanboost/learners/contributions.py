@@ -23,7 +23,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.experts import hedge_rate
 from spanboost.learners.ball import BallBank
-from spanboost.learners.feature_weights import Inputs
+from spanboost.learners.feature_weights import FeatureWeights
 from spanboost.learners.linear import LinearBank
 from spanboost.learners.network import NetworkBank
 from spanboost.learners.stumps import StumpBank
@@ -34,7 +34,7 @@ from spanboost.rows.block import Block
 NOBODY = -1
 
 
-class Credits(NamedTuple):
+class Contributions(NamedTuple):
     """Of one row; a feature may come more than once."""
 
     feature: Array  # [F] by the numbers of `block.Cells`, or NOBODY
@@ -48,25 +48,27 @@ class Credits(NamedTuple):
 
 
 @singledispatch
-def credits_of(bank: Any, rows: Any, t: int) -> Credits:
+def contributions_of(bank: Any, rows: Any, t: int) -> Contributions:
     """Of row t, which must be the last that the bank has predicted."""
     raise TypeError(f"{type(bank).__name__} does not say what features add to its predictions")
 
 
-@credits_of.register
-def _of_ball(bank: BallBank, rows: Any, t: int) -> Credits:
+@contributions_of.register
+def _of_ball(bank: BallBank, rows: Any, t: int) -> Contributions:
     x = rows.row(t)
-    return Credits(2 * np.arange(len(x)), x[:, None, None] * bank.W)
+    return Contributions(2 * np.arange(len(x)), x[:, None, None] * bank.W)
 
 
-@credits_of.register
-def _of_linear(bank: LinearBank, rows: Any, t: int) -> Credits:
+@contributions_of.register
+def _of_linear(bank: LinearBank, rows: Any, t: int) -> Contributions:
     terms = _terms(bank.inputs, rows, t)
-    return Credits(_active(rows, t), terms.reshape(len(terms), -1, len(bank.keep)) * bank.keep)
+    return Contributions(
+        _active(rows, t), terms.reshape(len(terms), -1, len(bank.keep)) * bank.keep
+    )
 
 
-@credits_of.register
-def _of_stumps(bank: StumpBank, rows: Any, t: int) -> Credits:
+@contributions_of.register
+def _of_stumps(bank: StumpBank, rows: Any, t: int) -> Contributions:
     feature, z = _normalised(bank.S, rows, t)
     known = feature < len(bank.S)
     score = np.zeros((len(feature), len(bank.unseen)))
@@ -76,11 +78,11 @@ def _of_stumps(bank: StumpBank, rows: Any, t: int) -> Credits:
     if bank.U.shape[1] == 2:
         value[known] += bank.U[feature[known], 1]
     predicts = np.arange(len(feature))[:, None] == score.argmax(axis=0)
-    return Credits(_active(rows, t), value * predicts[:, None, :])
+    return Contributions(_active(rows, t), value * predicts[:, None, :])
 
 
-@credits_of.register
-def _of_network(bank: NetworkBank, rows: Any, t: int) -> Credits:
+@contributions_of.register
+def _of_network(bank: NetworkBank, rows: Any, t: int) -> Contributions:
     terms = _terms(bank.inputs, rows, t)
     terms = terms.reshape(len(terms), len(bank.V) - 1, -1)  # [active, H, N]
     said, moved = np.tanh(terms[0] / 2), terms[1:].sum(axis=0)  # the constant comes first
@@ -88,20 +90,20 @@ def _of_network(bank: NetworkBank, rows: Any, t: int) -> Credits:
     np.divide(bank.scratch.unit[1:] - said, moved, out=slope, where=np.abs(moved) > 1e-9)
     amount = np.einsum("jkn,fjn->fkn", bank.V[1:], slope * terms)
     amount[0] = bank.V[0] + np.einsum("jkn,jn->kn", bank.V[1:], said)
-    return Credits(_active(rows, t), amount)
+    return Contributions(_active(rows, t), amount)
 
 
-@credits_of.register
-def _of_pairs(bank: SymmetrisedBank, rows: Any, t: int) -> Credits:
-    pairs = credits_of(bank.bank, rows, t)
+@contributions_of.register
+def _of_pairs(bank: SymmetrisedBank, rows: Any, t: int) -> Contributions:
+    pairs = contributions_of(bank.bank, rows, t)
     cut = pairs.amount * shrinkage(pairs.total, float(bank.D))
     lead = hedge_rate(2, int(bank.t[0]), 2 * float(bank.D)) * (bank.sums[1] - bank.sums[0])
     q1 = (1 + np.tanh(lead / 2)) / 2
-    return Credits(pairs.feature, q1 * cut[:, :, ::2] - (1 - q1) * cut[:, :, 1::2])
+    return Contributions(pairs.feature, q1 * cut[:, :, ::2] - (1 - q1) * cut[:, :, 1::2])
 
 
-@credits_of.register
-def _of_trees(bank: TreeBank, rows: Any, t: int) -> Credits:
+@contributions_of.register
+def _of_trees(bank: TreeBank, rows: Any, t: int) -> Contributions:
     mean, trees = _node_means(bank), np.arange(len(bank.place))
     node = bank.scratch.node.copy()
     features, amounts = [np.full(len(trees), NOBODY)], [mean[:, 0]]
@@ -116,7 +118,7 @@ def _of_trees(bank: TreeBank, rows: Any, t: int) -> Credits:
     feature, number = np.unique(np.concatenate(features), return_inverse=True)
     amount = np.zeros((len(feature), len(trees), mean.shape[2]))
     np.add.at(amount, (number, np.concatenate(copies)), np.concatenate(amounts))
-    return Credits(feature, amount.swapaxes(1, 2))
+    return Contributions(feature, amount.swapaxes(1, 2))
 
 
 def _node_means(bank: TreeBank) -> Array:
@@ -145,7 +147,7 @@ def shrinkage(columns: Array, radius: float) -> Array:
     return np.divide(radius, norms, out=np.ones_like(norms), where=norms > radius)
 
 
-def _terms(inputs: Inputs, rows: Block, t: int) -> Array:
+def _terms(inputs: FeatureWeights, rows: Block, t: int) -> Array:
     """[active, lane] of the sums W_f z_f."""
     feature, z = _normalised(inputs.S, rows, t)
     known = feature < len(inputs.W)

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import number, whole
+from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.projection import Outputs, outputs
+from spanboost.core.projection import Output, output_of
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import Block, block_of
 
@@ -55,8 +55,16 @@ class Descent(ReadsFeatures):
                 good and rates.shape in ((), (task.n,)),
                 "between 1e-30 and 1e30, or one a copy",
             ),
-            ("decay", decay is None or (number(decay) and 0 <= decay <= 1), "None, or from 0 to 1"),
-            ("bits", bits is None or (whole(bits) and 1 <= bits <= 30), "None, or from 1 to 30"),
+            (
+                "decay",
+                decay is None or (is_number(decay) and 0 <= decay <= 1),
+                "None, or from 0 to 1",
+            ),
+            (
+                "bits",
+                bits is None or (is_integer(bits) and 1 <= bits <= 30),
+                "None, or from 1 to 30",
+            ),
         ):
             if not fits:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")
@@ -72,7 +80,7 @@ class Descent(ReadsFeatures):
             rate=np.broadcast_to(self.rate, task.n).astype(self.dtype),
             curvature=curvature.astype(self.dtype),
             decay=np.float64(-1 if self.decay is None else self.decay),
-            outputs=outputs(task.d),
+            output=output_of(task.d),
         )
 
 
@@ -90,12 +98,12 @@ class Steps(NamedTuple):
     rate: Array  # [N]
     curvature: Array  # [N] of the losses, at weight 1
     decay: float  # steps shrink like t^-decay; negative: adaptively
-    outputs: Outputs
+    output: Output
 
     def ask(self, feedback: Feedback, raw: Array, h: Array, slope: Array) -> None:
         """Slopes at what was predicted, `raw` cut to `h`; none where it could only be cut more."""
         feedback.slopes(h, slope)
-        self.outputs.face_in(raw, h, slope)
+        self.output.face_in(raw, h, slope)
 
     def pace(self, rows: float, squares: float) -> float:
         """Steps are the larger the fewer features rows have, and the smaller these are."""

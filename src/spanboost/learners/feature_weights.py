@@ -16,7 +16,7 @@ LEAST = 1e-20  # of a sum of squared gradients: steps stay finite before the fir
 
 
 @kernel
-class Inputs(NamedTuple):
+class FeatureWeights(NamedTuple):
     """A weight for each feature and lane, and what its steps are made of."""
 
     W: Array  # [feature, lane] weights of the normalised features
@@ -30,7 +30,7 @@ class Inputs(NamedTuple):
         """Fields with a row for each feature; S is 0 while it has not been seen."""
         return ("S", "W", "G")
 
-    def grown(self, features: int, width: int) -> "Inputs":
+    def grown(self, features: int, width: int) -> "FeatureWeights":
         """The same, with room for more features and wider rows."""
         return self._replace(
             W=more(self.W, features),
@@ -74,10 +74,10 @@ class Inputs(NamedTuple):
             W[i] -= step[i] * z * rate[i]
 
 
-def new_inputs(lanes: int, dtype: Any) -> Inputs:
+def new_feature_weights(lanes: int, dtype: Any) -> FeatureWeights:
     """Of no features yet."""
     table = np.zeros((0, lanes), dtype)
-    return Inputs(W=table, G=table, S=np.zeros(0, dtype), seen=np.zeros(2), scratch=table)
+    return FeatureWeights(W=table, G=table, S=np.zeros(0, dtype), seen=np.zeros(2), scratch=table)
 
 
 @kernel

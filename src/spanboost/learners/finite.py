@@ -18,7 +18,7 @@ from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import streams, uniform
 from spanboost.core.experts import hedge_rate, hedge_regret
 from spanboost.learners.protocol import Feedback, Task
-from spanboost.rows.validation import number_rows, refuse
+from spanboost.rows.validation import parse_rows, refuse_first
 
 Function = Callable[[Any], Any]
 
@@ -49,8 +49,8 @@ class FiniteClass:
         values = self._values(X)
         norms = _largest_norms(values)
         finite = np.isfinite(norms)
-        refuse(~finite, lambda t: "a function of the class has no finite value here")
-        refuse(
+        refuse_first(~finite, lambda t: "a function of the class has no finite value here")
+        refuse_first(
             norms > D * (1 + 1e-9),
             lambda t: f"a function's value has norm {norms[t]:g}, above D={D:g}",
         )
@@ -58,9 +58,9 @@ class FiniteClass:
 
     def _values(self, X: Any) -> Array:
         if self.functions is None:
-            X = number_rows(X, 3 if np.ndim(X) == 3 else 2)
+            X = parse_rows(X, 3 if np.ndim(X) == 3 else 2)
         else:
-            X = number_rows(X).view()
+            X = parse_rows(X).view()
             X.flags.writeable = False  # a function that writes to its row is a mistake
             X = np.array([[f(x) for f in self.functions] for x in X], dtype=np.float64)
         values = np.ascontiguousarray(X, dtype=np.float64)

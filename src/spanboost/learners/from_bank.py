@@ -8,7 +8,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.learners.protocol import Bank, Task
-from spanboost.rows.validation import number_rows
+from spanboost.rows.validation import parse_rows
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FromBank:
 
     def encode(self, X: Any, D: float) -> Array:
         """Rows of numbers."""
-        return np.require(number_rows(X), np.float64, ["C", "W"])
+        return np.require(parse_rows(X), np.float64, ["C", "W"])
 
     def bank(self, task: Task) -> Bank:
         """N copies, fresh."""

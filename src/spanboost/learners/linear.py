@@ -16,7 +16,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Descent, Steps
-from spanboost.learners.feature_weights import Inputs, new_inputs, rescale_squares
+from spanboost.learners.feature_weights import FeatureWeights, new_feature_weights, rescale_squares
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.block import Row
 
@@ -29,7 +29,7 @@ class LinearSGD(Descent):
         """N copies, all weights 0."""
         raw, slope, reach = np.zeros((3, task.d, task.n), self.dtype)
         return LinearBank(
-            inputs=new_inputs(task.d * task.n, self.dtype),
+            inputs=new_feature_weights(task.d * task.n, self.dtype),
             keep=np.ones(task.n, self.dtype),
             mass=np.zeros(task.n),
             D=np.float64(task.D),
@@ -50,7 +50,7 @@ class LinearScratch(NamedTuple):
 class LinearBank(NamedTuple):
     """N linear functions, of d outputs each: d N lanes."""
 
-    inputs: Inputs  # whose weights are to be multiplied by `keep`
+    inputs: FeatureWeights  # whose weights are to be multiplied by `keep`
     keep: Array  # [N]
     mass: Array  # [N] sum of |W|, kept under linear feedback
     D: float  # bound of the functions there

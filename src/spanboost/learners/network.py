@@ -18,12 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost.checks import whole
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.compiling.random_numbers import mixed
+from spanboost.compiling.random_numbers import hash_integers
 from spanboost.learners.descent import Descent, Steps, exponential
-from spanboost.learners.feature_weights import LEAST, Inputs, new_inputs, rescale_squares, shorten
+from spanboost.learners.feature_weights import (
+    LEAST,
+    FeatureWeights,
+    new_feature_weights,
+    rescale_squares,
+    shorten,
+)
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.block import Row
 
@@ -37,19 +43,21 @@ class Network(Descent):
     def check(self, task: Task) -> None:
         """Refuse parameters out of range."""
         super().check(task)
-        if not (whole(self.hidden) and self.hidden >= 1):
+        if not (is_integer(self.hidden) and self.hidden >= 1):
             raise ValueError(f"hidden={self.hidden!r} is not allowed: a whole number of units")
 
     def bank(self, task: Task) -> "NetworkBank":
         """N copies, each with units of its own and an output layer of 0."""
         H, d, n = int(self.hidden), task.d, task.n
-        key = mixed(mixed(np.uint64(task.seed % 2**64)) + task.copy.astype(np.uint64))
+        key = hash_integers(
+            hash_integers(np.uint64(task.seed % 2**64)) + task.copy.astype(np.uint64)
+        )
 
         def zeros(*shape: int) -> Array:
             return np.zeros(shape, self.dtype)
 
         return NetworkBank(
-            inputs=new_inputs(H * n, self.dtype),
+            inputs=new_feature_weights(H * n, self.dtype),
             V=zeros(1 + H, d, n),
             G=np.full((1 + H, d, n), LEAST, self.dtype),
             key=np.tile(key, H) + np.repeat(np.arange(H, dtype=np.uint64) << 40, n),
@@ -87,7 +95,7 @@ class NetworkScratch(NamedTuple):
 class NetworkBank(NamedTuple):
     """N networks; lane j N + i of the inputs is unit j of copy i."""
 
-    inputs: Inputs
+    inputs: FeatureWeights
     V: Array  # [1 + H, d, N] the output layer, the constant first
     G: Array  # [1 + H, d, N] its summed squared gradients
     key: Array  # [lane] where the numbers come from that the inputs' weights start at
@@ -248,5 +256,5 @@ def sigmoid(a: float, like: Array) -> float:
 
 def start(key: Array, features: Array) -> Array:
     """Numbers in (-1, 1), [feature, lane]."""
-    bits = mixed(key + mixed(features)[:, None])
+    bits = hash_integers(key + hash_integers(features)[:, None])
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - (1 - 2.0**-53)

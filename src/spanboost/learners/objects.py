@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.learners.external import adapted
+from spanboost.learners.external import adapt_external
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows.block import ObjectRows, Rows
 from spanboost.rows.validation import any_rows
@@ -81,7 +81,7 @@ class ObjectLearner:
 
     def __init__(self, prototype: Any) -> None:
         if not _updates_by_loss(prototype):
-            prototype = adapted(prototype)
+            prototype = adapt_external(prototype)
         if not _updates_by_loss(prototype):
             if not (hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one")):
                 raise TypeError(

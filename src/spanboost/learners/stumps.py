@@ -172,7 +172,7 @@ class StumpBank(NamedTuple):
             for k in range(value.shape[0]):
                 for i in range(value.shape[1]):
                     raw[k, i] = value[k, i]
-            self.steps.outputs.project_columns(value, self.D)
+            self.steps.output.project_columns(value, self.D)
             self.steps.ask(feedback, raw, value, self.scratch.slope)
             feedback.losses(value, own)
             score = self.score[f]

@@ -19,7 +19,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.core.experts import hedge_rate, hedge_regret
 from spanboost.core.feedback import LinearFeedback
-from spanboost.core.projection import Outputs, outputs
+from spanboost.core.projection import Output, output_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Provable, Task
 
@@ -87,7 +87,7 @@ class Symmetrised:
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
-            outputs=outputs(task.d),
+            output=output_of(task.d),
             scratch=SymmetrisedScratch(*np.zeros((2, task.d, 2 * task.n), self.dtype)),
         )
 
@@ -123,7 +123,7 @@ class SymmetrisedBank(NamedTuple):
     sums: Array  # [2, N] Hedge's summed losses
     t: Array  # [1] the round to come
     D: float
-    outputs: Outputs
+    output: Output
     scratch: SymmetrisedScratch
 
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
@@ -140,7 +140,7 @@ class SymmetrisedBank(NamedTuple):
         n = h.shape[1]
         self.bank.predict(x, self.scratch.h)
         rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
-        self.outputs.project_columns(self.scratch.h, self.D)
+        self.output.project_columns(self.scratch.h, self.D)
         for i in range(n):
             lead = rate * (self.sums[1, i] - self.sums[0, i])
             e = math.exp(-abs(lead))  # cannot overflow

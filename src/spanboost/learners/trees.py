@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import number, whole
+from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.learners.candidates import (
@@ -81,13 +81,17 @@ class Trees(ReadsFeatures):
         """Refuse parameters out of range."""
         C, bits = self.candidates, self.bits
         for name, good, allowed in (
-            ("depth", whole(self.depth) and 1 <= self.depth <= 20, "from 1 to 20"),
-            ("candidates", whole(C) and C > 0 and C % GROUP == 0, "an even number"),
-            ("evidence", number(self.evidence) and 0 <= self.evidence < 1e30, "from 0 to 1e30"),
-            ("grace", whole(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
-            ("delay", whole(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
-            ("recency", whole(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
-            ("bits", bits is None or (whole(bits) and 1 <= bits <= 28), "None, or from 1 to 28"),
+            ("depth", is_integer(self.depth) and 1 <= self.depth <= 20, "from 1 to 20"),
+            ("candidates", is_integer(C) and C > 0 and C % GROUP == 0, "an even number"),
+            ("evidence", is_number(self.evidence) and 0 <= self.evidence < 1e30, "from 0 to 1e30"),
+            ("grace", is_integer(self.grace) and 1 <= self.grace < 2**31, "a whole number of rows"),
+            ("delay", is_integer(self.delay) and 0 <= self.delay < 2**31, "a whole number of rows"),
+            ("recency", is_integer(self.recency) and 1 <= self.recency <= 100, "from 1 to 100"),
+            (
+                "bits",
+                bits is None or (is_integer(bits) and 1 <= bits <= 28),
+                "None, or from 1 to 28",
+            ),
         ):
             if not good:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not allowed: {allowed}")

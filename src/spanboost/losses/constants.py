@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from spanboost.checks import number
+from spanboost.checks import is_number
 from spanboost.errors import ConstantWarning, warn_caller
 from spanboost.losses.estimates import can_estimate, estimate
 from spanboost.losses.scalar import (
@@ -73,7 +73,7 @@ def degree(loss: Any) -> float:
     label: of degree 2.
     """
     p = getattr(loss, "degree", 2.0)
-    if not (number(p) and 1 <= p < math.inf):
+    if not (is_number(p) and 1 <= p < math.inf):
         raise ValueError(f"{type(loss).__name__}.degree is {p!r}, not a number from 1 on")
     return float(p)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import whole
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit, kernel
 from spanboost.losses.protocol import Loss, require
@@ -40,7 +40,7 @@ class SquaredEuclidean(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(whole(self.d) and self.d >= 1, self, "d", "d >= 1, a whole number")
+        require(is_integer(self.d) and self.d >= 1, self, "d", "d >= 1, a whole number")
 
     def values(self, label: Array, Y: Array, out: Array) -> None:
         for i in range(Y.shape[1]):
@@ -80,7 +80,7 @@ class Softmax(NamedTuple):
     d: int
 
     def check(self) -> None:
-        require(whole(self.d) and self.d >= 2, self, "d", "d >= 2, a whole number")
+        require(is_integer(self.d) and self.d >= 2, self, "d", "d >= 2, a whole number")
 
     @property
     def margin(self) -> bool:

@@ -36,7 +36,7 @@ RIDGE = 1.0
 FARTHEST = 30.0  # log-odds
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """What a row leaves for its label."""
 
     forecasts: Array  # [candidates]
@@ -46,13 +46,13 @@ class Room(NamedTuple):
 
 
 @kernel
-class Numbers(NamedTuple):
+class SquaredAggregator(NamedTuple):
     """Of squared loss: fixed share over the experts and their regression."""
 
     share: FixedShare
     ridge: VovkAzouryWarmuth
     seen: Array  # LOW to SPREAD
-    scratch: Room
+    scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
         """out[0], of the forecasts [1, K] of the experts."""
@@ -77,25 +77,25 @@ class Numbers(NamedTuple):
     def settle(self, forecasts: Array, label: Array, weight: float) -> None:
         """The label of the row that was mixed last."""
         y, room = label[0], self.scratch
-        note(self.seen, y, weight)
+        record_label(self.seen, y, weight)
         width = self.seen[HIGH] - self.seen[LOW]
         if not width > 0:
             return
         for k in range(room.forecasts.shape[0]):
             error = (room.forecasts[k] - y) / width
             room.losses[k] = error * error
-        self.share.charge(room.losses, relative(self.seen, weight) / 2)
-        self.ridge.absorb(room.x, (y - room.mean[0]) / width, usual(self.seen, weight))
+        self.share.charge(room.losses, relative_weight(self.seen, weight) / 2)
+        self.ridge.absorb(room.x, (y - room.mean[0]) / width, usual_weight(self.seen, weight))
 
 
 @kernel
-class Odds(NamedTuple):
+class LogisticAggregator(NamedTuple):
     """Of logistic loss: a mixture of probabilities, and a regression among what is mixed."""
 
     share: FixedShare
     ridge: VovkAzouryWarmuth
     seen: Array
-    scratch: Room
+    scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
         """out[0], log-odds, of those of the experts [1, K]."""
@@ -121,24 +121,24 @@ class Odds(NamedTuple):
     def settle(self, forecasts: Array, label: Array, weight: float) -> None:
         """The label, -1 or 1, of the row that was mixed last."""
         room = self.scratch
-        note(self.seen, label[0], weight)
+        record_label(self.seen, label[0], weight)
         for k in range(room.losses.shape[0]):
             room.losses[k] = -math.log(probability(label[0] * room.forecasts[k]))
-        self.share.charge(room.losses, relative(self.seen, weight))
+        self.share.charge(room.losses, relative_weight(self.seen, weight))
         odds = room.forecasts[room.forecasts.shape[0] - 1]
         p = probability(odds)
         curvature, residual = p * (1 - p), (label[0] + 1) / 2 - p
         target = odds - room.mean[0] + residual / curvature  # where Newton's step leads
-        self.ridge.absorb(room.x, target, usual(self.seen, weight) * curvature)
+        self.ridge.absorb(room.x, target, usual_weight(self.seen, weight) * curvature)
 
 
 @kernel
-class Classes(NamedTuple):
+class SoftmaxAggregator(NamedTuple):
     """Of softmax: a mixture of probabilities."""
 
     share: FixedShare
     seen: Array
-    scratch: Room
+    scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
         """out[d], logarithms of probabilities, of the scores [d, K] of the experts."""
@@ -155,22 +155,22 @@ class Classes(NamedTuple):
     def settle(self, forecasts: Array, label: Array, weight: float) -> None:
         """The label, a unit vector, of the row that was mixed last."""
         room = self.scratch
-        note(self.seen, 0.0, weight)
+        record_label(self.seen, 0.0, weight)
         for k in range(forecasts.shape[1]):
             room.losses[k] = log_sum(forecasts, k)
             for c in range(forecasts.shape[0]):
                 room.losses[k] -= label[c] * forecasts[c, k]
-        self.share.charge(room.losses, relative(self.seen, weight))
+        self.share.charge(room.losses, relative_weight(self.seen, weight))
 
 
 @kernel
-class Means(NamedTuple):
+class HedgeAggregator(NamedTuple):
     """Of any other convex loss: the mean under Hedge's weights."""
 
     share: Hedge
     loss: VectorLoss
     seen: Array
-    scratch: Room
+    scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
         """out[d], of the forecasts [d, K] of the experts."""
@@ -182,7 +182,7 @@ class Means(NamedTuple):
     def settle(self, forecasts: Array, label: Array, weight: float) -> None:
         """The label of the row that was mixed last."""
         losses, K = self.scratch.losses, forecasts.shape[1]
-        note(self.seen, 0.0, weight)
+        record_label(self.seen, 0.0, weight)
         self.loss.values(label, forecasts, losses)
         least, most = losses[0], losses[0]
         for k in range(K):
@@ -195,7 +195,7 @@ class Means(NamedTuple):
 
 
 @kernel
-def note(seen: Array, y: float, weight: float) -> None:
+def record_label(seen: Array, y: float, weight: float) -> None:
     """A label more."""
     seen[LOW], seen[HIGH] = min(seen[LOW], y), max(seen[HIGH], y)
     seen[HEAVIEST] = max(seen[HEAVIEST], weight)
@@ -204,13 +204,13 @@ def note(seen: Array, y: float, weight: float) -> None:
 
 
 @kernel
-def relative(seen: Array, weight: float) -> float:
+def relative_weight(seen: Array, weight: float) -> float:
     """The row's weight relative to the heaviest so far."""
     return weight / seen[HEAVIEST]
 
 
 @kernel
-def usual(seen: Array, weight: float) -> float:
+def usual_weight(seen: Array, weight: float) -> float:
     """The row's weight relative to the mean so far."""
     return weight * seen[ROUNDS] / seen[WEIGHT]
 
@@ -247,17 +247,19 @@ def combine_rows(state: Any, forecasts: Array, labels: Array, weights: Array, ou
             state.settle(forecasts[t], labels[t], weights[t])
 
 
-def new_combination(loss: Any, K: int) -> Any:
+def new_aggregator(loss: Any, K: int) -> Any:
     """For K experts of whom nothing is known."""
     seen = np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0])
 
-    def room(candidates: int, terms: int) -> Room:
-        return Room(np.zeros(candidates), np.zeros(terms), np.zeros(candidates), np.zeros(1))
+    def room(candidates: int, terms: int) -> Scratch:
+        return Scratch(np.zeros(candidates), np.zeros(terms), np.zeros(candidates), np.zeros(1))
 
     if isinstance(loss, Squared):
-        return Numbers(new_share(K + 1), new_ridge(K, RIDGE), seen, room(K + 1, K))
+        return SquaredAggregator(new_share(K + 1), new_ridge(K, RIDGE), seen, room(K + 1, K))
     if isinstance(loss, Logistic):
-        return Odds(new_share(K + 1), new_ridge(K + 2, RIDGE), seen, room(K + 1, K + 2))
+        return LogisticAggregator(
+            new_share(K + 1), new_ridge(K + 2, RIDGE), seen, room(K + 1, K + 2)
+        )
     if isinstance(loss, Softmax):
-        return Classes(new_share(K), seen, room(K, 1))
-    return Means(new_hedge(K), on_vectors(loss), seen, room(K, 1))
+        return SoftmaxAggregator(new_share(K), seen, room(K, 1))
+    return HedgeAggregator(new_hedge(K), on_vectors(loss), seen, room(K, 1))

@@ -7,15 +7,21 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
-from spanboost.compiling.threads import processors, together
+from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
 from spanboost.losses import Logistic, Softmax, predicts_scores, resolve
-from spanboost.models.aggregation import Numbers, Odds, combine_rows, mix_rows, new_combination
-from spanboost.models.booster import Booster, Checked, HullBoost, SpanBoost, only
+from spanboost.models.aggregation import (
+    LogisticAggregator,
+    SquaredAggregator,
+    combine_rows,
+    mix_rows,
+    new_aggregator,
+)
+from spanboost.models.booster import Booster, CheckedBlock, HullBoost, SpanBoost, single_answer
 from spanboost.models.committee import Committee
-from spanboost.rows.validation import as_numbers
+from spanboost.rows.validation import to_numbers
 
 COMBINATION = "regression over all"  # the candidate that is no expert
 _FEW = 64  # rows that are not worth a second thread
@@ -106,7 +112,7 @@ class AutoBoost:
         first = next(iter(experts.values()))
         self.experts, self.n = experts, len(experts)
         self.loss_, self._labels = first.loss_, first._labels
-        self.combination = new_combination(self.loss_, self.n)
+        self.combination = new_aggregator(self.loss_, self.n)
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
@@ -117,7 +123,7 @@ class AutoBoost:
         first = next(iter(self.experts.values()))
         plain = weight == 1 and first._labels.single(y) is not None
         if not plain or first._reader.single(x) is None:
-            return only(self.learn_many([x], [y], [weight]))
+            return single_answer(self.learn_many([x], [y], [weight]))
         answers = [expert.learn_one(x, y) for expert in self.experts.values()]
         return self._mixed(answers, np.full((1, 1), float(y)), np.ones(1))
 
@@ -141,7 +147,7 @@ class AutoBoost:
         for expert, part in given:  # if there is no room for it, none has learned any of it
             expert._start(part.reading, part.reading.features)
         answers = _together(_learn, given, len(block.weights))
-        labels = block.labels if self._labels.scores else as_numbers(y)
+        labels = block.labels if self._labels.scores else to_numbers(y)
         labels = np.array(labels, np.float64).reshape(block.labels.shape)
         return self._combined(answers, labels, block.weights.astype(np.float64))
 
@@ -154,7 +160,7 @@ class AutoBoost:
     def weights_(self) -> dict[str, float]:
         """How much the answer relies on each expert, and on the regression over all of them."""
         names = list(self.experts)
-        if isinstance(self.combination, Numbers | Odds):
+        if isinstance(self.combination, SquaredAggregator | LogisticAggregator):
             names.append(COMBINATION)
         return dict(zip(names, self.combination.share.weights.tolist(), strict=True))
 
@@ -193,7 +199,7 @@ class AutoBoost:
         return out[:, 0] if forecasts.shape[1] == 1 else out
 
     def _mixed(self, answers: list[Any], *labels: Array) -> Any:
-        return only(self._combined([np.array([answer]) for answer in answers], *labels))
+        return single_answer(self._combined([np.array([answer]) for answer in answers], *labels))
 
 
 AnyModel = Booster | AutoBoost | Committee
@@ -208,13 +214,13 @@ def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:
     return {}
 
 
-def _learn(given: tuple[Booster, Checked]) -> Array:
+def _learn(given: tuple[Booster, CheckedBlock]) -> Array:
     expert, block = given
     return expert.learn_checked(block)
 
 
 def _together(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
     """The task of every item; no two of them share anything, so that threads do not matter."""
-    if rows < _FEW or processors() == 1:
+    if rows < _FEW or cpu_count() == 1:
         return list(map(task, items))
-    return together(task, items, processors())
+    return run_in_threads(task, items, cpu_count())

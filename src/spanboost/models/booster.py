@@ -6,26 +6,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost import losses
-from spanboost.checks import float_type, number
+from spanboost.checks import float_type, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.core.algorithms import Hull, Span, new_trace
 from spanboost.core.feedback import GreedyMode, LinearMode
-from spanboost.core.loop import Model, learn, predict
+from spanboost.core.loop import BoosterState, learn, predict
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Task
 from spanboost.losses import constant, degree, radius
 from spanboost.models.parameters import check, check_fit
 from spanboost.rows.block import as_rows
-from spanboost.rows.encoder import Reader, Reading
-from spanboost.rows.labels import GROWING, FixedLabels, GrowingLabels, Labels, Widening, weights_of
-from spanboost.rows.replay import Memory
+from spanboost.rows.encoder import EncodedBlock, RowEncoder
+from spanboost.rows.labels import (
+    GROWING,
+    FixedLabels,
+    GrowingLabels,
+    Labels,
+    Widening,
+    check_weights,
+)
+from spanboost.rows.replay import ReplayMemory
 
 
-class Checked(NamedTuple):
+class CheckedBlock(NamedTuple):
     """A block that a model can learn."""
 
-    reading: Reading
+    reading: EncodedBlock
     labels: Array  # [rows, d] in the model's units
     weights: Array  # [rows]
     widenings: list[Widening]
@@ -74,11 +81,11 @@ class Booster:
                 "learner: use feedback='greedy' or a learner that does not draw at random"
             )
         self.schema: Any = None  # how files were read for it (data/schema.py), if they were
-        self._model: Model | None = None
+        self._model: BoosterState | None = None
         self._features, self._width = 0, 0  # in all, and in one row: the bank has room for those
         self._dtype = float_type(getattr(self._learner, "dtype", np.float64))
-        self._reader = Reader(self._learner, D)
-        self._memory = Memory(int(replay), int(memory), int(seed)) if replay else None
+        self._reader = RowEncoder(self._learner, D)
+        self._memory = ReplayMemory(int(replay), int(memory), int(seed)) if replay else None
         self._call = Caller()
         self._label, self._out = np.zeros((2, 1, self._d), self._dtype)
         self._one = np.ones(1, self._dtype)
@@ -87,7 +94,7 @@ class Booster:
         """The prediction for one row: a number, or a vector of R^d."""
         reading = self._reader.single(x)
         if reading is None:
-            return only(self.predict_many([x]))
+            return single_answer(self.predict_many([x]))
         self._call(predict, self._start(reading, 0), reading.rows, self._out, 0, 1)
         return self._labels.answer(self._out)
 
@@ -96,7 +103,7 @@ class Booster:
         label = self._labels.single(y) if weight == 1 else None
         reading = None if label is None else self._reader.single(x)
         if reading is None:
-            return only(self.learn_many([x], [y], [weight]))
+            return single_answer(self.learn_many([x], [y], [weight]))
         self._label[0, 0] = label
         self._accept(reading, 1)
         self._learn(reading, self._label, self._one, self._out, 0, 1)
@@ -118,15 +125,15 @@ class Booster:
         """
         return self.learn_checked(self.checked(X, y, weights))
 
-    def checked(self, X: Any, y: Any, weights: Any = None) -> Checked:
+    def checked(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
         """A block in the model's terms, checked: a `DataError` names the first bad row."""
         reading = self._reader.read(X)
         allowed = getattr(self._learner, "weighted", True)
-        weights = weights_of(weights, reading.number, allowed, self._dtype)
+        weights = check_weights(weights, reading.number, allowed, self._dtype)
         labels, widenings = self._labels.plan(y, weights)
-        return Checked(reading, np.ascontiguousarray(labels, self._dtype), weights, widenings)
+        return CheckedBlock(reading, np.ascontiguousarray(labels, self._dtype), weights, widenings)
 
-    def learn_checked(self, block: Checked) -> Array:
+    def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         reading, labels, weights, widenings = block
         self._accept(reading, int(np.count_nonzero(weights)))
@@ -179,7 +186,7 @@ class Booster:
             )
         return GrowingLabels(self.loss_, self._d, self.label_range)
 
-    def _start(self, reading: Reading, features: int) -> Model:
+    def _start(self, reading: EncodedBlock, features: int) -> BoosterState:
         """The model, made when the first rows show how wide they are, with room for this block.
 
         To predict takes no features: unknown ones are absent, but scratch must be wide enough.
@@ -187,7 +194,7 @@ class Booster:
         model = self._model
         if model is None:
             bank = self._learner.bank(self._task._replace(rows=reading.encoded))
-            model = Model(
+            model = BoosterState(
                 self._algorithm(),
                 self._mode,
                 self._vector_loss,
@@ -204,14 +211,20 @@ class Booster:
         self._model, self._reader.kind = model, reading.kind
         return model
 
-    def _accept(self, reading: Reading, learned: int) -> None:
+    def _accept(self, reading: EncodedBlock, learned: int) -> None:
         """These rows are about to be given to the model, which learns so many of them."""
         self._start(reading, reading.features)
         self._reader.accept(reading)
         self._labels.count(reading.number, learned)
 
     def _learn(
-        self, reading: Reading, labels: Array, weights: Array, out: Array, first: int, last: int
+        self,
+        reading: EncodedBlock,
+        labels: Array,
+        weights: Array,
+        out: Array,
+        first: int,
+        last: int,
     ) -> None:
         """Rows `first` to before `last` of a block through the loop; `out` is what it answered."""
         if self._memory is None:
@@ -344,7 +357,7 @@ class SpanBoost(Booster):
         )
         if eta is None:
             eta = max(1 / n, math.log(n) / n)
-        elif not (number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
+        elif not (is_number(eta) and eta * n >= 1 - 1e-12 and eta <= 1):
             raise ValueError(f"eta={eta!r} is not allowed: a step in [1/n, 1] = [{1 / n:g}, 1]")
         self.eta_ = float(eta)
         self.steps_ = np.full(self.n, self.eta_)
@@ -365,7 +378,7 @@ class SpanBoost(Booster):
         if self.B is None:
             return self.paper_radius()
         least = self.scale * self.D
-        if not (number(self.B) and least <= self.B < math.inf):
+        if not (is_number(self.B) and least <= self.B < math.inf):
             raise ValueError(
                 f"B={self.B!r} is not allowed: a number not below scale * D = {least:g}"
             )
@@ -446,6 +459,6 @@ class HullBoost(Booster):
         )
 
 
-def only(answers: Array) -> Any:
+def single_answer(answers: Array) -> Any:
     """The answer to a single row: a float, or a vector."""
     return answers[0] if answers.ndim > 1 else answers.item()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.booster import Booster, only
+from spanboost.models.booster import Booster, single_answer
 from spanboost.rows.labels import Labels
 
 
@@ -27,11 +27,11 @@ class Committee:
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row: a number, or a vector of R^d."""
-        return only(self.predict_many([x]))
+        return single_answer(self.predict_many([x]))
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; returns the prediction made before the label was seen."""
-        return only(self.learn_many([x], [y], [weight]))
+        return single_answer(self.learn_many([x], [y], [weight]))
 
     def predict_many(self, X: Any) -> Array:
         """Predictions for a block of rows; learns nothing."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.checks import number, whole
+from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.learners.trees import Trees
 from spanboost.losses import Logistic, Softmax, on_vectors, predicts_scores, resolve
@@ -79,9 +79,9 @@ def _check_regression(loss: Any) -> None:
 
 def _check_steps(n: Any, step: Any, names: tuple[str, str]) -> None:
     """Refuse what the boosters would refuse, under the names that were given."""
-    if not (whole(n) and n >= 1):
+    if not (is_integer(n) and n >= 1):
         raise ValueError(f"{names[0]}={n!r} is not allowed: a whole number, at least 1")
-    if step is not None and not (number(step) and step * n >= 1 - 1e-12 and step <= 1):
+    if step is not None and not (is_number(step) and step * n >= 1 - 1e-12 and step <= 1):
         raise ValueError(
             f"{names[1]}={step!r} is not allowed: from 1 / {names[0]} = {1 / n:g} to 1"
         )

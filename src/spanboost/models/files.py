@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from spanboost import __version__
-from spanboost.atomic_files import whole
+from spanboost.atomic_files import atomic_write
 from spanboost.compiling.arrays import Array
-from spanboost.data.schema import schema_of
+from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
 from spanboost.models.auto import AnyModel, AutoBoost
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.committee import Committee
-from spanboost.models.header import code, made, parameters_of
+from spanboost.models.header import from_json, not_data_error, parameters_of
 from spanboost.rows.block import Rows
-from spanboost.rows.encoder import Kind, Reading
+from spanboost.rows.encoder import EncodedBlock, RowKind
 from spanboost.rows.validation import Sparse
 
 FORMAT = 1
@@ -41,12 +41,12 @@ REMEMBERED = (
 
 def save(model: AnyModel, path: str | os.PathLike[str], *, run: Any = None) -> None:
     """Write a model to a file; in a checkpoint `run` says how far its run is, in terms of JSON."""
-    data = dumped(model, run=run)
-    with whole(path) as file:
+    data = to_bytes(model, run=run)
+    with atomic_write(path) as file:
         file.write(data)
 
 
-def dumped(model: AnyModel, *, run: Any = None) -> bytes:
+def to_bytes(model: AnyModel, *, run: Any = None) -> bytes:
     """The bytes of a model's file."""
     from safetensors.numpy import save as to_bytes
 
@@ -89,10 +89,10 @@ def _described(model: AnyModel) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str]) -> AnyModel:
     """The model of a file, ready to go on learning."""
-    return load_with(path)[0]
+    return load_checkpoint(path)[0]
 
 
-def load_with(path: str | os.PathLike[str]) -> tuple[AnyModel, Any]:
+def load_checkpoint(path: str | os.PathLike[str]) -> tuple[AnyModel, Any]:
     """The model of a file, and how far its run is if the file is a checkpoint."""
     try:
         return _load(Path(path))
@@ -124,7 +124,7 @@ def _load(path: Path) -> tuple[AnyModel, Any]:
             raise ModelFileError("damaged: its checksum is another one")
         model = _learned(header, tensors)
         if header["schema"] is not None:
-            model.schema = schema_of(header["schema"])
+            model.schema = schema_from_json(header["schema"])
         run = header["run"]
     except ModelFileError:
         raise
@@ -195,7 +195,7 @@ def _all_leaves(model: Booster) -> Iterator[tuple[str, Array, Any]]:
     if state is None:
         return
     if not hasattr(state.bank, "_fields"):
-        raise code(model.learner)
+        raise not_data_error(model.learner)
     yield from _leaves(state.algorithm, "algorithm")
     yield from _leaves(state.bank, "bank")
 
@@ -229,7 +229,7 @@ def _learned(header: dict[str, Any], tensors: dict[str, Array]) -> AnyModel:
     """The model, with all it has learned."""
     if header["booster"] == Committee.__name__:
         return _committee(header["members"], tensors)
-    parameters = {name: made(value) for name, value in header["parameters"].items()}
+    parameters = {name: from_json(value) for name, value in header["parameters"].items()}
     if header["booster"] == AutoBoost.__name__:
         return _auto(AutoBoost(**parameters), header["experts"], tensors)
     if header["booster"] not in BOOSTERS:
@@ -327,13 +327,13 @@ def _sound(node: Any) -> bool:
 
 def _restore_rows(model: Booster, rows: dict[str, Any]) -> None:
     reader, features = model._reader, int(rows["features"])
-    kind = Kind(made(rows["shape"]), bool(rows["named"]))
+    kind = RowKind(from_json(rows["shape"]), bool(rows["named"]))
     names = {str(name): column for column, name in enumerate(rows["names"])}
     if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
         raise ModelFileError("its rows are none")
     if reader.names is not None:
         reader.names.add(names)
-    model._start(Reading(reader.blank(kind), None, 0, features, 0, kind, {}), features)
+    model._start(EncodedBlock(reader.blank(kind), None, 0, features, 0, kind, {}), features)
 
 
 def _restore_memory(model: Booster, tensors: dict[str, Array]) -> None:
@@ -362,7 +362,7 @@ def _restore_memory(model: Booster, tensors: dict[str, Array]) -> None:
         rows = model._learner.encode(Rows(sparse if not rows.shape[1] else rows, kept["codes"]), 1)
         good &= (rows.X.shape[1], rows.codes.shape[1]) == kind.shape
         good &= rows.features <= model._features
-        model._start(Reading(None, None, 0, 0, len(rows.x), kind, {}), 0)
+        model._start(EncodedBlock(None, None, 0, 0, len(rows.x), kind, {}), 0)
     else:
         good &= (kind.shape[0], rows.shape[1:]) == kind.shape
         good &= rows.dtype == np.float64 and bool(np.isfinite(rows).all())

@@ -41,11 +41,11 @@ def parameters_of(model: AnyModel) -> dict[str, Any]:
     given = {name: getattr(model, name) for name in names if hasattr(model, name)}
     return {
         "booster": type(model).__name__,
-        "parameters": {name: plain(value) for name, value in given.items()},
+        "parameters": {name: to_json(value) for name, value in given.items()},
     }
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A parameter in terms of JSON."""
     if value is None or isinstance(value, str | bool):
         return value
@@ -57,13 +57,13 @@ def plain(value: Any) -> Any:
         return np.dtype(value).name
     name = type(value).__name__
     if PARTS.get(name) is type(value):
-        return {"class": name, "fields": {k: plain(v) for k, v in _fields_of(value).items()}}
+        return {"class": name, "fields": {k: to_json(v) for k, v in _fields_of(value).items()}}
     if isinstance(value, list | tuple | np.ndarray) and not hasattr(value, "_fields"):
-        return [plain(item) for item in value]
-    raise code(value)
+        return [to_json(item) for item in value]
+    raise not_data_error(value)
 
 
-def code(value: Any) -> ValueError:
+def not_data_error(value: Any) -> ValueError:
     """What is said of a part that is not data."""
     return ValueError(f"{value!r:.60} is code, not data: a model with it cannot be saved")
 
@@ -74,15 +74,15 @@ def _fields_of(part: Any) -> dict[str, Any]:
     return dict(part._asdict())
 
 
-def made(value: Any) -> Any:
+def from_json(value: Any) -> Any:
     """A parameter from its terms in JSON."""
     if isinstance(value, list):
-        return tuple(map(made, value))
+        return tuple(map(from_json, value))
     if not isinstance(value, dict):
         return value
     if value["class"] not in PARTS:
         raise ModelFileError(f"{value['class']!r} is nothing this version knows")
-    parts = {name: made(field) for name, field in value["fields"].items()}
+    parts = {name: from_json(field) for name, field in value["fields"].items()}
     if "dtype" in parts:
         parts["dtype"] = float_type(parts["dtype"])
     return PARTS[value["class"]](**parts)

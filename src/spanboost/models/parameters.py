@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.checks import number, whole
+from spanboost.checks import is_integer, is_number
 from spanboost.rows.labels import GROWING
 
 
@@ -17,7 +17,7 @@ def check(booster: Any) -> None:
             raise ValueError(f"{name}={getattr(booster, name)!r} is not allowed: {allowed}")
 
     n, seed, alpha = booster.n, booster.seed, booster.alpha
-    require(whole(n) and n >= 1, "n", "a whole number of copies, at least 1")
+    require(is_integer(n) and n >= 1, "n", "a whole number of copies, at least 1")
     require(_positive(booster.D), "D", "a number above 0")
     require(_positive(booster.scale), "scale", "a number above 0")
     require(booster.feedback in ("linear", "greedy"), "feedback", "'linear' or 'greedy'")
@@ -27,15 +27,17 @@ def check(booster: Any) -> None:
         "alpha",
         "None (the booster's own step) or a number above 0",
     )
-    require(whole(seed) and seed >= 0, "seed", "a whole number, at least 0")
+    require(is_integer(seed) and seed >= 0, "seed", "a whole number, at least 0")
     require(
         _is_range(booster.label_range),
         "label_range",
         "two finite numbers, the lower first, or 'auto' or 'auto-zero'",
     )
     replay, memory = booster.replay, booster.memory
-    require(whole(replay) and 0 <= replay <= 1000, "replay", "a whole number of rows, up to 1000")
-    require(whole(memory) and 1 <= memory < 2**31, "memory", "rows, from 1 to 2^31 - 1")
+    require(
+        is_integer(replay) and 0 <= replay <= 1000, "replay", "a whole number of rows, up to 1000"
+    )
+    require(is_integer(memory) and 1 <= memory < 2**31, "memory", "rows, from 1 to 2^31 - 1")
     for name in ("alpha", "offset"):
         require(
             booster.feedback == "greedy" or getattr(booster, name) is None,
@@ -66,7 +68,7 @@ def check_fit(booster: Any, dtype: Any, curvature: float) -> None:
 
 
 def _positive(value: Any) -> bool:
-    return number(value) and 0 < value < math.inf
+    return is_number(value) and 0 < value < math.inf
 
 
 def _is_range(limits: Any) -> bool:
@@ -75,6 +77,6 @@ def _is_range(limits: Any) -> bool:
     return (
         isinstance(limits, tuple | list)
         and len(limits) == 2
-        and all(number(v) for v in limits)
+        and all(is_number(v) for v in limits)
         and 0 < (limits[1] - limits[0]) / 2 < math.inf
     )

@@ -10,7 +10,7 @@ from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.auto import AnyModel
 
 
-def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
+def prediction_table(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
     """Predictions as columns: a number; or the likelier label, and how probable labels are.
 
     While it is learning, classes may not have their names yet: only that of the likeliest is given.
@@ -18,7 +18,7 @@ def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
     import pyarrow as pa
 
     if isinstance(model.loss_, Softmax):
-        names = names_of(model)
+        names = class_names(model)
         shares = np.exp(answers - answers.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         best = {"prediction": pa.array([names[k] for k in answers.argmax(axis=1)], pa.string())}
@@ -28,7 +28,7 @@ def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
         return pa.table(best | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
-    negative, positive = names_of(model)
+    negative, positive = class_names(model)
     columns: dict[str, Any] = {"prediction": np.where(answers > 0, positive, negative)}
     if isinstance(model.loss_, Logistic):
         with np.errstate(over="ignore"):
@@ -36,7 +36,7 @@ def table_of(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
     return pa.table(columns | {"score": answers})
 
 
-def names_of(model: AnyModel) -> list[str]:
+def class_names(model: AnyModel) -> list[str]:
     """The labels of a model of classes, in their order."""
     target: Target = model.schema.target
     if isinstance(model.loss_, Softmax):

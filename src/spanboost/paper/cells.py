@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
-from spanboost.atomic_files import whole
+from spanboost.atomic_files import atomic_write
 from spanboost.errors import UserError
 
 ORDERS = ("file", "shuffled")
@@ -52,13 +52,13 @@ class Cell:
         return asdict(self)
 
 
-def cell_from(state: dict[str, Any]) -> Cell:
+def cell_from_json(state: dict[str, Any]) -> Cell:
     """The inverse of `as_json`."""
     models = {way: Chosen(**one) for way, one in state["models"].items()}
     return Cell(**{**state, "models": models})
 
 
-class Kept:
+class CellStore:
     """Cells in a folder, each with a stamp of what it was made from."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,14 +72,14 @@ class Kept:
         """The cell of this name, if it is there and was made from the same."""
         try:
             state = json.loads(self._file(*name).read_text())
-            return cell_from(state["cell"]) if state["stamp"] == stamp else None
+            return cell_from_json(state["cell"]) if state["stamp"] == stamp else None
         except (OSError, ValueError, KeyError, TypeError):
             return None  # none, or one that was not written by us: it is made anew
 
     def keep(self, stamp: str, cell: Cell) -> None:
         """Write a cell."""
         state = {"stamp": stamp, "cell": cell.as_json()}
-        with whole(self._file(cell.set, cell.order, cell.learner, cell.feedback)) as file:
+        with atomic_write(self._file(cell.set, cell.order, cell.learner, cell.feedback)) as file:
             file.write(json.dumps(state).encode())
 
     def _file(self, *name: str) -> Path:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spanboost.atomic_files import whole
+from spanboost.atomic_files import atomic_write
 from spanboost.errors import UserError
 from spanboost.paper.datasets import DataSet
 from spanboost.paper.raw_files import table_of
@@ -72,7 +72,7 @@ def download(one: DataSet, folder: Path, tell: Callable[[int, int | None], None]
         raise UserError(
             f"{one.name}: what was downloaded is not what was published in 2015: its values differ"
         )
-    with whole(file_of(one, folder)) as file:
+    with atomic_write(file_of(one, folder)) as file:
         parquet.write_table(table, file, compression="zstd")
     return file_of(one, folder)
 
@@ -87,13 +87,13 @@ def _published(one: DataSet, k: int, place: Path, tell: Callable[[int, int | Non
     checksum = one.raw.checksums[k] if one.raw.checksums else known.get(file.name)
     if checksum is None:
         known[file.name] = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        with whole(notes) as out:
+        with atomic_write(notes) as out:
             out.write(json.dumps(known, indent=2).encode())
     elif hashlib.new(checksum.partition(":")[0], data).hexdigest() != checksum.partition(":")[2]:
         file.unlink(missing_ok=True)
         raise UserError(f"{one.name}: {address} has another checksum than {checksum}")
     if not file.is_file():
-        with whole(file) as out:
+        with atomic_write(file) as out:
             out.write(data)
     return data
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spanboost.analysis.loss_curves import COLOURS, INK, amount, inline
+from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, inline
 from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.summary import Line
+from spanboost.paper.summary import SummaryLine
 
 ACROSS = 4  # plots beside each other
 TITLES = {"linear": "SGD", "stumps": "regression stumps", "network": "networks"}
@@ -13,22 +13,22 @@ WORDS = {"baseline": "alone", "span": "Algorithm 1", "hull": "Algorithm 2"}
 LOOKS = {"baseline": INK, "span": COLOURS[0], "hull": COLOURS[1]}
 
 
-def improvements(table: Sequence[Line]) -> str:
+def improvements(table: Sequence[SummaryLine]) -> str:
     """The share of the learner's loss that boosting saves, ours beside the paper's."""
     return inline(lambda: _improvements(table))
 
 
-def against_n(table: Sequence[Line], learner: str) -> str:
+def against_n(table: Sequence[SummaryLine], learner: str) -> str:
     """Losses of the first half over the number of copies, a plot for each data set."""
     return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _copies))
 
 
-def curves(table: Sequence[Line], learner: str) -> str:
+def curves(table: Sequence[SummaryLine], learner: str) -> str:
     """The average loss of each hundredth of the stream, a plot for each data set."""
     return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _curve))
 
 
-def _improvements(table: Sequence[Line]) -> Any:
+def _improvements(table: Sequence[SummaryLine]) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
@@ -55,7 +55,7 @@ def _improvements(table: Sequence[Line]) -> Any:
     return figure
 
 
-def _panels(table: Sequence[Line], draw: Callable[[Any, Line], None]) -> Any:
+def _panels(table: Sequence[SummaryLine], draw: Callable[[Any, SummaryLine], None]) -> Any:
     from matplotlib.figure import Figure
 
     down = -(-len(table) // ACROSS)
@@ -64,7 +64,7 @@ def _panels(table: Sequence[Line], draw: Callable[[Any, Line], None]) -> Any:
     for axes, line in zip(panels, table, strict=False):
         draw(axes, line)
         axes.set_title(line.cell.set)
-        axes.yaxis.set_major_formatter(amount)
+        axes.yaxis.set_major_formatter(format_amount)
         axes.tick_params(labelsize=8)
     for axes in panels[len(table) :]:
         axes.remove()
@@ -72,7 +72,7 @@ def _panels(table: Sequence[Line], draw: Callable[[Any, Line], None]) -> Any:
     return figure
 
 
-def _copies(axes: Any, line: Line) -> None:
+def _copies(axes: Any, line: SummaryLine) -> None:
     models = line.cell.models
     level = models["baseline"].first_half
     axes.axhline(level, color=INK, linewidth=1, linestyle=(0, (6, 3)), label=WORDS["baseline"])
@@ -86,7 +86,7 @@ def _copies(axes: Any, line: Line) -> None:
     axes.set_ylim(min(shown) - room, max(shown) + room)  # few copies may lose far more
 
 
-def _curve(axes: Any, line: Line) -> None:
+def _curve(axes: Any, line: SummaryLine) -> None:
     for way, one in line.cell.models.items():
         share = [100 * (k + 1) / len(one.curve) for k in range(len(one.curve))]
         axes.plot(share, one.curve, color=LOOKS[way], linewidth=1, label=WORDS[way])

@@ -18,7 +18,7 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
 from spanboost.paper.cells import Cell, Chosen
-from spanboost.parallel.executor import Here, Place
+from spanboost.parallel.executor import Executor, LocalExecutor
 from spanboost.tuning.grid import Configuration, configurations
 from spanboost.tuning.search import parts, sweep_of
 
@@ -62,17 +62,19 @@ def run(
     largest: float,
     grid: Grid,
     tell: Callable[[int], None],
-    place: Place | None = None,
+    executor: Executor | None = None,
 ) -> Cell:
     """A cell; `named` are its set, order, learner and feedback, |label| <= largest.
 
     `tell` hears how many rows more of the first half have been tuned on. The work is done at the
-    place, or here.
+    executor, or here.
     """
-    clock = time.process_time if place is None else time.perf_counter
+    clock = time.process_time if executor is None else time.perf_counter
     started, half = clock(), examples.rows // 2
     ways = grid.ways(*named[2:], largest)
-    sweeping = sweep_of([one for configured in ways.values() for one in configured], place=place)
+    sweeping = sweep_of(
+        [one for configured in ways.values() for one in configured], executor=executor
+    )
     for batch in parts([examples.part(0, half)], half, sweeping.at_once(half)):
         sweeping.learn(batch)
         tell(batch.rows)
@@ -82,7 +84,7 @@ def run(
         losses = tuned.loss_first[first : first + len(configured)]
         first += len(configured)
         choices.append(choice_of(ways["baseline"], alone, configured, losses))
-    where: Place = place or Here()
+    where: Executor = executor or LocalExecutor()
     rows = where.put(examples)
     runs = where.results([where.call(squared, one.model, one.n, rows) for one in choices])
     models = {way: chosen(*both) for way, *both in zip(ways, choices, runs, strict=True)}

@@ -11,12 +11,12 @@ import numpy as np
 
 from spanboost.data.batch import Batch
 from spanboost.paper import protocol
-from spanboost.paper.cells import Cell, Kept, stamp_of
+from spanboost.paper.cells import Cell, CellStore, stamp_of
 from spanboost.paper.dataset_folder import file_of, read
 from spanboost.paper.datasets import SETS, DataSet
 from spanboost.paper.protocol import Grid
-from spanboost.paper.table_content import counts, digest, examples_of, shuffled
-from spanboost.parallel.executor import Place
+from spanboost.paper.table_content import counts, digest, examples_of, shuffle_rows
+from spanboost.parallel.executor import Executor
 
 AT_ONCE = 4  # cells of a set on a cluster, each of some groups of configurations
 COSTS = {"linear": 1, "stumps": 4, "network": 4}  # of a feature, roughly, for the progress bar
@@ -73,10 +73,10 @@ def work_of(asked: Asked) -> float:
 def reproduce(
     asked: Asked,
     folder: Path,
-    kept: Kept,
+    kept: CellStore,
     watcher: Watcher,
     grid: Grid,
-    place: Place | None = None,
+    executor: Executor | None = None,
 ) -> tuple[list[Cell], dict[str, Found]]:
     """All cells, those that were kept among them, and what was found of each data set.
 
@@ -90,7 +90,7 @@ def reproduce(
         table = read(one, folder)
         content, examples = digest(table), examples_of(one, table)
         found[name] = Found(content == one.content, examples.rows, *counts(examples))
-        orders = {"file": examples, "shuffled": shuffled(examples)}
+        orders = {"file": examples, "shuffled": shuffle_rows(examples)}
         stamp = stamp_of(content, (grid, protocol.SCALES))
 
         def work(
@@ -105,14 +105,14 @@ def reproduce(
                 watcher.starts(" ".join((one.name, *named)))
                 rows = orders[named[0]]
                 works = partial(_works, watcher, cost / (rows.rows // 2))
-                cell = protocol.run((one.name, *named), rows, one.largest, grid, works, place)
+                cell = protocol.run((one.name, *named), rows, one.largest, grid, works, executor)
                 kept.keep(stamp, cell)
             else:
                 watcher.works(cost)
             watcher.ends(cell, before)
             return cell
 
-        cells += _each(work, list(asked.of_a_set()), 1 if place is None else AT_ONCE)
+        cells += _each(work, list(asked.of_a_set()), 1 if executor is None else AT_ONCE)
     return cells, found
 
 

@@ -11,7 +11,7 @@ from spanboost.paper.published import ALGORITHMS, LEARNERS, TABLE_2, Losses
 Table = dict[str, dict[str, float]]  # {learner: {algorithm: share}}
 
 
-class Line(NamedTuple):
+class SummaryLine(NamedTuple):
     """A data set and a base learner: our losses, and the paper's."""
 
     cell: Cell
@@ -38,7 +38,7 @@ def is_headline(cell: Cell) -> bool:
     return cell.order == ("file" if SETS[cell.set].ordered else "shuffled")
 
 
-def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[Line]:
+def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[SummaryLine]:
     """Table 2: of all cells those of this feedback, in this one of the `VIEWS`."""
     kept = [
         cell
@@ -49,7 +49,7 @@ def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[Line]:
     ]
     kept.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
     return [
-        Line(
+        SummaryLine(
             cell,
             Losses(*(cell.models[way].second_half for way in Losses._fields)),
             TABLE_2[cell.set][cell.learner],
@@ -58,7 +58,7 @@ def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[Line]:
     ]
 
 
-def improvements(table: Sequence[Line], take: Any = mean, whose: str = "ours") -> Table:
+def improvements(table: Sequence[SummaryLine], take: Any = mean, whose: str = "ours") -> Table:
     """Table 1: the average (or median) relative improvement over the data sets of these lines."""
     return {
         learner: {
@@ -70,7 +70,7 @@ def improvements(table: Sequence[Line], take: Any = mean, whose: str = "ours") -
     }
 
 
-def both(table: Sequence[Line]) -> dict[str, Table]:
+def on_both(table: Sequence[SummaryLine]) -> dict[str, Table]:
     """The two halves of Table 1."""
     return {
         "average_relative_improvement": improvements(table, mean),
@@ -82,11 +82,11 @@ def as_json(cells: Sequence[Cell], absent: Mapping[str, str]) -> dict[str, Any]:
     """Everything: the headline (greedy) table on top, the others under names of their own."""
     headline = lines(cells, "greedy", "headline")
     return {
-        **both(headline),
-        "linear_feedback": both(lines(cells, "linear", "headline")),
+        **on_both(headline),
+        "linear_feedback": on_both(lines(cells, "linear", "headline")),
         "shuffled": {
-            "greedy": both(lines(cells, "greedy", "shuffled")),
-            "linear": both(lines(cells, "linear", "shuffled")),
+            "greedy": on_both(lines(cells, "greedy", "shuffled")),
+            "linear": on_both(lines(cells, "linear", "shuffled")),
         },
         "paper_on_the_same_sets": {
             "average_relative_improvement": improvements(headline, mean, "paper"),

@@ -15,7 +15,7 @@ MISSING = "?"  # a category that says so is an absent feature, as the paper's co
 SEED = 0  # of the one shuffle
 
 
-def shuffled(examples: Batch) -> Batch:
+def shuffle_rows(examples: Batch) -> Batch:
     """The same rows in one fixed random order."""
     return examples.only(np.random.default_rng(SEED).permutation(examples.rows))
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Span
-from spanboost.learners.feature_weights import LEAST, Inputs
+from spanboost.learners.feature_weights import LEAST, FeatureWeights
 from spanboost.learners.linear import LinearBank, LinearSGD
 from spanboost.learners.network import Network, NetworkBank
 from spanboost.learners.stumps import StumpBank, Stumps
@@ -53,7 +53,7 @@ def average(before: Booster, models: Sequence[Booster]) -> Booster:
     return first
 
 
-def check(model: Booster) -> None:
+def check_averageable(model: Booster) -> None:
     """Refuse what cannot be averaged."""
     if not isinstance(model.learner, AVERAGED):
         raise ValueError(f"{type(model.learner).__name__} cannot be averaged")
@@ -63,7 +63,7 @@ def check(model: Booster) -> None:
 
 def _begun(before: Booster, like: Booster) -> Booster:
     """The model that others have begun from, with a bank in any case."""
-    check(like)
+    check_averageable(like)
     if before._model is None and like._model is not None and like._reader.kind is not None:
         rows = like._reader.blank(like._reader.kind)
         bank = before._learner.bank(before._task._replace(rows=rows))
@@ -106,7 +106,8 @@ def _algorithm(each: Sequence[Any]) -> Any:
         return first
     rounds = [one.t - first.t for one in each]
     return first._replace(
-        sigma=mixed([one.sigma for one in each], None), t=first.t + sum(rounds) // len(each)
+        sigma=weighted_average([one.sigma for one in each], None),
+        t=first.t + sum(rounds) // len(each),
     )
 
 
@@ -137,24 +138,24 @@ def _stumps(before: StumpBank, banks: Sequence[StumpBank]) -> StumpBank:
         G = bank.G[seen].astype(np.float64)
         G[:, 0] = _rescaled(G[:, 0], bank.S[seen], S[seen])
         squares.append(G)
-    shares = shares_of([(G - squares[0]).sum(axis=(1, 2), keepdims=True) for G in squares[1:]])
+    shares = gain_shares([(G - squares[0]).sum(axis=(1, 2), keepdims=True) for G in squares[1:]])
     tables = {name: getattr(first, name).copy() for name in ("U", "G", "score", "seen")}
     merged = first._replace(S=S, **tables)
-    merged.U[seen] = mixed([bank.U[seen] for bank in banks], shares)
-    merged.G[seen] = mixed(squares[1:], shares)
-    merged.score[seen] = mixed([bank.score[seen] for bank in banks], None)
-    merged.seen[seen] = mixed([bank.seen[seen] for bank in banks], None)
+    merged.U[seen] = weighted_average([bank.U[seen] for bank in banks], shares)
+    merged.G[seen] = weighted_average(squares[1:], shares)
+    merged.score[seen] = weighted_average([bank.score[seen] for bank in banks], None)
+    merged.seen[seen] = weighted_average([bank.seen[seen] for bank in banks], None)
     return merged
 
 
 def _network(before: NetworkBank, banks: Sequence[NetworkBank]) -> NetworkBank:
     """The output layer of a copy is one convex combination, and as D-bounded as they are."""
     gains = [bank.G.astype(np.float64) - before.G for bank in banks]
-    shares = shares_of([gain.sum(axis=(0, 1), keepdims=True) for gain in gains])
+    shares = gain_shares([gain.sum(axis=(0, 1), keepdims=True) for gain in gains])
     return banks[0]._replace(
         inputs=_inputs(before.inputs, [bank.inputs for bank in banks]),
-        V=mixed([bank.V for bank in banks], shares),
-        G=mixed([bank.G for bank in banks], shares),
+        V=weighted_average([bank.V for bank in banks], shares),
+        G=weighted_average([bank.G for bank in banks], shares),
     )
 
 
@@ -165,21 +166,23 @@ _MERGED: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _inputs(before: Inputs, each: Sequence[Inputs], units: Sequence[Array] | None = None) -> Inputs:
+def _inputs(
+    before: FeatureWeights, each: Sequence[FeatureWeights], units: Sequence[Array] | None = None
+) -> FeatureWeights:
     """Weights of features; those of each model times these units."""
     first = each[0]
     S, seen = _widest([one.S for one in each])
     squares = [
         _rescaled(one.G[seen].astype(np.float64), one.S[seen], S[seen]) for one in (before, *each)
     ]
-    shares = shares_of([G - squares[0] for G in squares[1:]])
+    shares = gain_shares([G - squares[0] for G in squares[1:]])
     weights = [one.W[seen] for one in each]
     if units is not None:
         weights = [W * unit for W, unit in zip(weights, units, strict=True)]
     merged = first._replace(W=first.W.copy(), G=first.G.copy(), S=S)
-    merged.W[seen] = mixed(weights, shares)
-    merged.G[seen] = mixed(squares[1:], shares)
-    return merged._replace(seen=mixed([one.seen for one in each], None))
+    merged.W[seen] = weighted_average(weights, shares)
+    merged.G[seen] = weighted_average(squares[1:], shares)
+    return merged._replace(seen=weighted_average([one.seen for one in each], None))
 
 
 def _widest(scales: Sequence[Array]) -> tuple[Array, Array]:
@@ -195,7 +198,7 @@ def _rescaled(G: Array, own: Array, S: Array) -> Array:
     return np.where(shrink == 1, G, np.where(shrink > 0, np.maximum(G * shrink**2, LEAST), 0.0))
 
 
-def shares_of(gains: Sequence[Array]) -> list[Array]:
+def gain_shares(gains: Sequence[Array]) -> list[Array]:
     """How much each has to say: in proportion to what it gained; the same where nobody did."""
     gains = [np.maximum(gain, 0) for gain in gains]
     most = np.maximum.reduce(gains)
@@ -205,7 +208,7 @@ def shares_of(gains: Sequence[Array]) -> list[Array]:
     return [part / total for part in parts]
 
 
-def mixed(values: Sequence[Array], shares: Sequence[Array] | None) -> Array:
+def weighted_average(values: Sequence[Array], shares: Sequence[Array] | None) -> Array:
     """The average in these shares, or a plain one; of equal values it is that value."""
     first = values[0].astype(np.float64)
     out = first.copy()

@@ -56,7 +56,7 @@ class Cluster:
 
     def put(self, value: Any) -> Any:
         """A handle of something that many tasks will be given: sent to a machine once."""
-        with translated():
+        with translate_ray_errors():
             return self._ray.put(value)
 
     def call(self, task: Callable[..., Any], *given: Any, answers: int = 1) -> Any:
@@ -65,13 +65,13 @@ class Cluster:
         if key not in self._remote:
             options = {"num_returns": answers, "max_retries": RETRIES, "num_cpus": 1}
             self._remote[key] = self._ray.remote(task).options(**options)
-        with translated():
+        with translate_ray_errors():
             return self._remote[key].remote(*given)
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
         """What became of them, in this order; waits for all of it, but not for what cannot be."""
         waiting, last = list(handles), time.monotonic()
-        with translated():
+        with translate_ray_errors():
             while waiting:
                 done, waiting = self._ray.wait(waiting, timeout=GLANCE)
                 self._ray.get(done)  # what went wrong is said at once
@@ -124,7 +124,7 @@ def _ray() -> Any:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_ray_errors() -> Iterator[None]:
     """Ray's errors: those of our own tasks as they were, all others as a sentence."""
     from ray import exceptions as of_ray
 
@@ -133,16 +133,16 @@ def translated() -> Iterator[None]:
     except of_ray.RayTaskError as error:
         cause = getattr(error, "cause", None)
         if isinstance(cause, of_ray.RayError):
-            raise ClusterError(sentence(cause)) from None
+            raise ClusterError(describe_ray_error(cause)) from None
         if isinstance(cause, ValueError | OSError | MemoryError):
             raise cause from None
         last = str(error).strip().rpartition("\n")[2]
         raise ClusterError(f"a task failed on the cluster: {last}") from None
     except of_ray.RayError as error:
-        raise ClusterError(sentence(error)) from None
+        raise ClusterError(describe_ray_error(error)) from None
 
 
-def sentence(error: Exception) -> str:
+def describe_ray_error(error: Exception) -> str:
     """What an error of Ray's own means."""
     again = f"and again when it was repeated {RETRIES} times"
     means = {

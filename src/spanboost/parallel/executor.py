@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from spanboost.errors import LabelWarning, warn_caller
 
 
-class Place(Protocol):
+class Executor(Protocol):
     """Somewhere to work."""
 
     def put(self, value: Any) -> Any:
@@ -26,7 +26,7 @@ class Place(Protocol):
         """What became of them, in this order; waits for all of it."""
 
 
-class Here:
+class LocalExecutor:
     """A place in this process."""
 
     def put(self, value: Any) -> Any:
@@ -42,7 +42,7 @@ class Here:
         return list(handles)
 
 
-def listening(work: Callable[[], Any]) -> tuple[Any, list[str]]:
+def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[str]]:
     """What the work comes to, and our own warnings: nobody would hear them over there."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -50,17 +50,17 @@ def listening(work: Callable[[], Any]) -> tuple[Any, list[str]]:
     return answer, [str(one.message) for one in said if issubclass(one.category, LabelWarning)]
 
 
-def repeat(said: Sequence[str]) -> None:
+def reissue_warnings(said: Sequence[str]) -> None:
     """The warnings once more, to the one who called us."""
     for text in said:
         warn_caller(text, LabelWarning)
 
 
-def snapshot(model: Any) -> bytes:
+def pickle_model(model: Any) -> bytes:
     """A model as it is now."""
     return pickle.dumps(model, protocol=5)
 
 
-def revived(state: bytes) -> Any:
+def unpickle_model(state: bytes) -> Any:
     """The model of a snapshot, which shares nothing with it."""
     return pickle.loads(state)

@@ -14,23 +14,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import whole
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
-from spanboost.parallel.averaging import AVERAGED, average, check
-from spanboost.parallel.executor import Here, Place, listening, repeat, revived, snapshot
-from spanboost.rows.encoder import Kind, rows_in
-from spanboost.rows.feature_names import Names, are_named
-from spanboost.rows.validation import number_rows
+from spanboost.parallel.averaging import AVERAGED, average, check_averageable
+from spanboost.parallel.executor import (
+    Executor,
+    LocalExecutor,
+    capture_warnings,
+    pickle_model,
+    reissue_warnings,
+    unpickle_model,
+)
+from spanboost.rows.encoder import RowKind, count_rows
+from spanboost.rows.feature_names import FeatureNames, are_named
+from spanboost.rows.validation import parse_rows
 
 EVERY = 10_000  # rows that a worker learns between two averages
 ALONE = 20_000  # and between two snapshots, if there is nothing to average
 
 
-class Standing(NamedTuple):
+class TeamState(NamedTuple):
     """How far a team is; snapshots by their handles."""
 
     rows: int  # given so far
@@ -56,7 +63,7 @@ class Team:
     workers: how many, W. One is the model itself, bit for bit.
     average_every: K, how many rows each of them learns between two averages: few for accuracy,
         many where models are large and the way between machines is long.
-    place: where they work, a `Cluster` for one; None is here, one after the
+    executor: where they work, a `Cluster` for one; None is here, one after the
         other. The result is the same, bit for bit.
     rows: of the stream that the model has learned already, where a stream is gone on with.
 
@@ -77,27 +84,30 @@ class Team:
         model: Booster | Committee,
         workers: int,
         average_every: int = EVERY,
-        place: Place | None = None,
+        executor: Executor | None = None,
         rows: int = 0,
     ) -> None:
         for name, value in (("workers", workers), ("average_every", average_every)):
-            if not (whole(value) and value >= 1):
+            if not (is_integer(value) and value >= 1):
                 raise ValueError(f"{name}={value!r} is not allowed: a whole number, at least 1")
         models = _members(model, workers)
         self.averages = workers > 1 and isinstance(model.learner, AVERAGED)
         if self.averages:
-            check(models[0])
+            check_averageable(models[0])
         self.learner, self.loss_, self.schema = model.learner, model.loss_, model.schema
         self.workers, self.average_every = workers, average_every
         self._learned = models[0]._labels.seen > 0  # a row: all workers have heard of it
-        self.place: Place = Here() if place is None else place
-        first = revived(snapshot(models[0]))
-        self._names: Names | None = first._reader.names
+        self.executor: Executor = LocalExecutor() if executor is None else executor
+        first = unpickle_model(pickle_model(models[0]))
+        self._names: FeatureNames | None = first._reader.names
         self._named: bool | None = None if first._reader.kind is None else first._reader.kind.named
         self._earlier = model._labels.rows - rows  # of other streams
-        states = [self.place.put(snapshot(_bare(revived(snapshot(one))))) for one in models]
+        states = [
+            self.executor.put(pickle_model(_bare(unpickle_model(pickle_model(one)))))
+            for one in models
+        ]
         states *= workers // len(states)
-        self._now = Standing(rows, states[0], tuple(states), frozenset())
+        self._now = TeamState(rows, states[0], tuple(states), frozenset())
 
     @property
     def rows(self) -> int:
@@ -115,7 +125,7 @@ class Team:
         Each is that of the worker who learned the row. A `DataError` names the first bad row, and
         then nothing of the block was learned.
         """
-        rows, before = rows_in(X), (self._now, self._learned)
+        rows, before = count_rows(X), (self._now, self._learned)
         X, new, named = self._numbered(X)
         batch = Batch(X, np.asarray(y), _array(weights), "", np.arange(rows))
         answers, said = [], []
@@ -134,17 +144,17 @@ class Team:
         self._named = named
         if self._names is not None:
             self._names.add(new)
-        repeat(said)
+        reissue_warnings(said)
         return np.concatenate(answers)
 
     def model(self) -> Booster | Committee:
         """What was learned so far, by all of them."""
         if self.workers > 1 and not self.averages:
-            states = self.place.results(self._now.states)
-            made = Committee([self._dressed(revived(state)) for state in states])
+            states = self.executor.results(self._now.states)
+            made = Committee([self._dressed(unpickle_model(state)) for state in states])
             made.schema = self.schema
             return made
-        return self._dressed(revived(self._merged()))
+        return self._dressed(unpickle_model(self._merged()))
 
     def _next_rows(self, batch: Batch, first: int) -> int:
         """How many rows there are to learn before all workers meet."""
@@ -163,14 +173,14 @@ class Team:
         else:
             own = {w: np.flatnonzero(numbers % W == w) for w in np.unique(numbers % W).tolist()}
         asked = {
-            w: self.place.call(
+            w: self.executor.call(
                 learn_rows,
                 *(now.states[w], *batch.only(rows)[:3], self._earlier + numbers[rows]),
                 answers=2,
             )
             for w, rows in own.items()
         }
-        answers = self.place.results([answer for _, answer in asked.values()])
+        answers = self.executor.results([answer for _, answer in asked.values()])
         bad = [answer.bad for answer in answers if answer.bad is not None]
         if bad:
             raise min(bad, key=lambda error: error.row)
@@ -178,7 +188,7 @@ class Team:
         for w, (state, _) in asked.items():
             states[w] = state
         rows, busy = now.rows + batch.rows, now.busy | frozenset(own)
-        self._now = Standing(rows, now.begun, tuple(states), busy)
+        self._now = TeamState(rows, now.begun, tuple(states), busy)
         if rows % self.round == 0 or not self._learned:
             self._meet()
         self._learned = self._learned or batch.weights is None or bool((batch.weights > 0).any())
@@ -187,29 +197,31 @@ class Team:
     def _meet(self) -> None:
         """A round is over: models become one, and snapshots are kept here, where they are safe."""
         if not self.averages:
-            states = self.place.results(self._now.states)
-            kept = tuple(map(self.place.put, states))
+            states = self.executor.results(self._now.states)
+            kept = tuple(map(self.executor.put, states))
             self._now = self._now._replace(begun=kept[0], states=kept, busy=frozenset())
             return
-        state = self.place.put(self._merged())
-        self._now = Standing(self.rows, state, (state,) * self.workers, frozenset())
+        state = self.executor.put(self._merged())
+        self._now = TeamState(self.rows, state, (state,) * self.workers, frozenset())
 
     def _merged(self) -> bytes:
         """The model of all that have learned in this round, or of none."""
         now = self._now
-        begun, *states = self.place.results([now.begun, *(now.states[w] for w in sorted(now.busy))])
+        begun, *states = self.executor.results(
+            [now.begun, *(now.states[w] for w in sorted(now.busy))]
+        )
         if len(states) < 2:
             return states[0] if states else begun
-        return snapshot(average(revived(begun), list(map(revived, states))))
+        return pickle_model(average(unpickle_model(begun), list(map(unpickle_model, states))))
 
     def _numbered(self, X: Any) -> tuple[Any, dict[str, int], bool]:
         """Rows as arrays, the same features in the same columns for all; new names among them."""
         named = self._names is not None and are_named(X)
         if self._named not in (None, named):
-            Kind((), bool(self._named)).refuse(Kind((), named))
+            RowKind((), bool(self._named)).refuse(RowKind((), named))
         if self._names is not None and named:
             return *self._names.read(X), named
-        return (number_rows(X) if isinstance(X, list | tuple) else X), {}, named
+        return (parse_rows(X) if isinstance(X, list | tuple) else X), {}, named
 
     def _dressed(self, model: Booster) -> Booster:
         """With the names of features, and how files were read."""
@@ -236,14 +248,14 @@ def _members(model: Any, workers: int) -> list[Booster]:
 
 def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tuple[bytes, Answer]:
     """A model that has also learned these rows, which have these numbers in the stream."""
-    model = revived(state)
+    model = unpickle_model(state)
     model._labels.rows = 0
     try:
-        predictions, said = listening(partial(model.learn_many, X, y, weights))
+        predictions, said = capture_warnings(partial(model.learn_many, X, y, weights))
     except DataError as error:
         return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
     model._labels.rows = int(numbers[-1]) + 1
-    return snapshot(model), Answer(predictions, [_placed(text, numbers) for text in said], None)
+    return pickle_model(model), Answer(predictions, [_placed(text, numbers) for text in said], None)
 
 
 def _placed(text: str, numbers: Array) -> str:
@@ -263,7 +275,7 @@ def _bare(model: Booster) -> Booster:
     """Without what workers do not need: names of features, and how files were read."""
     model.schema = None
     if model._reader.names is not None:
-        model._reader.names = Names(model._reader.names.bits)
+        model._reader.names = FeatureNames(model._reader.names.bits)
     if model._reader.kind is not None:
         model._reader.kind = model._reader.kind._replace(named=False)
     return model

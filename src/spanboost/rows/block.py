@@ -20,7 +20,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError
-from spanboost.rows.validation import Sparse, number_rows, refuse
+from spanboost.rows.validation import Sparse, parse_rows, refuse_first
 
 _LARGEST = 2**40  # of columns and codes: no feature's number overflows
 
@@ -191,10 +191,10 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         dense = np.zeros((numbers.shape[0], 0), dtype)
         indptr, indices, data = _csr(numbers, dtype)
     else:
-        given = number_rows(numbers)
+        given = parse_rows(numbers)
         dense = _cast(given, dtype)
         if given.dtype != dense.dtype:
-            refuse(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
+            refuse_first(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
         indptr, indices = np.zeros(len(dense) + 1, np.int64), np.zeros(0, np.int64)
         data = np.zeros(0, dtype)
     rows = len(dense)
@@ -274,5 +274,5 @@ def _codes(codes: Any, rows: int) -> Array:
             f"codes are whole numbers, one row of them to each of {rows} rows; these are "
             f"{given.dtype} of shape {given.shape}"
         )
-    refuse((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
+    refuse_first((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
     return _cast(given, np.int64)

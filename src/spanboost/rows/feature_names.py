@@ -15,7 +15,7 @@ from spanboost.errors import DataError
 from spanboost.rows.validation import Sparse, is_number
 
 
-class Names:
+class FeatureNames:
     """Columns by name, in the order in which they are first learned; those of one row, sorted.
 
     In a hashed table (`bits`) the column of a name is its CRC-32, and nothing has to be kept.
@@ -41,7 +41,7 @@ class Names:
         for t, row in enumerate(rows):
             if not isinstance(row, dict):
                 raise DataError(t, f"the rows before it are dictionaries, and it is {row!r:.40}")
-            for name in in_order(row):
+            for name in canonical_order(row):
                 feature, number = _feature(t, name, row[name])
                 column = self.column(feature)
                 if column is None:
@@ -58,7 +58,7 @@ class Names:
         None where they do not all have the same names, all of them known, and under each of these
         only floats or only strings.
         """
-        keys, names = rows[0].keys(), in_order(rows[0])
+        keys, names = rows[0].keys(), canonical_order(rows[0])
         alike = all(type(row) is dict and row.keys() == keys for row in rows)
         if not alike or any(type(name) is not str for name in names):  # 1 and True are one key
             return None
@@ -88,7 +88,7 @@ class Names:
         self.columns.update(new)
 
 
-def in_order(names: Iterable[Any]) -> list[Any]:
+def canonical_order(names: Iterable[Any]) -> list[Any]:
     """Names of one row, sorted as they are written; of 1 and "1", the number comes first."""
     return sorted(names, key=lambda name: (str(name), type(name).__name__))
 

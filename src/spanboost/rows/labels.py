@@ -8,14 +8,14 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
-from spanboost.rows.validation import as_numbers, refuse
+from spanboost.rows.validation import refuse_first, to_numbers
 
 GROWING = ("auto", "auto-zero")  # label ranges that grow with the labels
 _LARGEST = 1e300  # of labels there: no distance, and no width, overflows
 _NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
 
 
-def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
+def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
     """Importance weights, finite and not negative; 1 where none are given.
 
     Those too small to be divided by are 0.
@@ -24,12 +24,12 @@ def weights_of(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
         return np.ones(rows, dtype)
     largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
     given = _numbers(weights, rows, 1, "weights")[:, 0]
-    refuse(
+    refuse_first(
         ~((given >= 0) & (given <= largest)),
         lambda t: f"the weight is {given[t]:g}; it must not be negative, nor above {largest:.1g}",
     )
     if not allowed:
-        refuse(
+        refuse_first(
             (given != 0) & (given != 1),
             lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
         )
@@ -92,7 +92,7 @@ class Labels:
 
     def _finite(self, y: Any, rows: int) -> Array:
         given = _numbers(y, rows, self.d, "labels")
-        refuse(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
+        refuse_first(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
         return given
 
 
@@ -121,7 +121,7 @@ class FixedLabels(Labels):
         given = self._finite(y, rows)
         if is_binary(self.loss):
             ends = np.where(given == self.high, 1.0, np.where(given == self.low, -1.0, 0.0))
-            refuse(
+            refuse_first(
                 (ends == 0).any(axis=1),
                 lambda t: (
                     f"the label {_show(given[t])} is neither {self.low:g} nor {self.high:g}, "
@@ -132,7 +132,7 @@ class FixedLabels(Labels):
         labels = (given - self.centre) / self.half
         with np.errstate(over="ignore"):
             norms = np.sqrt((labels * labels).sum(axis=1))
-        refuse(norms > 1 + 1e-12, lambda t: self._outside(given[t]))
+        refuse_first(norms > 1 + 1e-12, lambda t: self._outside(given[t]))
         return np.asarray(labels)
 
     def _outside(self, label: Array) -> str:
@@ -171,7 +171,7 @@ class GrowingLabels(Labels):
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
         """Checked labels [rows, d] in the model's units, and where the range has to grow."""
         given, rounds = self._finite(y, len(weights)), weights > 0
-        refuse(
+        refuse_first(
             (np.abs(given) > _LARGEST).any(axis=1),
             lambda t: f"the label {_show(given[t])} is too large a number",
         )
@@ -220,7 +220,7 @@ class GrowingLabels(Labels):
 
 def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
     try:
-        given = as_numbers(values)
+        given = to_numbers(values)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be numbers, {d} to a row") from None
     if given.ndim == 0 or len(given) != rows:

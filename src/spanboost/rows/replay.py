@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.random_numbers import mixed
+from spanboost.compiling.random_numbers import hash_integers
 from spanboost.rows.block import Block, ObjectRows
 
 ROUNDS = 1024  # that are laid out at a time, about
@@ -34,12 +34,12 @@ class Piece(NamedTuple):
     last: int  # the new ones are rows `first` to before `last` of the block
 
 
-class Memory:
+class ReplayMemory:
     """The last rows that were learned."""
 
     def __init__(self, times: int, size: int, seed: int) -> None:
         self.times, self.size = times, size
-        self.key = mixed(np.uint64(seed % 2**64))
+        self.key = hash_integers(np.uint64(seed % 2**64))
         self.learned = 0  # rows in all
         self.piece = max(1, ROUNDS // (1 + times))  # rows that are laid out at a time
         # behind the rows that can still be drawn, room for those that are being laid out
@@ -106,19 +106,19 @@ class Memory:
     def _drawn(self, number: Array) -> Array:
         """[rows, times] which rows come again after each of these, by their numbers."""
         turn = number[:, None] * self.times + np.arange(self.times)
-        uniform = (mixed(turn.astype(np.uint64) + self.key) >> np.uint64(11)) * 2.0**-53
+        uniform = (hash_integers(turn.astype(np.uint64) + self.key) >> np.uint64(11)) * 2.0**-53
         among = np.minimum(number, self.size)[:, None]
         drawn: Array = number[:, None] - 1 - (uniform * among).astype(np.int64)
         return drawn
 
 
-def _kept(rows: Any, slots: int) -> "KeptBlock | KeptArrays | KeptObjects":
+def _kept(rows: Any, slots: int) -> "BlockSlots | ArraySlots | ObjectSlots":
     if isinstance(rows, Block):
-        return KeptBlock(rows, slots)
-    return KeptArrays(rows, slots) if isinstance(rows, np.ndarray) else KeptObjects(slots)
+        return BlockSlots(rows, slots)
+    return ArraySlots(rows, slots) if isinstance(rows, np.ndarray) else ObjectSlots(slots)
 
 
-class KeptBlock:
+class BlockSlots:
     """Slots for rows of a `Block`."""
 
     def __init__(self, like: Block, slots: int) -> None:
@@ -169,7 +169,7 @@ class KeptBlock:
         return indptr, np.concatenate([c for c, _ in rows]), np.concatenate([v for _, v in rows])
 
 
-class KeptArrays:
+class ArraySlots:
     """Slots for rows that are arrays."""
 
     def __init__(self, like: Array, slots: int) -> None:
@@ -188,7 +188,7 @@ class KeptArrays:
         return {"X": self.X[index]}
 
 
-class KeptObjects:
+class ObjectSlots:
     """Slots for rows of any kind."""
 
     def __init__(self, slots: int) -> None:

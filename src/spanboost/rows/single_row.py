@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.rows.feature_names import in_order
+from spanboost.rows.feature_names import canonical_order
 
 _LIMIT = 3e38  # below what a float32 holds
 PLAIN = frozenset([int, float, bool])
 
 
-class Single:
+class SingleRow:
     """Room for the numbers of rows with these names, or of this width."""
 
     def __init__(self, key: Any, numbers: Array) -> None:
         self._key = key if isinstance(key, int) else frozenset(key)
-        self._names = None if isinstance(key, int) else in_order(key)
+        self._names = None if isinstance(key, int) else canonical_order(key)
         self._numbers: Any = numbers
         letter = "f" if numbers.dtype == np.float32 else "d"
         self._write = struct.Struct(f"{numbers.size}{letter}").pack_into
@@ -33,7 +33,7 @@ class Single:
 
         If they have not, what was written before may be lost.
         """
-        if key_of(x) != self._key:
+        if row_key(x) != self._key:
             return False
         values = x if self._names is None else [x[name] for name in self._names]
         if not are_plain(values):
@@ -45,7 +45,7 @@ class Single:
         return min(values) > -_LIMIT and max(values) < _LIMIT
 
 
-def key_of(x: Any) -> Any:
+def row_key(x: Any) -> Any:
     """The names of a row, in any order, or its width; None for a row of another kind."""
     if type(x) is dict:
         return x.keys()

@@ -20,17 +20,19 @@ class Sparse(NamedTuple):
     shape: tuple[int]  # the number of rows
 
 
-def number_rows(X: Any, dimensions: int = 2) -> Array:
+def parse_rows(X: Any, dimensions: int = 2) -> Array:
     """A block of rows x features, all numbers and none infinite."""
     try:
-        block = as_numbers(X)
+        block = to_numbers(X)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rows must be numbers, all of one width: {error}") from None
     if block.ndim != dimensions or block.size == 0:
         raise ValueError(f"a block is rows x features; this one has shape {block.shape}")
     infinite = np.isinf(block)
     if infinite.any():  # far quicker than row by row
-        refuse(infinite.reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite")
+        refuse_first(
+            infinite.reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite"
+        )
     return block
 
 
@@ -42,7 +44,7 @@ def any_rows(X: Any) -> Any:
     return X
 
 
-def as_numbers(values: Any) -> Array:
+def to_numbers(values: Any) -> Array:
     """An array of floats, of real numbers only: no text that looks like one, nothing complex."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -57,7 +59,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real | np.bool_) and not isinstance(value, np.timedelta64)
 
 
-def refuse(bad: Any, what: Callable[[int], str]) -> None:
+def refuse_first(bad: Any, what: Callable[[int], str]) -> None:
     """Raise for the first bad row, if there is one."""
     if bad.any():
         row = int(bad.argmax())

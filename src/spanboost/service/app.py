@@ -23,8 +23,8 @@ from spanboost.service.engine import (
     Predicting,
     StorageError,
 )
-from spanboost.service.metrics import Meter, figures, metrics
-from spanboost.service.middleware import LIMITS, Gate, Limits, refused
+from spanboost.service.metrics import RequestCounters, prometheus_text, service_figures
+from spanboost.service.middleware import LIMITS, Limits, Middleware, problem_response
 from spanboost.service.openapi import description
 from spanboost.service.request_bodies import ARROW, KINDS, LINES, BodyError, body_of
 from spanboost.service.request_rows import GONE, UNPROCESSABLE, Problem, RowReader, each
@@ -55,7 +55,7 @@ class Service:
     """The handlers of one engine's requests."""
 
     def __init__(self, engine: Engine, id: str, limits: Limits) -> None:
-        self.engine, self.limits, self.meter = engine, limits, Meter()
+        self.engine, self.limits, self.meter = engine, limits, RequestCounters()
         self.reader = RowReader(engine.state.model.schema, id, limits.width)
         self.stopping = asyncio.Event()
         self.reading = asyncio.Semaphore(READERS)
@@ -114,11 +114,11 @@ class Service:
         trouble = self.engine.trouble or ("stopping" if self.stopping.is_set() else None)
         if trouble is None:
             return JSONResponse({"status": "ready"})
-        return refused(503, trouble, {"Retry-After": "5"})
+        return problem_response(503, trouble, {"Retry-After": "5"})
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
-        text = metrics(self.engine, self.meter)
+        text = prometheus_text(self.engine, self.meter)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
@@ -136,13 +136,13 @@ class Service:
         if request.method == "HEAD":
             return Response(media_type=EVENTS)
         if self.pages >= self.limits.pages:
-            return refused(503, "too many live pages are open", {"Retry-After": "10"})
+            return problem_response(503, "too many live pages are open", {"Retry-After": "10"})
 
         async def stream() -> AsyncIterator[bytes]:
             self.pages += 1
             try:
                 while not self.stopping.is_set():
-                    yield b"data: %b\n\n" % orjson.dumps(figures(self.engine, self.meter))
+                    yield b"data: %b\n\n" % orjson.dumps(service_figures(self.engine, self.meter))
                     try:
                         await asyncio.wait_for(self.stopping.wait(), 1)
                     except TimeoutError:
@@ -203,7 +203,7 @@ class Service:
 
 def application(
     engine: Engine, tokens: dict[str, str] | None = None, id: str = "id", limits: Limits = LIMITS
-) -> Gate:
+) -> Middleware:
     """The ASGI application of an engine; it closes the engine when it ends."""
     service = Service(engine, id, limits)
 
@@ -226,32 +226,32 @@ def application(
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
     app.router.redirect_slashes = False
     paths = {route.path for route in routes}
-    return Gate(app, tokens or {}, limits, service.meter, paths, service.stopping.set)
+    return Middleware(app, tokens or {}, limits, service.meter, paths, service.stopping.set)
 
 
 async def _http(request: Request, error: Any) -> Response:
-    return refused(error.status_code, error.detail, error.headers)
+    return problem_response(error.status_code, error.detail, error.headers)
 
 
 async def _busy(request: Request, error: Exception) -> Response:
-    return refused(429, "too many rows are waiting: try again", {"Retry-After": "1"})
+    return problem_response(429, "too many rows are waiting: try again", {"Retry-After": "1"})
 
 
 async def _closed(request: Request, error: Exception) -> Response:
-    return refused(503, str(error), {"Retry-After": "5"})
+    return problem_response(503, str(error), {"Retry-After": "5"})
 
 
 async def _storage(request: Request, error: Exception) -> Response:
     why = f"the disk does not take it ({error}), so nothing was done: try again later"
-    return refused(503, why, {"Retry-After": "5"})
+    return problem_response(503, why, {"Retry-After": "5"})
 
 
 async def _body(request: Request, error: Exception) -> Response:
-    return refused(400, str(error))
+    return problem_response(400, str(error))
 
 
 async def _gone_away(request: Request, error: Exception) -> Response:
-    return refused(400, "the request ended early")
+    return problem_response(400, "the request ended early")
 
 
 _HANDLERS: dict[Any, Any] = {

@@ -18,10 +18,10 @@ from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
 from spanboost.models.auto import AnyModel
-from spanboost.models.files import dumped
-from spanboost.models.predictions import table_of
-from spanboost.service.fair_lock import Turns
-from spanboost.service.request_rows import GONE, Example, Problem, Row, refused, to_predict
+from spanboost.models.files import to_bytes
+from spanboost.models.predictions import prediction_table
+from spanboost.service.fair_lock import FairLock
+from spanboost.service.request_rows import GONE, Example, Problem, Row, problem_of, to_predict
 from spanboost.service.state import Entry, State
 from spanboost.service.worker import Job, Worker
 
@@ -80,7 +80,7 @@ class Engine:
         self.unwritten = self.unkept = 0  # times the disk took no labels or snapshot; no prediction
         self.duplicates = 0
         self.predicted = 0
-        self._turns = Turns()
+        self._turns = FairLock()
         self._boot, self._count = token_hex(4), 0
         self._pace = 1e-4  # seconds to learn a row, about
         self._answering = 0.0  # seconds to predict the rows of a group, about
@@ -155,7 +155,7 @@ class Engine:
                 self._save()
         copies = [job for job in jobs if isinstance(job, Copying)]
         if copies:
-            data = dumped(self.state.model)
+            data = to_bytes(self.state.model)
             for job in copies:
                 job.set_result(data)
 
@@ -191,7 +191,7 @@ class Engine:
             good, duplicates, gone = self._sorted(examples, taken)
             after = deepcopy(target) if target.as_text else target
             numbers, labels = list(good), [example.label for example in good.values()]
-            wrong = {numbers[t]: what for t, what in refused(after, labels).items()}
+            wrong = {numbers[t]: what for t, what in problem_of(after, labels).items()}
             problems += [Problem(number, self._label, what) for number, what in wrong.items()]
             if (problems or gone) and not job.skip:
                 return [], Outcome(0, 0, problems + gone), target
@@ -287,7 +287,7 @@ def columns_of(model: AnyModel, answers: Any) -> dict[str, list[Any]]:
     """Predictions as `spanboost predict` has them."""
     if not predicts_scores(model.loss_):
         return {"prediction": list(map(finite_or_none, answers.tolist()))}
-    return table_of(model, answers).to_pydict()
+    return prediction_table(model, answers).to_pydict()
 
 
 def _fail(jobs: Iterable[Job], error: Exception) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 
 
-class Turns:
+class FairLock:
     """Between the writer, who learns, and those who predict."""
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from spanboost.service.record_files import (
     LogFile,
     Record,
     StateError,
+    find_whole_record,
     number_of,
     record,
     records,
-    whole_after,
 )
 
 SEGMENT = 1 << 26  # bytes of a file, about
@@ -53,7 +53,7 @@ class Journal:
                     raise StateError(f"{path}: record {found.number} stands out of order")
                 yield found
                 self.last, end = found.number, found.end
-            if end < len(data) and (k + 1 < len(paths) or whole_after(data, end)):
+            if end < len(data) and (k + 1 < len(paths) or find_whole_record(data, end)):
                 raise StateError(
                     f"{path}: damaged at byte {end}, and there are acknowledged labels behind it; "
                     "restore the folder from a backup"

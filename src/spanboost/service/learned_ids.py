@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-class Ids:
+class LearnedIds:
     """Those of the last `window` rows at least, of twice as many at most.
 
     Rows without an id count too: the journal is kept as far back as ids are known, and must not

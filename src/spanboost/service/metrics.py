@@ -11,14 +11,14 @@ from spanboost import __version__
 from spanboost.checks import finite_or_none
 from spanboost.losses import Softmax, predicts_scores
 from spanboost.models.auto import AutoBoost
-from spanboost.models.predictions import names_of
+from spanboost.models.predictions import class_names
 from spanboost.service.engine import Engine
 from spanboost.service.state import State
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
-class Meter:
+class RequestCounters:
     """Requests: how many, how they were answered, how long it took."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Meter:
         self.seconds[path] += seconds  # type: ignore[assignment]
 
 
-def figures(engine: Engine, meter: Meter) -> dict[str, Any]:
+def service_figures(engine: Engine, meter: RequestCounters) -> dict[str, Any]:
     """Everything the page shows, in terms of JSON."""
     state = engine.state
     progress, model = state.progress, state.model
@@ -61,7 +61,7 @@ def figures(engine: Engine, meter: Meter) -> dict[str, Any]:
         "weights": model.weights_ if isinstance(model, AutoBoost) else {},
         "trouble": engine.trouble,
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
-        "classes": names_of(model) if predicts_scores(model.loss_) else [],
+        "classes": class_names(model) if predicts_scores(model.loss_) else [],
         "pairs": _pairs(state),
     }
 
@@ -93,9 +93,9 @@ _HELP = {
 }
 
 
-def metrics(engine: Engine, meter: Meter) -> str:
+def prometheus_text(engine: Engine, meter: RequestCounters) -> str:
     """The same, as Prometheus reads it (text format 0.0.4)."""
-    found = figures(engine, meter)
+    found = service_figures(engine, meter)
     lines = [*_one("info", "gauge", "the version", {f'version="{__version__}"': 1})]
     for key, (name, kind, words) in _HELP.items():
         value = found[key]
@@ -122,7 +122,7 @@ def _number(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
 
 
-def _histogram(meter: Meter) -> list[str]:
+def _histogram(meter: RequestCounters) -> list[str]:
     name = "spanboost_request_seconds"
     lines = [f"# HELP {name} from the first byte to the answer", f"# TYPE {name} histogram"]
     for path, counts in list(meter.buckets.items()):

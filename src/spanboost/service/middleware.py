@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from spanboost.service.metrics import Meter
+from spanboost.service.metrics import RequestCounters
 
 PREDICT, LEARN, ADMIN = "predict", "learn", "admin"
 FREE = ("/healthz", "/readyz")
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-class Gate:
+class Middleware:
     """Around the application."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Gate:
         app: ASGIApp,
         tokens: dict[str, str],
         limits: Limits,
-        meter: Meter,
+        meter: RequestCounters,
         paths: set[str],
         stop: Callable[[], None],
     ) -> None:
@@ -101,7 +101,9 @@ class Gate:
                 await (self._refusal(scope) or self.app)(scope, take, answer)
         except TimeoutError:  # who does not take an answer gets none
             if status == UNANSWERED:
-                await refused(503, "it took too long", {"Retry-After": "5"})(scope, receive, answer)
+                await problem_response(503, "it took too long", {"Retry-After": "5"})(
+                    scope, receive, answer
+                )
         finally:
             self.open -= 1
             self.meter.bodies -= size
@@ -115,23 +117,27 @@ class Gate:
         if path in FREE:
             return None
         if self.open > self.limits.open:
-            return refused(503, "too many requests are open: try again", {"Retry-After": "1"})
+            return problem_response(
+                503, "too many requests are open: try again", {"Retry-After": "1"}
+            )
         if not self.closed and not is_loopback(_name(headers.get(b"host", b""))):
-            return refused(421, "this server answers to localhost only, unless it has all tokens")
+            return problem_response(
+                421, "this server answers to localhost only, unless it has all tokens"
+            )
         need = SCOPES.get(path, ADMIN)
         token = self.tokens.get(need or "")
         if token is None or _matches(token, headers.get(b"authorization", b"")):
             return None
         # a browser asks for the page's token as a password, whatever the name
         challenge = "Basic" if need == ADMIN else "Bearer"
-        return refused(
+        return problem_response(
             401,
             f"this needs the token for {need}",
             {"WWW-Authenticate": f'{challenge} realm="{need}"'},
         )
 
 
-def refused(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def problem_response(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """An answer that says why."""
     return JSONResponse({"error": why}, status, headers)
 

@@ -17,7 +17,7 @@ import orjson
 
 from spanboost.service.record_files import LogFile, number_of, record, records
 from spanboost.service.request_rows import Row
-from spanboost.service.row_codec import Layout, layout_of, packed
+from spanboost.service.row_codec import Layout, layout_of, pack_rows
 
 PARTS = 8  # files that the rows are spread over if all of them wait
 FILES = 8 * PARTS  # at most, so that labels that never come do not add up to open files
@@ -54,7 +54,7 @@ class _Part:
         self.written += len(ids)
 
 
-class Pending:
+class PendingRows:
     """Rows by their ids, for any thread once it is open."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Pending:
         if not rows:
             return
         now = self.clock()
-        layout, floats, rests = packed(list(rows.values()))
+        layout, floats, rests = pack_rows(list(rows.values()))
         ids, ends = list(rows), [*accumulate(map(len, rests))]
         head = orjson.dumps([now, ids, [*layout], ends])
         payload = b"".join([head, b"\n", floats, *rests])

@@ -44,7 +44,7 @@ def records(data: memoryview, start: int = 0) -> Iterator[Record]:
         start = found.end
 
 
-def whole_after(data: bytes, start: int) -> bool:
+def find_whole_record(data: bytes, start: int) -> bool:
     """Whether any whole record begins behind `start`."""
     view, place = memoryview(data), data.find(MARK, start + 1)
     while place >= 0:

@@ -138,16 +138,16 @@ def _cell(column: Column, value: Any) -> Any:
     return value
 
 
-def refused(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
+def problem_of(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
     """Which labels are not allowed, after those the target has met, and why.
 
     The target meets them now: whoever is not sure that they will be learned asks a copy of it.
     """
-    wrong = np.flatnonzero(np.isnan(coded(target, labels))).tolist()
+    wrong = np.flatnonzero(np.isnan(encode_rows(target, labels))).tolist()
     return {t: target.complaint(labels[t]) for t in wrong}
 
 
-def coded(target: Target, labels: Sequence[float | str]) -> Array:
+def encode_rows(target: Target, labels: Sequence[float | str]) -> Array:
     """Labels as numbers; NaN where one is not allowed."""
     codes = [label if isinstance(label, float) else target.code(label) for label in labels]
     numbers = np.array(codes, np.float64)
@@ -158,7 +158,7 @@ def batches(
     schema: Schema, rows: list[Row], labels: list[float | str], weights: Array | None
 ) -> Iterator[Batch]:
     """Rows to learn, in blocks; the schema learns classes and categories that are new."""
-    y = coded(schema.target, labels)
+    y = encode_rows(schema.target, labels)
     for batch in to_predict(schema, rows, learn=True):
         first, last = int(batch.lines[0]), int(batch.lines[-1]) + 1
         given = None if weights is None else weights[first:last]
@@ -173,12 +173,12 @@ def to_predict(schema: Schema, rows: list[Row], *, learn: bool = False) -> Itera
         return
     import pyarrow as pa
 
-    from spanboost.data.columns import Maker, Part
+    from spanboost.data.columns import BatchBuilder, ColumnPart
 
     def column(name: str, kind: Any) -> Any:
         return pa.array([row.get(name) for row in rows], kind)
 
-    part = Part(
+    part = ColumnPart(
         numbers=[column(one.name, pa.float64()) for one in schema.numbers],
         categories=[column(one.name, pa.string()) for one in schema.categories],
         label=None,
@@ -186,4 +186,4 @@ def to_predict(schema: Schema, rows: list[Row], *, learn: bool = False) -> Itera
         lines=lines,
         bad=[],
     )
-    yield from Maker(schema, Problems(), "", learn).batches(part)
+    yield from BatchBuilder(schema, Problems(), "", learn).batches(part)

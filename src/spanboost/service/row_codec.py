@@ -48,7 +48,7 @@ class Packed(NamedTuple):
     rests: list[bytes]  # of each row; empty where there is nothing but floats
 
 
-def packed(rows: Sequence[Row]) -> Packed:
+def pack_rows(rows: Sequence[Row]) -> Packed:
     """Rows as bytes."""
     names = list(rows[0])
     if any(list(row) != names for row in rows):
@@ -62,7 +62,7 @@ def packed(rows: Sequence[Row]) -> Packed:
     return Packed(layout, table.T.tobytes(), rests or [b""] * len(rows))
 
 
-def unpacked(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> list[Row]:
+def unpack_rows(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> list[Row]:
     """Rows, of their bytes."""
     size = layout.width
     return [layout.row(floats[k * size : (k + 1) * size], rest) for k, rest in enumerate(rests)]

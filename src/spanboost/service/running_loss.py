@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of, running
+from spanboost.analysis.progressive import losses_of, running_totals
 from spanboost.compiling.arrays import Array
 from spanboost.models.auto import AnyModel
 
@@ -19,7 +19,7 @@ STEP = 100  # rows whose average loss is one observation of the drift test
 REFERENCE, RECENT, THRESHOLD = 30, 5, 6.0
 
 
-class Progress:
+class RunningLoss:
     """Sums over all rows, a curve of them, the last predictions beside their labels, drifts."""
 
     def __init__(self, state: dict[str, Any] | None = None) -> None:
@@ -67,7 +67,7 @@ class Progress:
     def add(self, model: AnyModel, y: Array, weights: Array, answers: Array, now: float) -> None:
         """More rows, answered and learned."""
         gains = np.stack([weights, weights * losses_of(model, y, answers)], axis=1)
-        totals = running(self.totals, gains)
+        totals = running_totals(self.totals, gains)
         first, self.rows, self.totals = self.rows, self.rows + len(y), totals[-1]
         for row in range(first // STEP * STEP + STEP, self.rows + 1, STEP):
             self._step(row, totals[row - first - 1])

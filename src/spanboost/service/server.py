@@ -10,7 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from spanboost.errors import UsageError
-from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Gate, is_loopback
+from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Middleware, is_loopback
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024
 TAKING_SECONDS = 30.0
@@ -106,20 +106,20 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             self._timer = None
 
 
-def refuse_open(host: str, tokens: dict[str, str]) -> None:
+def check_exposure(host: str, tokens: dict[str, str]) -> None:
     """No address that others can reach, unless all they could ask for needs a token."""
     missing = [scope for scope in (PREDICT, LEARN, ADMIN) if scope not in tokens]
     if missing and not is_loopback(host):
-        names = ", ".join(variable(scope) for scope in missing)
+        names = ", ".join(token_variable(scope) for scope in missing)
         raise UsageError(f"{host} can be reached by others: set {names} first")
 
 
-def variable(scope: str) -> str:
+def token_variable(scope: str) -> str:
     """The environment variable that holds a token."""
     return f"SPANBOOST_{scope.upper()}_TOKEN"
 
 
-def listening(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket; port 0 is any that is free."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -140,7 +140,7 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         await super().shutdown(sockets)
 
 
-def server_of(app: Gate) -> Server:
+def server_of(app: Middleware) -> Server:
     """What serves an application."""
     config = uvicorn.Config(
         app,
@@ -156,7 +156,7 @@ def server_of(app: Gate) -> Server:
     return Server(config)
 
 
-def run(app: Gate, sock: socket.socket) -> None:
+def run(app: Middleware, sock: socket.socket) -> None:
     """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
     sys.setswitchinterval(0.0005)  # the thread that answers waits for others no longer than that
     for number in (signal.SIGTERM, signal.SIGINT):

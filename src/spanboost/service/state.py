@@ -24,14 +24,14 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
 from spanboost.models.auto import AnyModel
-from spanboost.models.files import load_with, save
+from spanboost.models.files import load_checkpoint, save
 from spanboost.service.journal import Journal
-from spanboost.service.learned_ids import Ids
-from spanboost.service.pending_rows import Pending
+from spanboost.service.learned_ids import LearnedIds
+from spanboost.service.pending_rows import PendingRows
 from spanboost.service.record_files import StateError, number_of
 from spanboost.service.request_rows import Row, batches
-from spanboost.service.row_codec import layout_of, packed, unpacked
-from spanboost.service.running_loss import Progress
+from spanboost.service.row_codec import layout_of, pack_rows, unpack_rows
+from spanboost.service.running_loss import RunningLoss
 
 SNAPSHOTS = 2
 
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
     def packed(self) -> bytes:
         """As bytes: a line of ids, one of what the rows have in common, their floats, the rest."""
-        layout, floats, rests = packed(self.rows)
+        layout, floats, rests = pack_rows(self.rows)
         head = [[*layout], len(self.rows), self.labels, self.weights]
         lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
         return b"\n".join(lines)
@@ -70,7 +70,7 @@ def entry_of(payload: memoryview) -> Entry:
     layout, number, labels, weights = orjson.loads(head)
     layout = layout_of(layout)
     end = layout.width * number
-    rows = unpacked(layout, rest[:end], rest[end:].split(b"\n"))
+    rows = unpack_rows(layout, rest[:end], rest[end:].split(b"\n"))
     return Entry(orjson.loads(ids), rows, labels, weights)
 
 
@@ -111,10 +111,10 @@ class State:
         self.snapshots = folder / "snapshots"
         self.snapshots.mkdir(exist_ok=True)
         self.journal = Journal(folder / "journal")
-        self.ids = Ids(bounds.ids)
+        self.ids = LearnedIds(bounds.ids)
         self.damaged: list[str] = []  # snapshots that could not be read
         self._unsaved = 0  # rows learned since the last snapshot was tried
-        self.pending = Pending(folder / "pending", bounds.pending, bounds.pending_seconds)
+        self.pending = PendingRows(folder / "pending", bounds.pending, bounds.pending_seconds)
         try:
             self._open(fresh)
             check(self.identity)
@@ -218,7 +218,7 @@ class State:
             if firsts and number + 1 < firsts[0]:
                 break
             try:
-                self._take(*load_with(self._path(number)))
+                self._take(*load_checkpoint(self._path(number)))
             except (ModelFileError, OSError, TypeError, KeyError) as error:
                 problems[number] = str(error)
                 continue
@@ -235,7 +235,7 @@ class State:
     def _take(self, model: AnyModel, run: dict[str, Any]) -> None:
         """A model, and all that goes with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
-        self.progress = Progress(run["progress"])
+        self.progress = RunningLoss(run["progress"])
         self.snapshot = self.learned = run["record"]
         self.model = model
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.rows.block import Block, block_of
-from spanboost.rows.feature_names import Names, are_named
+from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.theory.regret import best_linear
 
 LIMIT = 1024  # features beside the constant: the triangle is square, a row costs their square
@@ -52,7 +52,7 @@ class Hindsight:
         self.rows, self.weight, self.heaviest = 0, 0.0, 0.0
         self.limit, self.bits = limit, bits
         self.shift = 0.0  # the first label: distances from it keep digits that squares would lose
-        self._names = Names(bits)
+        self._names = FeatureNames(bits)
         self._columns = {-1: _ONE}  # by number; the constant shares its place with no hashed one
         self._sizes = np.zeros(2)  # largest |x|
         self._triangle = np.zeros((0, 2))

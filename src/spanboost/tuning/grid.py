@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import whole
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.losses import radius
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -52,7 +52,7 @@ def configurations(
     """
     if booster not in (*BOOSTERS, "both"):
         raise ValueError(f"booster={booster!r} is not known: 'span', 'hull' or 'both'")
-    if not (whole(n) and n >= 1):
+    if not (is_integer(n) and n >= 1):
         raise ValueError(f"n={n!r} is not allowed: a whole number of copies, at least 1")
     own = _parameters(learner)
     grid = dict(default_grid(learner, n) if grid is None else grid)

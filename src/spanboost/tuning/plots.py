@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.loss_curves import COLOURS, INK, amount, write
+from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, write
 from spanboost.compiling.arrays import Array
 from spanboost.tuning.grid import BOOSTERS
 from spanboost.tuning.search import Choice, Tuned
@@ -53,7 +53,7 @@ def _figure(tuned: Tuned) -> Any:
     for axes, name in zip(all_axes[1:], swept, strict=False):
         _over_values(axes, tuned, name, best)
     for axes in all_axes[:number]:
-        axes.yaxis.set_major_formatter(amount)
+        axes.yaxis.set_major_formatter(format_amount)
     for axes in all_axes[number:]:
         axes.remove()
     handles, labels = all_axes[0].get_legend_handles_labels()

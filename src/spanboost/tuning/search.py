@@ -12,19 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import number, whole
+from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.threads import processors, together
+from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
 from spanboost.models.booster import Booster
-from spanboost.parallel.executor import Place, listening, repeat, revived, snapshot
-from spanboost.rows.encoder import rows_in
+from spanboost.parallel.executor import (
+    Executor,
+    capture_warnings,
+    pickle_model,
+    reissue_warnings,
+    unpickle_model,
+)
+from spanboost.rows.encoder import count_rows
 from spanboost.tuning.grid import Configuration, configurations
-from spanboost.tuning.stacked import Lanes, alike
+from spanboost.tuning.stacked import StackedBoosters, stacking_key
 
 LANES = 512  # copies in one bank: more are not faster, and threads want several banks
 ROWS = 4096  # learned between two looks at the clock
@@ -37,7 +43,7 @@ class Choice(NamedTuple):
     n: int
     loss_first: float  # average over the first part, by which it was chosen
     loss_rest: float  # average over the rest; NaN over no rows
-    configuration: int  # its place among all
+    configuration: int  # its position among all
 
 
 class Tuned:
@@ -48,12 +54,15 @@ class Tuned:
     """
 
     def __init__(
-        self, configurations: Sequence[Configuration], groups: Sequence[Lanes], order: Array
+        self,
+        configurations: Sequence[Configuration],
+        groups: Sequence[StackedBoosters],
+        order: Array,
     ) -> None:
         """Groups hold the configurations in this order."""
         self.configurations = list(configurations)
         self._groups = list(groups)
-        self._places: dict[int, tuple[Lanes, int]] = {}
+        self._places: dict[int, tuple[StackedBoosters, int]] = {}
         shape = len(self.configurations), max(one.n for one in self.configurations)
         self.loss_first, self.loss_rest = np.full((2, *shape), np.nan)
         waiting = iter(order.tolist())
@@ -113,9 +122,9 @@ class Sweeping:
     """A sweep under way. Groups of configurations share nothing, so that threads do not matter."""
 
     def __init__(self, configurations: Sequence[Configuration], threads: int | None = None) -> None:
-        if not (threads is None or (whole(threads) and threads >= 1)):
+        if not (threads is None or (is_integer(threads) and threads >= 1)):
             raise ValueError(f"threads={threads!r} is not allowed: a whole number, at least 1")
-        self.configurations, self.threads = list(configurations), threads or processors()
+        self.configurations, self.threads = list(configurations), threads or cpu_count()
         self.order, self.groups = groups_of(self.configurations)
 
     @property
@@ -133,11 +142,11 @@ class Sweeping:
         lead = self.groups[0]
         block = lead.checked(X, y, weights)
 
-        def task(group: Lanes) -> None:
+        def task(group: StackedBoosters) -> None:
             reading = block.reading if group is lead else group._reader.read(X)
             group.learn_block(block._replace(reading=reading), y, weights)
 
-        together(task, self.groups, self.threads)
+        run_in_threads(task, self.groups, self.threads)
 
     def mark(self) -> None:
         """The first part ends here."""
@@ -152,9 +161,9 @@ class Sweeping:
 class Spread(Sweeping):
     """As `Sweeping`, bit for bit; every group of configurations is a task of its own."""
 
-    def __init__(self, configurations: Sequence[Configuration], place: Place) -> None:
+    def __init__(self, configurations: Sequence[Configuration], executor: Executor) -> None:
         super().__init__(configurations, threads=1)
-        self.place = place
+        self.executor = executor
         self._states: list[Any] = []  # handles of snapshots
         self._rows = 0
 
@@ -170,24 +179,25 @@ class Spread(Sweeping):
     def learn(self, batch: Batch) -> None:
         """Learn and score some rows; they are sent to every machine once."""
         if not self._states:
-            self._states = [self.place.put(snapshot(group)) for group in self.groups]
-        X, y, weights = map(self.place.put, (batch.X, batch.y, batch.weights))
+            self._states = [self.executor.put(pickle_model(group)) for group in self.groups]
+        X, y, weights = map(self.executor.put, (batch.X, batch.y, batch.weights))
         done = [
-            self.place.call(learn_group, state, X, y, weights, answers=2) for state in self._states
+            self.executor.call(learn_group, state, X, y, weights, answers=2)
+            for state in self._states
         ]
-        said = self.place.results([said for _, said in done])
+        said = self.executor.results([said for _, said in done])
         self._states = [state for state, _ in done]  # only now: a bad row leaves all as it was
         self._rows += batch.rows
-        repeat(said[0])  # the labels are the same everywhere
+        reissue_warnings(said[0])  # the labels are the same everywhere
 
     def mark(self) -> None:
         """The first part ends here."""
-        self._states = [self.place.call(mark_group, state) for state in self._states]
+        self._states = [self.executor.call(mark_group, state) for state in self._states]
 
     def tuned(self) -> Tuned:
         """What is known so far."""
         if self._states:
-            self.groups = list(map(revived, self.place.results(self._states)))
+            self.groups = list(map(unpickle_model, self.executor.results(self._states)))
         return super().tuned()
 
 
@@ -203,7 +213,7 @@ def tune(
     split: float = 0.5,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
-    place: Place | None = None,
+    executor: Executor | None = None,
     **fixed: Any,
 ) -> Tuned:
     """Every booster of a grid over the rows, in one pass.
@@ -216,7 +226,7 @@ def tune(
     split: share of the rows that parameters are chosen on.
     threads: None for as many as there are processors; the result is the same, bit for bit.
     progress: called with how many rows more have been learned.
-    place: where it is done, a `Cluster` for one; None is here. The result is the
+    executor: where it is done, a `Cluster` for one; None is here. The result is the
         same, bit for bit.
     fixed: parameters that all boosters share, such as loss, D, label_range and seed.
 
@@ -232,9 +242,9 @@ def tune(
     >>> model = tuned.model(best)  # has learned all rows
     >>> prediction = model.learn_one(X[0], y[0])
     """
-    rows = rows_in(X)
+    rows = count_rows(X)
     first = first_rows(rows, split)
-    sweeping = sweep_of(configurations(learner, grid, booster, n, **fixed), threads, place)
+    sweeping = sweep_of(configurations(learner, grid, booster, n, **fixed), threads, executor)
     whole_block = Batch(X, np.asarray(y), _array(weights), "", np.arange(rows))
     for batch in parts([whole_block], first, sweeping.at_once(rows)):
         try:
@@ -249,29 +259,33 @@ def tune(
 
 
 def sweep_of(
-    configurations: Sequence[Configuration], threads: int | None = None, place: Place | None = None
+    configurations: Sequence[Configuration],
+    threads: int | None = None,
+    executor: Executor | None = None,
 ) -> Sweeping:
     """A sweep, here or elsewhere."""
-    return Sweeping(configurations, threads) if place is None else Spread(configurations, place)
+    return (
+        Sweeping(configurations, threads) if executor is None else Spread(configurations, executor)
+    )
 
 
 def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[str]]:
     """A group that has also learned these rows."""
-    group = revived(state)
-    _, said = listening(partial(group.learn, X, y, weights))
-    return snapshot(group), said
+    group = unpickle_model(state)
+    _, said = capture_warnings(partial(group.learn, X, y, weights))
+    return pickle_model(group), said
 
 
 def mark_group(state: bytes) -> bytes:
     """A group whose first part ends here."""
-    group = revived(state)
+    group = unpickle_model(state)
     group.mark()
-    return snapshot(group)
+    return pickle_model(group)
 
 
 def first_rows(rows: int, split: float) -> int:
     """How many rows parameters are chosen on."""
-    if not (number(split) and 0 < split < 1):
+    if not (is_number(split) and 0 < split < 1):
         raise ValueError(f"split={split!r} is not allowed: a share between 0 and 1")
     first = int(split * rows)
     if first == 0:
@@ -293,13 +307,13 @@ def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iter
         before += batch.rows
 
 
-def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[Lanes]]:
+def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[StackedBoosters]]:
     """Configurations side by side where they are alike, and in which order they are.
 
     A group learns on its own, `Lanes.learn`, wherever it is sent: the unit of work.
     """
     members = [one.model(one.n) for one in configurations]
-    keys = list(map(alike, members))
+    keys = list(map(stacking_key, members))
     kinds = {key: k for k, key in reversed(list(enumerate(keys)))}  # by their first members
     order = sorted(range(len(members)), key=lambda k: kinds[keys[k]])
     groups = []
@@ -307,7 +321,8 @@ def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[Lane
         here = list(same)
         size = _side_by_side(members[here[0]])
         groups += [
-            Lanes([members[k] for k in here[i : i + size]]) for i in range(0, len(here), size)
+            StackedBoosters([members[k] for k in here[i : i + size]])
+            for i in range(0, len(here), size)
         ]
     return np.array(order), groups
 

@@ -10,18 +10,25 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Span
 from spanboost.core.feedback import GreedyMode, LinearMode
-from spanboost.core.loop import Model
+from spanboost.core.loop import BoosterState
 from spanboost.learners.descent import Descent
 from spanboost.learners.protocol import Task
-from spanboost.models.booster import Booster, Checked
+from spanboost.models.booster import Booster, CheckedBlock
 from spanboost.rows.block import as_rows
-from spanboost.rows.encoder import Reading
+from spanboost.rows.encoder import EncodedBlock
 from spanboost.rows.labels import Labels
-from spanboost.rows.validation import as_numbers
-from spanboost.tuning.stacked_loop import Hulls, Scores, Spans, Sweep, learn_scored, new_rounds
+from spanboost.rows.validation import to_numbers
+from spanboost.tuning.stacked_loop import (
+    Hulls,
+    Scores,
+    Spans,
+    StackedAlgorithm,
+    learn_scored,
+    new_stacked_trace,
+)
 
 
-class Lanes(Booster):
+class StackedBoosters(Booster):
     """Configurations of one kind, `members`, in one bank: they differ in numbers alone.
 
     Members are fresh boosters with as many copies each, of one class, loss, feedback and learner,
@@ -64,14 +71,14 @@ class Lanes(Booster):
         """Learn and score a block of rows; it is checked first, as by `learn_many`."""
         self.learn_block(self.checked(X, y, weights), y, weights)
 
-    def learn_block(self, block: Checked, y: Any, weights: Any = None) -> None:
+    def learn_block(self, block: CheckedBlock, y: Any, weights: Any = None) -> None:
         """Learn and score a block that was checked, with labels and weights as they were given."""
         reading, labels, learned, widenings = block
         self._accept(reading, int(np.count_nonzero(learned)))
-        given = labels if self._labels.scores else as_numbers(y)
+        given = labels if self._labels.scores else to_numbers(y)
         score = np.column_stack(
             [
-                np.ones(len(labels)) if weights is None else as_numbers(weights),
+                np.ones(len(labels)) if weights is None else to_numbers(weights),
                 np.array(given, np.float64).reshape(labels.shape),
             ]
         )
@@ -120,13 +127,19 @@ class Lanes(Booster):
         fresh = [one._learner.bank(one._task._replace(rows=rows)) for one in (self, alone)]
         copies = np.arange(first, first + alone.n)
         bank = _only(self._model.bank, *fresh, copies=copies, number=self.n)
-        alone._model = Model(
+        alone._model = BoosterState(
             algorithm, alone._mode, alone._vector_loss, bank, self._model.D, alone._trace()
         )
         return alone
 
     def _learn(
-        self, reading: Reading, labels: Array, weights: Array, out: Array, first: int, last: int
+        self,
+        reading: EncodedBlock,
+        labels: Array,
+        weights: Array,
+        out: Array,
+        first: int,
+        last: int,
     ) -> None:
         """Likewise; `out` holds the weights and labels [rows, 1 + d] by which rows are scored."""
         if self._memory is None:
@@ -156,14 +169,14 @@ class Lanes(Booster):
         )
         self._call(learn_scored, self._model, rows, labels, weights, scores, first, last)
 
-    def _algorithm(self) -> Sweep:
+    def _algorithm(self) -> StackedAlgorithm:
         each = [member._algorithm() for member in self.members]
         one = each[0]
         if isinstance(one, Span):
             parts = _joined(each, "eta", "sigma", "t", "B", "L_B", "scale")
-            return Sweep(Spans(**parts, at_final=one.at_final), self.N)
+            return StackedAlgorithm(Spans(**parts, at_final=one.at_final), self.N)
         parts = _joined(each, "eta", "L_D", "scale")
-        return Sweep(Hulls(**parts, at_final=one.at_final, linear=one.linear), self.N)
+        return StackedAlgorithm(Hulls(**parts, at_final=one.at_final, linear=one.linear), self.N)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -171,11 +184,11 @@ class Lanes(Booster):
             self._model = self._model._replace(trace=self._trace())
 
     def _trace(self) -> Any:
-        return new_rounds(self._d, len(self.members), self.N, self._dtype)
+        return new_stacked_trace(self._d, len(self.members), self.N, self._dtype)
 
 
-def alike(booster: Booster) -> tuple[Any, ...]:
-    """What members of the same `Lanes` have in common."""
+def stacking_key(booster: Booster) -> tuple[Any, ...]:
+    """What members of the same `StackedBoosters` have in common."""
     learner = booster.learner
     if isinstance(learner, Descent):
         learner = replace(learner, rate=0.5)

@@ -13,8 +13,8 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.core.algorithms import Hull, Span, Trace, new_trace
-from spanboost.core.loop import Model, learn_row
-from spanboost.core.projection import Outputs
+from spanboost.core.loop import BoosterState, learn_row
+from spanboost.core.projection import Output
 from spanboost.losses import VectorLoss
 
 
@@ -58,10 +58,10 @@ class Hulls(NamedTuple):
         return Hull(self.eta[first:last], self.L_D[c], self.scale[c], self.at_final, self.linear)
 
 
-class Rounds(NamedTuple):
+class StackedTrace(NamedTuple):
     """One round of all configurations: a `Trace` of all copies, and the same memory again."""
 
-    outputs: Outputs
+    output: Output
     h: Array  # [d, C N] and so on, as the bank and the feedback see them
     before: Array
     kept: Array
@@ -72,19 +72,19 @@ class Rounds(NamedTuple):
 
 
 @kernel
-class Sweep(NamedTuple):
+class StackedAlgorithm(NamedTuple):
     """Every configuration runs its algorithm over its own copies."""
 
     each: Spans | Hulls
     N: int  # copies of one configuration
 
-    def forward(self, trace: Rounds) -> None:
+    def forward(self, trace: StackedTrace) -> None:
         """From the weak predictions to the answers."""
         for c in range(trace.y.shape[0]):
             first, last = c * self.N, (c + 1) * self.N
             self.each.one(c, first, last).forward(part(trace.each, c))
 
-    def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Rounds) -> None:
+    def backward(self, loss: VectorLoss, label: Array, weight: float, trace: StackedTrace) -> None:
         """From the loss function to the copies' losses."""
         for c in range(trace.y.shape[0]):
             first, last = c * self.N, (c + 1) * self.N
@@ -96,7 +96,7 @@ class Sweep(NamedTuple):
 def part(each: Trace, c: int) -> Trace:
     """The round as configuration c sees it."""
     return Trace(
-        each.outputs,
+        each.output,
         each.h[c],
         each.before[c],
         each.kept[c],
@@ -106,14 +106,14 @@ def part(each: Trace, c: int) -> Trace:
     )
 
 
-def new_rounds(d: int, C: int, N: int, dtype: Any) -> Rounds:
+def new_stacked_trace(d: int, C: int, N: int, dtype: Any) -> StackedTrace:
     """Room for one round; of several configurations only where predictions are numbers."""
     trace = new_trace(d, C * N, dtype)._replace(y=np.zeros((C, d), dtype))
     shaped = {
         name: getattr(trace, name).reshape(C, d, N)
         for name in ("h", "before", "kept", "slope", "point")
     }
-    return Rounds(*trace, trace._replace(**shaped))
+    return StackedTrace(*trace, trace._replace(**shaped))
 
 
 @kernel
@@ -147,7 +147,13 @@ class Scores(NamedTuple):
 
 
 def learn_scored(
-    model: Model, X: Any, labels: Array, weights: Array, scores: Scores, first: int, last: int
+    model: BoosterState,
+    X: Any,
+    labels: Array,
+    weights: Array,
+    scores: Scores,
+    first: int,
+    last: int,
 ) -> None:
     """As loop.py's `learn`, but the answers are scored, not kept."""
     for t in range(first, last):

@@ -6,7 +6,7 @@ from typing import TextIO
 
 import numpy as np
 
-from spanboost.analysis.progressive import Tape, due, progressive
+from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.generated import drifting
@@ -71,9 +71,9 @@ def run(rows: int, n: int, seed: int, out: TextIO) -> None:
         cells = "".join(f"{loss:9.4f}" for loss in totals[1:] / totals[0])
         print(f"{row:>10,}{cells}", file=out, flush=True)
 
-    with closing(Tape(1 + len(made))) as tape:
+    with closing(LossTape(1 + len(made))) as tape:
         for step in progressive(made, batches(X, y), tape):
-            for row in due(step):
+            for row in rows_to_show(step):
                 show(step.first + row + 1, step.totals[row])
         if rows & (rows - 1):  # not shown yet
             show(rows, tape.last)

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.explanations import Explanation, explain_many
-from spanboost.cli.options import loaded, stream_of
-from spanboost.cli.row_filter import fitting
+from spanboost.cli.options import load_with_schema, stream_from_args
+from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.models.auto import AnyModel
-from spanboost.models.predictions import table_of
+from spanboost.models.predictions import prediction_table
 
 _WIDTH = 30  # of bars
 
 
 def explain(args: Namespace) -> int:
     """Print an explanation of each of the first rows."""
-    model = loaded(args.model)
-    for file, line, found in _explanations(model, stream_of(args), args.rows):
+    model = load_with_schema(args.model)
+    for file, line, found in _explanations(model, stream_from_args(args), args.rows):
         if args.json:
             given = {"file": file, "line": line, **_spelt(found)}
             print(json.dumps(given, allow_nan=False))
@@ -35,7 +35,7 @@ def _explanations(
     model: AnyModel, stream: Stream, rows: int
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Of the first rows, with the places they stand at."""
-    fit = fitting([model], stream.problems)
+    fit = row_filter([model], stream.problems)
     with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
             asked = batch.part(0, min(rows, batch.rows))
@@ -62,7 +62,7 @@ def _spelt(found: Explanation) -> dict[str, Any]:
 
 def _shown(model: AnyModel, place: str, found: Explanation, top: int) -> Iterator[str]:
     """For people; of classes, the score of the likeliest one."""
-    (answer,) = table_of(model, np.array([found.prediction])).to_pylist()
+    (answer,) = prediction_table(model, np.array([found.prediction])).to_pylist()
     probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))
     sure = "" if probability is None else f", probability {probability:.4g}"
     said = answer["prediction"]

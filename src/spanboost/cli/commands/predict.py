@@ -7,28 +7,28 @@ from contextlib import closing
 
 import numpy as np
 
-from spanboost.atomic_files import check_place
-from spanboost.cli.options import check_apart, loaded, stream_of
+from spanboost.atomic_files import check_writable
+from spanboost.cli.options import check_apart, load_with_schema, stream_from_args
 from spanboost.cli.output.predictions import writer
-from spanboost.cli.row_filter import fitting
+from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.losses import on_vectors
 from spanboost.models.auto import AnyModel
-from spanboost.models.predictions import table_of
+from spanboost.models.predictions import prediction_table
 
 
 def predict(args: Namespace) -> int:
     """Predictions for every row, in order."""
-    model = loaded(args.model)
-    stream = stream_of(args)
+    model = load_with_schema(args.model)
+    stream = stream_from_args(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
-        check_place(args.output)
+        check_writable(args.output)
     with writer(args.output) as place:
         for answers, lines in _answers(model, stream):
-            table = table_of(model, answers)
+            table = prediction_table(model, answers)
             # where rows may be left out, each prediction says which line it is for
             place.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
     for message in stream.problems.first:
@@ -44,7 +44,7 @@ def _answers(model: AnyModel, stream: Stream) -> Iterator[tuple[Array, Array]]:
     There is a block of none where there are no rows at all, so that columns have their names.
     """
     rows = 0
-    fit = fitting([model], stream.problems)
+    fit = row_filter([model], stream.problems)
     with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
             rows += batch.rows

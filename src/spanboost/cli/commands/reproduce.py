@@ -9,17 +9,17 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from spanboost.atomic_files import check_place, whole
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output import report, reproduction_report
 from spanboost.cli.ray_options import cluster_of
 from spanboost.errors import UserError
 from spanboost.paper import dataset_folder
-from spanboost.paper.cells import FEEDBACKS, ORDERS, Cell, Kept
+from spanboost.paper.cells import FEEDBACKS, ORDERS, Cell, CellStore
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import SCALES, Grid
 from spanboost.paper.published import ALGORITHMS, LEARNERS
 from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
-from spanboost.paper.summary import AVERAGED, VIEWS, Line, as_json, improvements, lines
+from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, as_json, improvements, lines
 
 WHOSE = ("ours", "paper")
 NAMES = {"linear": "SGD", "stumps": "stumps", "network": "networks"}
@@ -28,7 +28,7 @@ NAMES = {"linear": "SGD", "stumps": "stumps", "network": "networks"}
 def run(args: Namespace) -> int:
     """Everything that is asked for and there; what is not there is said."""
     for path in filter(None, (args.json, args.report)):
-        check_place(path)
+        check_writable(path)
     if args.report:
         report.check(args.report)
     place = Path(args.data) if args.data else dataset_folder.usual_folder()
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
     asked = Asked(there, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
     began = time.perf_counter()
     with cluster_of(args) as cluster, _Bar(work_of(asked), args.quiet) as bar:
-        kept = Kept(Path(args.work))
+        kept = CellStore(Path(args.work))
         try:
             cells, found = reproduce(asked, place, kept, bar.watcher(), Grid(), cluster)
         except KeyboardInterrupt:
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
         "processor_seconds": None if args.ray else round(sum(cell.seconds for cell in cells), 3),
     }
     if args.json:
-        with whole(args.json) as file:
+        with atomic_write(args.json) as file:
             file.write(json.dumps(result, indent=1, allow_nan=False).encode())
     if args.report:
         report.save(args.report, reproduction_report.page(args.words, cells, found, absent))
@@ -83,7 +83,7 @@ def shown(cells: Sequence[Cell]) -> list[str]:
     return out
 
 
-def _table_2(table: Sequence[Line], words: str) -> list[str]:
+def _table_2(table: Sequence[SummaryLine], words: str) -> list[str]:
     head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain"]
     better = "* our learner alone loses less than the paper's boosted ones"
     return [
@@ -93,7 +93,7 @@ def _table_2(table: Sequence[Line], words: str) -> list[str]:
     ]
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: SummaryLine) -> list[str]:
     ours, paper, models = line.ours, line.paper, line.cell.models
     baseline, span, hull = models["baseline"], models["span"], models["hull"]
     step = "" if span.eta is None else f" {span.eta:g}"
@@ -111,7 +111,7 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def _table_1(table: Sequence[Line], words: str) -> list[str]:
+def _table_1(table: Sequence[SummaryLine], words: str) -> list[str]:
     sets = len({line.cell.set for line in table})
     ours, paper = ([improvements(table, take, w) for take in (mean, median)] for w in WHOSE)
     rows = [

@@ -17,7 +17,7 @@ from spanboost.learners.ball import LinearBall
 from spanboost.models.auto import AnyModel
 from spanboost.models.files import load
 from spanboost.service.request_rows import batches, to_predict
-from spanboost.service.running_loss import Progress
+from spanboost.service.running_loss import RunningLoss
 from spanboost.service.state import Bounds, State
 
 _READING = ("label", "weight", "ignore", "categorical", "positive")
@@ -33,14 +33,16 @@ def serve(args: Namespace) -> int:
     except ImportError:
         raise UsageError("serving needs more packages: pip install 'spanboost[serve]'") from None
     from spanboost.service.middleware import ADMIN, LEARN, PREDICT
-    from spanboost.service.server import listening, refuse_open, variable
+    from spanboost.service.server import bind_socket, check_exposure, token_variable
 
     scopes = (PREDICT, LEARN, ADMIN)
     tokens = {
-        scope: token for scope in scopes if (token := os.environ.get(variable(scope), "").strip())
+        scope: token
+        for scope in scopes
+        if (token := os.environ.get(token_variable(scope), "").strip())
     }
-    refuse_open(args.host, tokens)
-    with listening(args.host, args.port) as sock:
+    check_exposure(args.host, tokens)
+    with bind_socket(args.host, args.port) as sock:
         _serve(args, tokens, sock)
     return 0
 
@@ -52,8 +54,8 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> None:
     from spanboost.service.server import run
 
     bounds = Bounds(args.pending, args.pending_days * DAY, args.ids, args.snapshot_every)
-    state = opened(args, bounds)
-    warm(state)
+    state = open_state(args, bounds)
+    warm_up(state)
     for what in state.damaged:
         _say(f"a snapshot could not be read, the one before it was taken: {what}")
     if state.journal.cut:
@@ -66,7 +68,7 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> None:
     run(app, sock)
 
 
-def opened(args: Namespace, bounds: Bounds) -> State:
+def open_state(args: Namespace, bounds: Bounds) -> State:
     """The state folder; a fresh one begins with the model that was asked for."""
 
     def check(identity: Any) -> None:
@@ -85,12 +87,12 @@ def opened(args: Namespace, bounds: Bounds) -> State:
     return state
 
 
-def warm(state: State) -> None:
+def warm_up(state: State) -> None:
     """Have everything compiled, or loaded, that the first requests would have to wait for."""
     copy = load(state.snapshot_path)
     for batch in batches(copy.schema, [{}], [_any_label(copy.schema.target)], None):
         answers = copy.learn_many(batch.X, batch.y, batch.weights)
-        Progress().add(copy, np.asarray(batch.y), np.ones(1), answers, 0.0)
+        RunningLoss().add(copy, np.asarray(batch.y), np.ones(1), answers, 0.0)
     for batch in to_predict(copy.schema, [{}]):
         copy.predict_many(batch.X)
 
@@ -111,15 +113,15 @@ def _asked(args: Namespace) -> tuple[AnyModel, Any]:
     """The model to begin with, and what tells it from others, as JSON has it."""
     if args.model is not None:
         options.refuse_with_model(args, "-m")
-        model = options.loaded(args.model)
+        model = options.load_with_schema(args.model)
         if model.schema.form not in ("json", "table"):
             raise UsageError(f"{args.model}: it reads {model.schema.form}, which cannot be served")
         if isinstance(getattr(model, "learner", None), LinearBall):
             raise UsageError(f"{args.model}: --learner ball cannot be served")
         return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
-    recipe = options.recipe_of(args, "json")
-    model = options.made(recipe, "json")
-    model.schema = options.schema_for(args, "json", recipe)
+    recipe = options.spec_from_args(args, "json")
+    model = options.build_model(recipe, "json")
+    model.schema = options.schema_from_args(args, "json", recipe)
     reading = {name: getattr(args, name) for name in _READING}
     return model, json.loads(json.dumps({"recipe": list(recipe), "reading": reading}))
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.label_sums import LabelSums
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.progressive import LossTape
 from spanboost.cli import options
 from spanboost.cli.checkpoints import Checkpoints
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
-from spanboost.cli.run import Pass, check_places
+from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.losses import Squared
@@ -32,21 +32,21 @@ def evaluate(args: Namespace) -> int:
     """Progressive validation, of one model or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t tests a model as it is: name it with -i MODEL")
-    stream = options.stream_of(args)
-    check_places(args, stream)
+    stream = options.stream_from_args(args)
+    check_outputs(args, stream)
     if args.initial is not None:
         models = {"model": _continued(args)}
     else:
-        recipe = options.recipe_of(args, stream.form)
-        schema = options.schema_for(args, stream.form, recipe)
-        recipes = options.compared(args, recipe)
-        models = {name: options.made(one, stream.form) for name, one in recipes.items()}
+        recipe = options.spec_from_args(args, stream.form)
+        schema = options.schema_from_args(args, stream.form, recipe)
+        recipes = options.models_to_compare(args, recipe)
+        models = {name: options.build_model(one, stream.form) for name, one in recipes.items()}
         for model in models.values():
             model.schema = schema
     check_model(args, next(iter(models.values())))
     witness = _witness(args, next(iter(models.values()))) if args.certificate else None
-    with closing(Tape(1 + len(models))) as tape:
-        run = Pass(args, stream, models, tape)
+    with closing(LossTape(1 + len(models))) as tape:
+        run = ProgressivePass(args, stream, models, tape)
         for step in run.steps():
             if witness is not None and step.batch.y is not None:
                 witness.add(step.batch.X, step.batch.y, step.batch.weights)
@@ -57,8 +57,8 @@ def evaluate(args: Namespace) -> int:
 @np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; resumable where checkpoints are asked for."""
-    stream = options.stream_of(args)
-    check_places(args, stream, args.output)
+    stream = options.stream_from_args(args)
+    check_outputs(args, stream, args.output)
     name, model, identity = _asked(args, stream)
     check_model(args, model)
     check_team(args, model)
@@ -81,18 +81,18 @@ def _train(
     if found is not None:
         model, rows, every = found.model, found.rows, every or found.every
         labels = LabelSums(model.loss_, found.labels)
-        say(args, f"resuming after {rows:,} rows")
+        log(args, f"resuming after {rows:,} rows")
     elif args.resume and output.exists():
         return _already(args, output, model)
     elif args.resume:
-        say(args, f"there is no checkpoint {checkpoints.path}: starting from the beginning")
+        log(args, f"there is no checkpoint {checkpoints.path}: starting from the beginning")
     else:
         checkpoints.clear()
     team = None if cluster is None else team_of(args, model, cluster, rows)
     rounds = None if team is None else team.round if team.averages else every or team.round
-    with closing(checkpoints.tape(2, rows) if every else Tape(2)) as tape:
+    with closing(checkpoints.tape(2, rows) if every else LossTape(2)) as tape:
         models: dict[str, Any] = {name: team or model}
-        run = Pass(args, stream, models, tape, labels)
+        run = ProgressivePass(args, stream, models, tape, labels)
         if every and not rows:  # from now on a run is under way
             checkpoints.save(model, tape, run.labels.state(), every)
         try:
@@ -101,7 +101,7 @@ def _train(
                     so_far = model if team is None else team.model()
                     checkpoints.save(so_far, tape, run.labels.state(), every)
         except KeyboardInterrupt:
-            say(args, _how_to_go_on(every))
+            log(args, _how_to_go_on(every))
             raise
         if team is not None:
             model = models[name] = team.model()
@@ -111,7 +111,7 @@ def _train(
     return 0
 
 
-def say(args: Namespace, text: str) -> None:
+def log(args: Namespace, text: str) -> None:
     """A line for people."""
     if not args.quiet:
         with suppress(OSError):  # nobody listens
@@ -124,9 +124,9 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, An
         model = _continued(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, _identity(args, stream, None) | {"initial": start}
-    recipe = options.recipe_of(args, stream.form)
-    model = options.made(recipe, stream.form)
-    model.schema = options.schema_for(args, stream.form, recipe)
+    recipe = options.spec_from_args(args, stream.form)
+    model = options.build_model(recipe, stream.form)
+    model.schema = options.schema_from_args(args, stream.form, recipe)
     return recipe.name, model, _identity(args, stream, recipe)
 
 
@@ -139,7 +139,7 @@ def _identity(args: Namespace, stream: Stream, recipe: Any) -> dict[str, Any]:
 def _continued(args: Namespace) -> AnyModel:
     """The model that -i names."""
     options.refuse_with_model(args, "-i")
-    return options.loaded(args.initial)
+    return options.load_with_schema(args.initial)
 
 
 def _witness(args: Namespace, model: AnyModel) -> Witness:
@@ -161,7 +161,7 @@ def _already(args: Namespace, output: Path, model: AnyModel) -> int:
     same = parameters_of(made) == parameters_of(model) and _read_alike(done.schema, model.schema)
     if args.initial is not None or not same:
         raise UsageError(f"{output} is a finished model of another run: leave out --resume")
-    say(args, f"{output} is finished: nothing to do")
+    log(args, f"{output} is finished: nothing to do")
     if args.json:
         print(json.dumps({"finished": True}))
     return 0

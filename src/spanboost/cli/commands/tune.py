@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis import loss_curves
-from spanboost.atomic_files import check_place, whole
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import options
-from spanboost.cli.commands.train import say
+from spanboost.cli.commands.train import log
 from spanboost.cli.options import check_apart
 from spanboost.cli.ray_options import cluster_of
-from spanboost.cli.row_filter import fitting
-from spanboost.data.batch import Batch, joined
+from spanboost.cli.row_filter import row_filter
+from spanboost.data.batch import Batch, join_batches
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
@@ -35,7 +35,7 @@ SWEPT = ("rate", "eta", "scale", "feedback", "hidden")
 @np.errstate(over="ignore", invalid="ignore")
 def tune(args: Namespace) -> int:
     """A grid of boosters over a stream; what it came to, and the chosen model."""
-    stream = options.stream_of(args)
+    stream = options.stream_from_args(args)
     _check_places(args, stream)
     with cluster_of(args) as cluster:
         return _tune(args, stream, cluster)
@@ -53,7 +53,7 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     began = time.perf_counter()
-    say(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
+    log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
     tuned, seconds = sweeping.tuned(), time.perf_counter() - began
     try:
@@ -64,7 +64,7 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
     _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})
     if interrupted:
-        say(args, f"interrupted after {sweeping.rows:,} of {rows:,} rows: no model is written")
+        log(args, f"interrupted after {sweeping.rows:,} of {rows:,} rows: no model is written")
         raise KeyboardInterrupt
     if args.output is not None:
         save(tuned.model(), args.output)
@@ -75,10 +75,10 @@ def _base(args: Namespace, stream: Stream) -> Booster:
     """A booster with the parameters that all of them share, and the schema."""
     others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
     fixed = Namespace(**vars(args) | others)
-    recipe = options.recipe_of(fixed, stream.form)
-    base = options.made(recipe, stream.form)
+    recipe = options.spec_from_args(fixed, stream.form)
+    base = options.build_model(recipe, stream.form)
     assert isinstance(base, Booster)  # auto is none of the choices
-    base.schema = options.schema_for(args, stream.form, recipe)
+    base.schema = options.schema_from_args(args, stream.form, recipe)
     return base
 
 
@@ -96,14 +96,14 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
 
 def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
     """All rows, parsed once and kept: only then is it known where the first part ends."""
-    fit = fitting([base], stream.problems)
+    fit = row_filter([base], stream.problems)
     batches, rows = stream.batches(base.schema, labelled=True, fit=fit), []
     with closing(batches), _bar(args, stream.size, "reading", unit="B") as bar:
         for batch in batches:
             rows.append(batch)
             bar.update(stream.position - bar.n)
     for message in stream.problems.first:
-        say(args, f"left out: {message}")
+        log(args, f"left out: {message}")
     if not rows:
         raise StreamError(f"{stream.sources[0].name}: there are no rows")
     return rows
@@ -115,7 +115,7 @@ def _learn(args: Namespace, sweeping: Sweeping, batches: list[Batch], first: int
     most = sweeping.at_once(rows)
     with _bar(args, rows, "learning", unit=" rows") as bar:
         try:
-            for batch in parts(joined(batches, most), first, most):
+            for batch in parts(join_batches(batches, most), first, most):
                 try:
                     sweeping.learn(batch)
                 except DataError as error:
@@ -187,7 +187,7 @@ def _write(args: Namespace, tuned: Tuned, sweeping: Sweeping, facts: dict[str, A
         if args.json == "-":
             print(text, end="")
         else:
-            with whole(args.json) as file:
+            with atomic_write(args.json) as file:
                 file.write(text.encode())
     if args.plot is not None:
         plots.save(args.plot, tuned)
@@ -231,6 +231,6 @@ def _check_places(args: Namespace, stream: Stream) -> None:
         raise UsageError("-o names a file: a model does not go to standard output")
     for place in (args.output, None if args.json == "-" else args.json):
         if place is not None:
-            check_place(place)
+            check_writable(place)
     if args.plot is not None:
-        loss_curves.check(args.plot)
+        loss_curves.check_plot_path(args.plot)

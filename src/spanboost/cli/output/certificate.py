@@ -19,11 +19,11 @@ def as_json(certificate: Certificate) -> dict[str, Any]:
         **(figures[0] if figures else dict.fromkeys(_KEYS)),
         "unproved": certificate.unproved,
         "others": figures[1:],
-        "words": list(words(certificate)),
+        "words": list(describe(certificate)),
     }
 
 
-def words(certificate: Certificate) -> Iterator[str]:
+def describe(certificate: Certificate) -> Iterator[str]:
     """What it means, line by line."""
     yield "certificate: the loss against the best that was possible, had all labels been known"
     if not certificate.comparisons:

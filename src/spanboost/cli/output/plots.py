@@ -9,7 +9,7 @@ import numpy as np
 from spanboost.analysis import loss_curves, pictures
 from spanboost.analysis.partial_sums import moves_and_losses
 from spanboost.analysis.progressive import Step
-from spanboost.analysis.sampling import Sample
+from spanboost.analysis.sampling import RowSample
 from spanboost.cli.commands.inspect import report
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
@@ -18,7 +18,7 @@ from spanboost.learners.ball import LinearBall
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.auto import AnyModel
 from spanboost.models.booster import Booster, SpanBoost
-from spanboost.models.predictions import names_of
+from spanboost.models.predictions import class_names
 
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
 OF_MODELS = ("stages", "sigma", "importance")  # which look into the model
@@ -29,27 +29,27 @@ LOOKS = 512  # at sigma, at most
 BARS = 20
 
 
-def places(args: Namespace) -> dict[str, str]:
+def plot_paths(args: Namespace) -> dict[str, str]:
     """The files of pictures, by their kinds, as far as they were asked for."""
     given = {kind: getattr(args, f"plot_{kind}", None) for kind in KINDS}
     return {kind: path for kind, path in given.items() if path is not None}
 
 
-def check_places(args: Namespace) -> None:
+def check_plot_paths(args: Namespace) -> None:
     """Whether the pictures can be drawn, as far as options tell."""
-    for kind, path in places(args).items():
+    for kind, path in plot_paths(args).items():
         if getattr(args, "compare", None) is not None:
             raise UsageError(f"--plot-{kind} is of one model: no --compare with it")
         if getattr(args, "ray", None) is not None and kind in OF_MODELS:
             raise UsageError(f"--plot-{kind} is of one model: not with --ray, which has many")
         if getattr(args, "resume", False) and kind != "importance":
             raise UsageError(f"--plot-{kind} is of a whole run: not with --resume")
-        loss_curves.check(path)
+        loss_curves.check_plot_path(path)
 
 
 def check_model(args: Namespace, model: AnyModel) -> None:
     """Whether the pictures are of anything that the model has."""
-    asked = places(args)
+    asked = plot_paths(args)
     if "stages" in asked and not isinstance(model, Booster):
         raise UsageError("--plot-stages is of one booster, and auto has many: give --learner")
     if "sigma" in asked and not isinstance(model, SpanBoost):
@@ -62,12 +62,12 @@ def check_model(args: Namespace, model: AnyModel) -> None:
             raise UsageError(f"--plot-{kind} needs probabilities, which --loss logistic has")
 
 
-class Album:
+class PlotCollector:
     """Watches the first model of a pass."""
 
     def __init__(self, args: Namespace, model: AnyModel) -> None:
-        self.places, self.model = places(args), model
-        self.sample = Sample(KEPT)
+        self.places, self.model = plot_paths(args), model
+        self.sample = RowSample(KEPT)
         self.rows, self.looks, self.every = 0, 0, 1  # every so many looks at sigma are kept
         self.times: list[int] = []
         self.sigma: list[Array] = []
@@ -132,7 +132,7 @@ class Album:
         if not predicts_scores(self.model.loss_):
             pictures.save_predictions(path, truth, answers, self.sample.of)
             return
-        names = names_of(self.model)
+        names = class_names(self.model)
         pictures.save_classes(path, truth, answers, names, self.sample.of)
 
     def _draw_residuals(self, path: str) -> None:

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from spanboost.atomic_files import whole
+from spanboost.atomic_files import atomic_write
 
 
 class Writer(Protocol):
@@ -23,7 +23,7 @@ def writer(path: str) -> Iterator[Writer]:
         yield _Csv(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with whole(path) as file:
+    with atomic_write(path) as file:
         made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
         with closing(made):  # also where it ends early: while the file is there to be written to
             yield made

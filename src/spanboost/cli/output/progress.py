@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import Step, Tape, due
+from spanboost.analysis.progressive import LossTape, Step, rows_to_show
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 
@@ -17,7 +17,7 @@ average  since         example        example        current        current  cur
 loss     last          counter         weight          label        predict features"""
 
 
-class Screen:
+class ProgressTable:
     """The progressive table and the bar, or nothing if `quiet`."""
 
     def __init__(self, quiet: bool, names: list[str], stream: Stream, schema: Schema) -> None:
@@ -26,7 +26,7 @@ class Screen:
         self._bar: Any = None
         self._started = False
 
-    def go_on(self, tape: Tape) -> None:
+    def go_on(self, tape: LossTape) -> None:
         """The last line was that of the rows before these; none if there are none."""
         if tape.rows:
             self._before = tape.at(1 << (tape.rows.bit_length() - 1))
@@ -49,7 +49,7 @@ class Screen:
             return
         if not self._started:
             self._start()
-        for row in due(step):
+        for row in rows_to_show(step):
             self._line(step, row)
         if self._bar is not None:
             totals = step.totals[-1]

@@ -10,8 +10,8 @@ from typing import Any
 
 from spanboost import __version__
 from spanboost.analysis import loss_curves
-from spanboost.analysis.progressive import Tape
-from spanboost.atomic_files import check_place, whole
+from spanboost.analysis.progressive import LossTape
+from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output.summary import alone, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.models.auto import AnyModel
@@ -54,14 +54,14 @@ def check(path: str | Path) -> None:
     """A UserError where no report can be written, before anything is done for it."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{path}: reports are .html files")
-    check_place(path)
+    check_writable(path)
     loss_curves.check_matplotlib()
 
 
 def save(path: str | Path, text: str) -> None:
     """Write a page; characters no file can hold, of odd file names, are spelt out."""
     check(path)
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
@@ -69,7 +69,7 @@ def page(
     words: Sequence[str],
     files: Sequence[str],
     models: Mapping[str, AnyModel],
-    tape: Tape,
+    tape: LossTape,
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
 ) -> str:
@@ -125,7 +125,7 @@ def section(heading: str, body: str) -> str:
     return f"<section>\n<h2>{heading}</h2>\n{body}\n</section>"
 
 
-def _losses(names: Sequence[str], tape: Tape) -> str:
+def _losses(names: Sequence[str], tape: LossTape) -> str:
     each = losses_of_each(names, tape)
     head = ["model", "average loss", "first half", "second half"]
     compares = any(alone(name) in each for name in names)
@@ -135,7 +135,7 @@ def _losses(names: Sequence[str], tape: Tape) -> str:
     for name, one in each.items():
         row = [
             name,
-            *(number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
+            *(format_number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
         ]
         if compares:
             gain = improvement(one, each[alone(name)]) if alone(name) in each else None
@@ -144,7 +144,7 @@ def _losses(names: Sequence[str], tape: Tape) -> str:
     return table(head, rows)
 
 
-def _curves(names: Sequence[str], tape: Tape, result: Mapping[str, Any]) -> str:
+def _curves(names: Sequence[str], tape: LossTape, result: Mapping[str, Any]) -> str:
     moments = result["drift"]["rows"] if "drift" in result else ()
     svg = loss_curves.inline_svg(names, tape, result["best_constant_loss"], moments)
     label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
@@ -162,8 +162,8 @@ def _stream(result: Mapping[str, Any]) -> str:
     rows = [
         ["rows", f"{result['examples']:,}"],
         ["summed weights", f"{result['weight']:.10g}"],
-        ["best constant", number(result["best_constant"])],
-        ["best constant's loss", number(result["best_constant_loss"])],
+        ["best constant", format_number(result["best_constant"])],
+        ["best constant's loss", format_number(result["best_constant_loss"])],
         ["rows left out", f"{result['skipped']:,}"],
         ["seconds", f"{result['seconds']:,.2f}"],
         ["rows a second", f"{result['examples_per_second']:,.0f}"],
@@ -177,9 +177,9 @@ def _left_out(count: int, messages: Sequence[str]) -> str:
     return f"<p>{some}</p>\n<ul>\n{items}\n</ul>"
 
 
-def _progress(names: Sequence[str], tape: Tape) -> str:
+def _progress(names: Sequence[str], tape: LossTape) -> str:
     rows = [
-        [f"{row:,}", *(number(float(loss)) for loss in tape.average(0, row))]
+        [f"{row:,}", *(format_number(float(loss)) for loss in tape.average(0, row))]
         for row in _powers(tape.rows)
     ]
     return table(["rows", *names], rows)
@@ -188,7 +188,7 @@ def _progress(names: Sequence[str], tape: Tape) -> str:
 def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
     columns = [windows["loss"][name] for name in names]
     rows = [
-        [f"{first + 1:,} to {last:,}", *map(number, losses)]
+        [f"{first + 1:,} to {last:,}", *map(format_number, losses)]
         for (first, last), *losses in zip(pairwise([0, *windows["rows"]]), *columns, strict=True)
     ]
     return table(["rows", *names], rows)
@@ -248,6 +248,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A loss."""
     return NONE if value is None or math.isnan(value) else f"{value:.6g}"

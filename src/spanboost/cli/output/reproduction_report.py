@@ -10,7 +10,7 @@ from spanboost.paper.cells import FEEDBACKS, Cell
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import ALGORITHMS, LEARNERS
 from spanboost.paper.reproduce import Found
-from spanboost.paper.summary import AVERAGED, VIEWS, Line, improvements, lines
+from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, improvements, lines
 
 NOTE = (
     "Every row was predicted before its label was seen; parameters were chosen on the first half, "
@@ -70,7 +70,7 @@ def _table_1(cells: Sequence[Cell]) -> str:
     return f"<p>The headline is {VIEWS['headline']}.</p>\n{table(head, rows)}"
 
 
-def _improvements(headline: Sequence[Line]) -> str:
+def _improvements(headline: Sequence[SummaryLine]) -> str:
     caption = (
         "Greedy feedback. Filled: ours; hollow: the paper's. The share of the base learner's loss "
         "on the second half that boosting saves."
@@ -79,14 +79,14 @@ def _improvements(headline: Sequence[Line]) -> str:
     return figure(plots.improvements(headline), label, caption)
 
 
-def _table_2(shown: Sequence[Line]) -> str:
+def _table_2(shown: Sequence[SummaryLine]) -> str:
     head = ["data, learner", "alone", "Alg 1", "gain", "Alg 2", "gain", "chosen: rate"]
     head += ["Alg 1: rate, n, eta", "Alg 2: rate, n"]
     note = "In brackets the paper's. * our learner alone loses less than the paper's boosted ones."
     return f"{table(head, map(_row, shown))}\n<p>{note}</p>"
 
 
-def _row(line: Line) -> list[str]:
+def _row(line: SummaryLine) -> list[str]:
     ours, paper, models = line.ours, line.paper, line.cell.models
     span, hull = models["span"], models["hull"]
     step = "" if span.eta is None else f", {span.eta:g}"
@@ -101,7 +101,7 @@ def _row(line: Line) -> list[str]:
     ]
 
 
-def _drawn(headline: Sequence[Line], learner: str) -> str:
+def _drawn(headline: Sequence[SummaryLine], learner: str) -> str:
     name = plots.TITLES[learner]
     return figure(
         plots.against_n(headline, learner),

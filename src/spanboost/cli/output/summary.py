@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spanboost.analysis.label_sums import LabelSums
-from spanboost.analysis.progressive import Tape
+from spanboost.analysis.progressive import LossTape
 from spanboost.checks import finite_or_none
 
 BASELINE = " alone"
@@ -13,7 +13,7 @@ WINDOWS = 20
 
 
 def result_of(
-    names: Sequence[str], tape: Tape, labels: LabelSums, rows: int, seconds: float, skipped: int
+    names: Sequence[str], tape: LossTape, labels: LabelSums, rows: int, seconds: float, skipped: int
 ) -> dict[str, Any]:
     """Losses of the whole stream and of its halves: the first floor(n / 2) rows, and the rest.
 
@@ -41,7 +41,7 @@ def result_of(
     return result
 
 
-def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]]:
+def losses_of_each(names: Sequence[str], tape: LossTape) -> dict[str, dict[str, Any]]:
     """Each model's average loss over the stream and its halves; None over no rows."""
     half = tape.rows // 2
     averages = {
@@ -58,7 +58,7 @@ def losses_of_each(names: Sequence[str], tape: Tape) -> dict[str, dict[str, Any]
     }
 
 
-def windows_of(names: Sequence[str], tape: Tape) -> dict[str, Any]:
+def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
     """Each model's average loss over windows of one length, the last of them with what is left.
 
     `rows` are the rows at their ends.

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
 from spanboost.data.batch import Batch
-from spanboost.data.columns import Maker, Part, is_text
-from spanboost.data.prefetch import ahead
+from spanboost.data.columns import BatchBuilder, ColumnPart, is_text
+from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
-from spanboost.data.schema import Places, Schema
+from spanboost.data.schema import ColumnPositions, Schema
 from spanboost.data.source import Source
 
 ROWS = 1 << 16  # decoded at a time: of fewer each would take longer
@@ -57,14 +57,14 @@ class TableReader:
             places = self.schema.places(table.name, names, self.labelled)
             self._check(table, places)
             parts = self._parts(table, places)
-            maker = Maker(self.schema, self.problems, table.name, self.learn)
-            with closing(ahead(parts, 1)) as made:
+            maker = BatchBuilder(self.schema, self.problems, table.name, self.learn)
+            with closing(prefetch(parts, 1)) as made:
                 for part in made:
                     if table.rows and source.size:
                         source.position = source.size * int(part.lines[-1]) // table.rows
                     yield from maker.batches(part)
 
-    def _check(self, table: _Table, places: Places) -> None:
+    def _check(self, table: _Table, places: ColumnPositions) -> None:
         """Refuse columns that do not hold what they must."""
         for place in (*places.categories, *places.numbers, places.weight, places.label):
             if place is None:
@@ -74,7 +74,7 @@ class TableReader:
             if category and (place in places.numbers or place == places.weight):
                 raise StreamError(f"{table.name}: column {field.name!r:.40} holds no numbers")
 
-    def _parts(self, table: _Table, places: Places) -> Iterator[Part]:
+    def _parts(self, table: _Table, places: ColumnPositions) -> Iterator[ColumnPart]:
         """The columns that are needed, some rows at a time."""
         names = table.schema.names
         wanted = [*places.numbers, *places.categories]
@@ -91,7 +91,7 @@ class TableReader:
                         found.validate(full=True)  # of Parquet texts may be anything but UTF-8
                     return found
 
-                yield Part(
+                yield ColumnPart(
                     numbers=[column(place) for place in places.numbers],
                     categories=[column(place) for place in places.categories],
                     label=None if places.label is None else column(places.label),

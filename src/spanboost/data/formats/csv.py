@@ -12,10 +12,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from spanboost.data.batch import Batch
-from spanboost.data.columns import Maker, Part
+from spanboost.data.columns import BatchBuilder, ColumnPart
 from spanboost.data.formats.csv_records import MISSING, Parser, records, split
 from spanboost.data.formats.lines import Chunk, chunks
-from spanboost.data.prefetch import mapped
+from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
@@ -61,12 +61,12 @@ class CsvReader:
         places = self.schema.places(source.name, names, self.labelled)
         parser = Parser(self.schema, names, places, self.delimiter, first.chunk)
 
-        def parse(piece: _Piece) -> tuple[_Piece, Part]:
+        def parse(piece: _Piece) -> tuple[_Piece, ColumnPart]:
             return piece, parser.parse(piece.chunk)
 
-        maker = Maker(self.schema, self.problems, source.name, self.learn)
+        maker = BatchBuilder(self.schema, self.problems, source.name, self.learn)
         workers = min(WORKERS, pa.cpu_count())
-        for piece, part in mapped(parse, pieces, workers, source.waits):
+        for piece, part in prefetch_map(parse, pieces, workers, source.waits):
             yield from maker.batches(part._replace(bad=[*piece.bad, *part.bad]))
             if piece.end is not None:
                 raise piece.end

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyarrow import csv
 
 from spanboost.compiling.arrays import Array
-from spanboost.data.columns import Part, is_text
+from spanboost.data.columns import ColumnPart, is_text
 from spanboost.data.formats.lines import Chunk
-from spanboost.data.schema import Places, Schema
+from spanboost.data.schema import ColumnPositions, Schema
 from spanboost.data.target import as_number
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
@@ -36,7 +36,12 @@ class Parser:
     """
 
     def __init__(
-        self, schema: Schema, names: list[str], places: Places, delimiter: str, beginning: Chunk
+        self,
+        schema: Schema,
+        names: list[str],
+        places: ColumnPositions,
+        delimiter: str,
+        beginning: Chunk,
     ) -> None:
         self.schema, self.names, self.places, self.delimiter = schema, names, places, delimiter
         label, weight = ([] if p is None else [p] for p in (places.label, places.weight))
@@ -50,7 +55,7 @@ class Parser:
         self.whole = _convert_options(kinds | whole) if whole else None
         self.any = _convert_options(kinds)
 
-    def parse(self, chunk: Chunk) -> Part:
+    def parse(self, chunk: Chunk) -> ColumnPart:
         """The records of a chunk as columns."""
         if not chunk.data or not _is_plain(chunk.data, self.delimiter):
             return self._exactly(chunk)
@@ -72,7 +77,7 @@ class Parser:
             if rows and all(row[place].removeprefix("-").isdecimal() for row in rows)
         ]
 
-    def _quickly(self, chunk: Chunk, kinds: Any) -> Part | None:
+    def _quickly(self, chunk: Chunk, kinds: Any) -> ColumnPart | None:
         """By Arrow; None where it complains, or does not read as we do."""
         data = chunk.data
         try:
@@ -92,7 +97,7 @@ class Parser:
         lines = _lines(chunk, len(table))
         return None if lines is None else self._part(columns, lines, [])
 
-    def _exactly(self, chunk: Chunk) -> Part:
+    def _exactly(self, chunk: Chunk) -> ColumnPart:
         """Record by record."""
         rows, lines, bad = list[Any](), list[int](), list[tuple[int, str]]()
         for record in records(chunk):
@@ -108,12 +113,12 @@ class Parser:
         arrays += [pa.array(column, pa.string()) for column in columns[floats:]]
         return self._part(arrays, np.array(lines, np.int64), bad)
 
-    def _part(self, columns: list[Any], lines: Array, bad: list[tuple[int, str]]) -> Part:
+    def _part(self, columns: list[Any], lines: Array, bad: list[tuple[int, str]]) -> ColumnPart:
         """Columns as numbers, weight, categories, label."""
         numbers, categories = len(self.places.numbers), len(self.places.categories)
         floats, texts = columns[: len(self.floats)], columns[len(self.floats) :]
         texts = [text.dictionary_encode() if is_text(text.type) else text for text in texts]
-        return Part(
+        return ColumnPart(
             numbers=floats[:numbers],
             categories=texts[:categories],
             label=None if self.places.label is None else texts[-1],

@@ -35,7 +35,7 @@ def powers_of_ten() -> Array:
 
 
 @kernel
-def number(data: Array, start: int, powers: Array) -> tuple[float, float, int]:
+def parse_number(data: Array, start: int, powers: Array) -> tuple[float, float, int]:
     """The number that begins at `start`: the doubles it lies between, and where it ends.
 
     It ends at `start` if there is none. What follows is not looked at, but something must.

@@ -11,16 +11,16 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.data.formats.decimals import number
+from spanboost.data.formats.decimals import parse_number
 from spanboost.data.formats.text_rows import (
     EMPTY,
     GOOD,
     WRONG,
     LineReader,
-    Room,
-    blank,
+    ParseBuffers,
+    finish_line,
     line_ends,
-    settled,
+    skip_blank,
     word_end,
 )
 
@@ -50,17 +50,17 @@ class SvmlightLines(NamedTuple):
     labelled: bool
     largest: int  # index
 
-    def parse_line(self, data: Array, p: int, row: int, room: Room) -> tuple[int, int, int]:
+    def parse_line(self, data: Array, p: int, row: int, room: ParseBuffers) -> tuple[int, int, int]:
         """Parse the line at p: GOOD, where the next begins, where the next row's features do.
 
         Or EMPTY and where the next begins; or what is wrong, and where that begins and ends.
         """
-        while blank(data, p):
+        while skip_blank(data, p):
             p += 1
         if _row_ends(data, p):
             return EMPTY, _next_line(data, p), 0
         start = p
-        while not (data[p] == _COLON or blank(data, p) or _row_ends(data, p)):
+        while not (data[p] == _COLON or skip_blank(data, p) or _row_ends(data, p)):
             p += 1
         end = p
         if data[p] == _COLON:  # the first feature
@@ -68,8 +68,8 @@ class SvmlightLines(NamedTuple):
                 return _NO_LABEL, start, end
             p = start
         elif self.labelled:
-            low, high, p = number(data, start, room.powers)
-            room.labels[row] = settled(low, high, start, p, room)
+            low, high, p = parse_number(data, start, room.powers)
+            room.labels[row] = finish_line(low, high, start, p, room)
             room.weights[row] = 1
             if p != end:
                 return _NO_NUMBER, start, end
@@ -81,11 +81,13 @@ class SvmlightLines(NamedTuple):
 
 
 @kernel
-def _features(data: Array, p: int, feature: int, largest: int, room: Room) -> tuple[int, int, int]:
+def _features(
+    data: Array, p: int, feature: int, largest: int, room: ParseBuffers
+) -> tuple[int, int, int]:
     """Read features up to the next line: GOOD or what is wrong, where, the next feature."""
     before = -1
     while True:
-        while blank(data, p):
+        while skip_blank(data, p):
             p += 1
         if _row_ends(data, p):
             return GOOD, _next_line(data, p), feature
@@ -101,9 +103,9 @@ def _features(data: Array, p: int, feature: int, largest: int, room: Room) -> tu
             return _NOT_ASCENDING, start, feature
         before = index
         start = p + 1
-        low, high, p = number(data, start, room.powers)
-        value = settled(np.float32(low), np.float32(high), start, p, room)
-        if p == start or not (blank(data, p) or _row_ends(data, p)):
+        low, high, p = parse_number(data, start, room.powers)
+        value = finish_line(np.float32(low), np.float32(high), start, p, room)
+        if p == start or not (skip_blank(data, p) or _row_ends(data, p)):
             return _NO_NUMBER, start, feature
         if math.isinf(np.float32(value)):
             return _INFINITE, start, feature
@@ -116,7 +118,7 @@ def _features(data: Array, p: int, feature: int, largest: int, room: Room) -> tu
 def _behind_query(data: Array, p: int) -> int:
     """Where a query's number that begins at p, behind blanks, ends; p if there is none."""
     begin = p
-    while blank(data, p):
+    while skip_blank(data, p):
         p += 1
     for c in _QUERY:
         if data[p] != c:
@@ -124,7 +126,7 @@ def _behind_query(data: Array, p: int) -> int:
         p += 1
     while 48 <= data[p] <= 57:
         p += 1
-    return p if blank(data, p) or _row_ends(data, p) else begin
+    return p if skip_blank(data, p) or _row_ends(data, p) else begin
 
 
 @kernel

@@ -23,7 +23,7 @@ from spanboost.rows.validation import Sparse
 GOOD, EMPTY, DONE, DOUBT, WRONG = range(5)
 
 
-class Room(NamedTuple):
+class ParseBuffers(NamedTuple):
     """Where parsed lines go."""
 
     labels: Array  # [rows]
@@ -40,7 +40,9 @@ class Room(NamedTuple):
 
 
 @jit
-def parse(form: Any, data: Array, p: int, line: int, row: int, room: Room) -> tuple[int, ...]:
+def parse(
+    form: Any, data: Array, p: int, line: int, row: int, room: ParseBuffers
+) -> tuple[int, ...]:
     """Parse lines from p on, the first of them numbered `line`, and write them from `row` on.
 
     `data` ends in a newline. Returns what ended it (DONE, DOUBT or what is wrong), the place and
@@ -64,7 +66,7 @@ def parse(form: Any, data: Array, p: int, line: int, row: int, room: Room) -> tu
 
 
 @kernel
-def settled(low: Any, high: Any, start: int, end: int, room: Room) -> Any:
+def finish_line(low: Any, high: Any, start: int, end: int, room: ParseBuffers) -> Any:
     """A number between low and high that stands from start to end.
 
     Where these differ it is in doubt: the answer if there is one, else 0, which nothing stumbles
@@ -82,7 +84,7 @@ def settled(low: Any, high: Any, start: int, end: int, room: Room) -> Any:
 
 
 @kernel
-def blank(data: Array, p: int) -> bool:
+def skip_blank(data: Array, p: int) -> bool:
     """Whether there is a blank at p."""
     return data[p] == 32 or data[p] == 9
 
@@ -186,14 +188,14 @@ class LineReader:
             self._room = room._replace(spans=spans, answers=answers)
 
 
-def _room(size: int) -> Room:
+def _room(size: int) -> ParseBuffers:
     """Room for the lines of a text of `size` bytes.
 
     A row takes two bytes at least, and so does a feature. Nearly always that is far too much, but
     memory that is never written to costs nothing.
     """
     rows = features = size // 2 + 1
-    return Room(
+    return ParseBuffers(
         labels=np.empty(rows),
         weights=np.empty(rows),
         lines=np.empty(rows, np.int64),
@@ -208,7 +210,7 @@ def _room(size: int) -> Room:
     )
 
 
-def _sparse(room: Room, rows: int) -> Sparse:
+def _sparse(room: ParseBuffers, rows: int) -> Sparse:
     features = room.indptr[rows]
     return Sparse(
         indptr=room.indptr[: rows + 1].copy(),

@@ -12,19 +12,19 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.data.formats.decimals import number
+from spanboost.data.formats.decimals import parse_number
 from spanboost.data.formats.text_rows import (
     EMPTY,
     GOOD,
     WRONG,
     LineReader,
-    Room,
-    blank,
+    ParseBuffers,
+    finish_line,
     line_ends,
-    settled,
+    skip_blank,
     word_end,
 )
-from spanboost.data.formats.vw_hashing import hashed_name
+from spanboost.data.formats.vw_hashing import hash_name
 
 _BAR, _COLON, _QUOTE, _SPACE = 124, 58, 39, 32
 _BITS, _ONE = np.uint64(0xFFFFFFFF), np.uint64(1)
@@ -63,7 +63,7 @@ class VwLines(NamedTuple):
 
     labelled: bool
 
-    def parse_line(self, data: Array, p: int, row: int, room: Room) -> tuple[int, int, int]:
+    def parse_line(self, data: Array, p: int, row: int, room: ParseBuffers) -> tuple[int, int, int]:
         """Parse the line at p: GOOD, where the next begins, where the next row's features do.
 
         Or EMPTY and where the next begins; or what is wrong, and where that begins and ends.
@@ -77,7 +77,7 @@ class VwLines(NamedTuple):
         feature = room.indptr[row]
         while data[p] == _BAR:
             start = p + 1
-            space, p = hashed_name(data, start, np.uint64(0))
+            space, p = hash_name(data, start, np.uint64(0))
             scale = 1.0
             if data[p] == _COLON:
                 if p == start:
@@ -93,7 +93,7 @@ class VwLines(NamedTuple):
 
 
 @kernel
-def _words(data: Array, p: int, room: Room) -> tuple[int, int]:
+def _words(data: Array, p: int, room: ParseBuffers) -> tuple[int, int]:
     """Words from p to the first bar: how many (5 stands for more), and where they end."""
     count = 0
     while True:
@@ -112,7 +112,7 @@ def _words(data: Array, p: int, room: Room) -> tuple[int, int]:
 def _without_bar(data: Array, p: int, count: int) -> tuple[int, int, int]:
     """What a line is, as `parse_line` says it, whose first words end at p with no bar."""
     end = p
-    while blank(data, end):
+    while skip_blank(data, end):
         end += 1
     if not line_ends(data, end):
         return _ODD, p, p + 1
@@ -123,7 +123,7 @@ def _without_bar(data: Array, p: int, count: int) -> tuple[int, int, int]:
 
 @kernel
 def _label(
-    data: Array, bar: int, row: int, count: int, room: Room, labelled: bool
+    data: Array, bar: int, row: int, count: int, room: ParseBuffers, labelled: bool
 ) -> tuple[int, int, int]:
     """Read the label and the weight among the words before the bar: GOOD, or what is wrong."""
     words = room.words
@@ -137,8 +137,8 @@ def _label(
     room.weights[row] = 1
     for i in range(0 if labelled else 2, count):
         start, end = words[i, 0], words[i, 1]
-        low, high, stop = number(data, start, room.powers)
-        x = settled(low, high, start, stop, room)
+        low, high, stop = parse_number(data, start, room.powers)
+        x = finish_line(low, high, start, stop, room)
         if stop != end:
             return _NO_NUMBER, start, end
         if i == 0:
@@ -154,12 +154,12 @@ def _label(
 
 @kernel
 def _features(
-    data: Array, p: int, space: np.uint64, scale: float, feature: int, room: Room
+    data: Array, p: int, space: np.uint64, scale: float, feature: int, room: ParseBuffers
 ) -> tuple[int, int, int]:
     """Read features up to the next bar or newline: GOOD or what is wrong, where, the next one."""
     unnamed = space
     while True:
-        while blank(data, p):
+        while skip_blank(data, p):
             p += 1
         if data[p] == _BAR:
             return GOOD, p, feature
@@ -168,7 +168,7 @@ def _features(
                 return GOOD, p + (1 if data[p] == 13 else 0), feature
             return _ODD, p, feature
         start = p
-        name, p = hashed_name(data, start, space)
+        name, p = hash_name(data, start, space)
         value = scale
         if data[p] == _COLON:
             if p == start:
@@ -187,10 +187,10 @@ def _features(
 
 
 @kernel
-def _number(data: Array, start: int, room: Room) -> tuple[float, int]:
+def _number(data: Array, start: int, room: ParseBuffers) -> tuple[float, int]:
     """The number at `start`, with the precision of 32 bits, and its end; `start` if it is none."""
-    low, high, p = number(data, start, room.powers)
-    x = settled(np.float32(low), np.float32(high), start, p, room)
+    low, high, p = parse_number(data, start, room.powers)
+    x = finish_line(np.float32(low), np.float32(high), start, p, room)
     if data[p] > _SPACE and data[p] != _BAR:
         p = start
     return np.float64(np.float32(x)), p

@@ -21,7 +21,7 @@ _COLONS, _BARS = np.uint64(0x3A3A3A3A), np.uint64(0x7C7C7C7C)
 
 
 @kernel
-def hashed_name(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, int]:
+def hash_name(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, int]:
     """The hash of the name that begins at `start`, and where it ends.
 
     It ends before a blank or another control character, a colon or a bar, one of which must come.

@@ -7,7 +7,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 
 
-def adapted(learner: Any) -> Any:
+def adapt_external(learner: Any) -> Any:
     """A learner of another library as an object that can be boosted; any other as it is."""
     library = type(learner).__module__.partition(".")[0]
     if library == "vowpalwabbit":
