@@ -49,7 +49,7 @@ def written(model, path):
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_a_team_on_the_cluster_is_the_team_here(learner, cluster, tmp_path):
     X, y = rows(400, 0)
-    teams = [Team(booster(learner), 3, 40, place) for executor in (None, cluster)]
+    teams = [Team(booster(learner), 3, 40, executor) for executor in (None, cluster)]
     answers = [
         [team.learn_many(X[k : k + 90], y[k : k + 90]) for k in range(0, 400, 90)] for team in teams
     ]
@@ -119,7 +119,7 @@ def test_a_worker_that_is_killed_does_its_task_again(cluster, tmp_path):
     X = rng.normal(size=(30_000, 20))
     y = X[:, 0] - X[:, 1]
     alone, disturbed = (
-        Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 5000, place)
+        Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 5000, executor)
         for executor in (None, cluster)
     )
     alone.learn_many(X, y)
