@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
-from test_tuning import stream
+from weighted_streams import stream
 
 from spanboost import DataError, LabelWarning, LinearSGD, Network, Rows, Stumps, Trees, save, tune
 from spanboost.cli import arguments

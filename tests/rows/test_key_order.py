@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_names import LEARNERS, state
+from test_feature_names import LEARNERS, state
 
 from spanboost import AutoBoost, LinearSGD, SpanBoost
 from spanboost.compiling.kernels import plain

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weighted_streams import ROWS, stream
 
 from spanboost import (
     HullBoost,
@@ -26,17 +27,8 @@ from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
 
-ROWS, N = 160, 5
+N = 5
 KINDS = {"span": SpanBoost, "hull": HullBoost}
-
-
-def stream(rows=ROWS, seed=0):
-    """Rows with labels that widen their range more than once, and weights, some of them 0."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, 4)).astype(np.float32)
-    X[rng.random(X.shape) < 0.2] = 0
-    y = 50 + (1 + np.arange(rows) / 40) * (X[:, 0] - X[:, 1] * (X[:, 2] > 0))
-    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], rows)
 
 
 def two_labels(rows):
