@@ -41,9 +41,9 @@ def fresh(recipe=RECIPE, target=None):
     from spanboost.data.schema import Schema
     from spanboost.data.target import NumberTarget
 
-    model = recipe.model()
+    model = recipe.build()
     model.schema = Schema("json", target or NumberTarget(None))
-    return model, {"recipe": list(recipe)}
+    return model, {"recipe": recipe.identity()}
 
 
 def some_rows(n, seed=0):
