@@ -55,7 +55,7 @@ def limit(setting: Setting) -> Iterator[Row]:
         )
         us = 1e6 / len(stream.y)
         note = f"weights {2 * U.nbytes / 2**20:.3g} MiB, {starts[-1] / len(stream.y):.0f} active"
-        measure = f"linear n=128, {name}, against bare memory"
+        measure = f"linear n=128, {name}, against memory access alone"
         yield Row(measure, "us/row", us * ours.seconds, us * bare.seconds, "<= 2", note)
 
 
@@ -98,9 +98,13 @@ def start(setting: Setting) -> Iterator[Row]:
         cold, warm = np.min(times, axis=0)
         musts = ("<= 3", "<= 0.6") if name == "linear" else (None, None)
         note = "import included; compiles, nothing in Numba's cache"
-        yield Row(f"{name} n=32, first call ever", "s", cold, None, musts[0], note)
+        yield Row(
+            f"{name} n=32, first call, empty compilation cache", "s", cold, None, musts[0], note
+        )
         note = "import included; compiled code comes from Numba's cache"
-        yield Row(f"{name} n=32, first call of a later process", "s", warm, None, musts[1], note)
+        yield Row(
+            f"{name} n=32, first call, compiled code on disk", "s", warm, None, musts[1], note
+        )
 
 
 def first_call(name: str, cache: str, compiles: bool) -> float:

@@ -71,7 +71,7 @@ def objects(setting: Setting) -> Iterator[Row]:
         lambda: learn(LinearRegression(), 10, as_dicts),
     )
     rows = len(stream.y)
-    measure = "linear n=10, compiled, against River's linear"
+    measure = "linear n=10, compiled, against River's linear model, n=10"
     note = "theirs is plain Python: N objects, each called with its own loss"
     yield Row(measure, "rows/s", rows / ours.seconds, rows / theirs.seconds, ">= 100", note)
 
@@ -98,7 +98,7 @@ def one_row(setting: Setting) -> Iterator[Row]:
     measure = "linear n=16, learn_one + predict_one of a dict"
     yield Row(measure, "us/row", us * ours.seconds, None, "<= 10")
     yield Row(
-        "the same, against one scaled linear of River",
+        "linear n=16, learn_one + predict_one of a dict, against River's scaled linear model",
         "us/row",
         us * ours.seconds,
         us * theirs.seconds,

@@ -191,12 +191,12 @@ def test_the_page_shows_losses_failures_and_what_is_missing():
         there[Key("accuracy", "census", "file", name)]["prefixes"] = {"7500": 0.5}
     del there[Key("accuracy", "casp", "file", "river-arf")]
     page = tables.page(there)
-    assert "(our error over theirs): bank 1.111 (shuffled, LightGBM)" in page
+    assert "| AutoBoost | bank | shuffled | LightGBM | 1.111 |" in page
     assert "| bank | 20,000 | 2 | 0.5 | 0.5 | 0.5 | 0.5 | **0.45** | 1 |" in page
     assert "failed: river-srp on bank, file order: out of memory" in page
     assert "1 (first 7,500: AutoBoost 0.25)" in page
-    assert "no contest (all labels scored are one): activity (file)" in page
-    assert "Runs that are missing: 1 of 456." in page
+    assert "No comparison on activity (file order): River Hoeffding tree, CapyMOA ARF-Reg" in page
+    assert "Missing runs: 1 of 456." in page
     for data in TASKS:
         assert page.count(f"| {data} |") >= 4
 
@@ -206,6 +206,27 @@ def test_the_tables_of_the_pages_are_those_of_the_results(page):
     text = (headline.ROOT / page).read_text()
     assert headline.BLOCK.search(text)
     assert headline.filled(text) == text  # else: python -m benchmarks.headline
+
+
+def test_the_targets_show_what_is_met_and_what_is_open():
+    there = everywhere(1.0, 2.0)
+    there[Key("accuracy", "bank", "shuffled", "capymoa-arf")] = row(0.9)
+    del there[Key("accuracy", "bank", "shuffled", "river-arf")]
+    there[Key("speed", "casp", "shuffled", "trees")] = row(1.0, rows_per_s=5000.0)
+    there[Key("speed", "casp", "shuffled", "river-arf")] = row(1.0, rows_per_s=40.0)
+    there[Key("speed", "casp", "shuffled", "capymoa-sgbr")] = row(1.0, rows_per_s=200.0)
+    found = {
+        (who, against, target): rest for who, against, _, target, *rest in tables.targets(there)
+    }
+    lower = "error lower on all"
+    assert found["AutoBoost", "River Hoeffding tree", lower] == ["24 of 24", "yes"]
+    assert found["AutoBoost", "CapyMOA ARF-Reg", lower] == ["23 of 24", "NO"]
+    assert found["AutoBoost", "River ARF", lower] == ["23 of 23 (1 not measured)", "open"]
+    rows = "times the rows/s"
+    assert found["trees alone", "River ARF", f"at least 100 {rows}"] == ["125 times", "yes"]
+    assert found["trees alone", "CapyMOA SGBR", f"at least 50 {rows}"] == ["25 times", "NO"]
+    assert found["AutoBoost", "CapyMOA SGBR", f"at least 10 {rows}"] == ["-", "open"]
+    assert "must" not in tables.page(there)
 
 
 def test_a_table_is_filled_in_between_its_comments():

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import common
 
 SEED = 0
-ORDERS = ("file", "shuffled")
+ORDERS = {"file": "file order", "shuffled": "shuffled"}  # names and titles
 FRIEDMAN_ROWS = 100_000
 
 
