@@ -117,7 +117,7 @@ def test_the_command_runs_what_is_missing_and_goes_on(tmp_path, monkeypatch, cap
 
 def test_a_run_that_fails_is_a_result(tmp_path):
     found = command.run(Key("accuracy", "casp", "file", "trees"), tmp_path)
-    assert found["error"].startswith("casp.parquet is needed")
+    assert found["error"].startswith("casp.parquet not found in")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ PAGES = {  # files of the repository that are pages of the site
 SOURCES = {page: source for source, page in PAGES.items()}
 LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
-BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # escaped bars in table code, which other Markdown readers need
+BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # escaped bar, needed by other Markdown readers
 SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
