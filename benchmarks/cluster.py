@@ -51,19 +51,19 @@ class Row(NamedTuple):
     workers: int  # 0: no team
     loss: float
     rows_a_second: float
-    reckoned: float  # estimated rows per second with one processor for each worker
+    estimated: float  # estimated rows per second with one processor for each worker
 
 
-def measured(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row]:
+def measure(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row]:
     """Measure one booster, then teams on as many machines as workers."""
     learned = len(stream.y) * 4 // 5
     X, y = stream.X[:learned], stream.y[:learned]
     rest = stream.X[learned:], stream.y[learned:]
 
-    def row(workers: int, model: Any, began: float, reckoned: float) -> Row:
+    def row(workers: int, model: Any, began: float, estimated: float) -> Row:
         speed = learned / (time.perf_counter() - began)
         made = model.model() if workers else model
-        return Row(name, learner, workers, loss(made, *rest), speed, reckoned)
+        return Row(name, learner, workers, loss(made, *rest), speed, estimated)
 
     def learn(team: Team) -> None:
         for first in range(0, learned, most):
@@ -77,14 +77,14 @@ def measured(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row
     for workers in WORKERS:
         clocked = Clocked()
         learn(Team(fresh(learner, stream.y), workers, EVERY, clocked))
-        reckoned = learned / clocked.seconds()
+        estimated = learned / clocked.seconds()
         with Machines(workers) as place:
             warm = Team(fresh(learner, stream.y), workers, 50, place)
             warm.learn_many(X[: 100 * workers], y[: 100 * workers])  # starts the processes
             team = Team(fresh(learner, stream.y), workers, EVERY, place)
             began = time.perf_counter()
             learn(team)
-            yield row(workers, team, began, reckoned)
+            yield row(workers, team, began, estimated)
 
 
 def fresh(learner: str, y: np.ndarray) -> SpanBoost:
@@ -174,16 +174,16 @@ def main() -> None:
     for name in args.set:
         stream = rows_of(args, name)
         for learner in args.learner:
-            for row in measured(name, learner, stream, most=200_000):
+            for row in measure(name, learner, stream, most=200_000):
                 common.say(f"{name} {learner}: {row.workers or 'no'} workers")
                 rows.append(row)
-    shown(rows)
+    show(rows)
     if load > 0.5:
         print(f"\nThe machine was busy (load {load:.1f}), so the times of teams are too long.")
     common.save(args.json, [row._asdict() for row in rows], every=EVERY, load_before=load)
 
 
-def shown(rows: list[Row]) -> None:
+def show(rows: list[Row]) -> None:
     """Print each team, compared with one booster."""
     head = ["data", "learner", "workers", "loss", "change", "rows/s", "speed-up"]
     head += ["estimated rows/s", "speed-up"]
@@ -203,8 +203,8 @@ def shown(rows: list[Row]) -> None:
                 f"{row.loss / one.loss - 1:+.1%}",
                 f"{row.rows_a_second:,.0f}",
                 f"{row.rows_a_second / one.rows_a_second:.2f}",
-                f"{row.reckoned:,.0f}",
-                f"{row.reckoned / one.reckoned:.2f}",
+                f"{row.estimated:,.0f}",
+                f"{row.estimated / one.estimated:.2f}",
             )
         )
     common.show(head, lines)

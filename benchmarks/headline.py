@@ -1,7 +1,7 @@
 """`python -m benchmarks.headline`: write the tables in README.md and docs/performance.md.
 
-The tables are made from benchmarks/results. On a page, each stands between two comments that name
-it. A test compares the pages with the results.
+The tables are made from benchmarks/results. On a page, two comments enclose each table; the first
+names it. A test compares the pages with the results.
 """
 
 import json
@@ -17,7 +17,7 @@ from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
-from benchmarks.accuracy.verdicts import AUTO, DEMANDS, Demand
+from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -43,15 +43,15 @@ def filled(text: str) -> str:
 def counts() -> str:
     """Return the table that counts the data sets on which AutoBoost has less error."""
     runs = accuracy.read(accuracy.FILE)
-    found = {demand: verdicts.find(runs, demand, AUTO) for demand in DEMANDS if demand.ours == AUTO}
-    rows = [_count(demand, one) for demand, one in found.items() if one.contests]
+    found = {target: verdicts.find(runs, target, AUTO) for target in TARGETS if target.ours == AUTO}
+    rows = [_count(target, one) for target, one in found.items() if one.contests]
     return markdown(["compared with", "order of rows", "error of AutoBoost", "data sets"], rows)
 
 
-def _count(demand: Demand, found: verdicts.Found) -> list[str]:
-    share = f"{len(found.won(demand.margin))} of {len(found.contests)}"
+def _count(target: Target, found: verdicts.Found) -> list[str]:
+    share = f"{len(found.won(target.margin))} of {len(found.contests)}"
     missing = f" ({len(found.missing)} not measured)" if found.missing else ""
-    return [demand.against, demand.order, demand.how, share + missing]
+    return [target.against, target.order, target.how, share + missing]
 
 
 def errors() -> str:

@@ -137,7 +137,7 @@ def best(trials: Iterable[Trial], first: dict[Trial, float]) -> Trial:
     return min(trials, key=first.__getitem__)
 
 
-def demand(data: str, learner: str, gains: list[float]) -> tuple[str | None, bool | None]:
+def target(data: str, learner: str, gains: list[float]) -> tuple[str | None, bool | None]:
     """Return the target for the gains on this data set, and whether they meet it."""
     if learner in ("linear", "network"):
         return "both >= -1%", min(gains) >= -0.01
@@ -149,7 +149,7 @@ def demand(data: str, learner: str, gains: list[float]) -> tuple[str | None, boo
 def compare(data: str, learner: str, chosen: list[Trial], second: list[float]) -> dict[str, Any]:
     """Return a line of the table."""
     gains = [1 - loss / second[0] for loss in second[1:]]
-    must, met = demand(data, learner, gains)
+    must, met = target(data, learner, gains)
     return {
         "data": data,
         "learner": learner,

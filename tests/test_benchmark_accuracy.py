@@ -12,7 +12,7 @@ from benchmarks.accuracy.datasets import TASKS, Column, Data, load, positions
 from benchmarks.accuracy.methods import METHODS, named
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.stream import Run, one_by_one
-from benchmarks.accuracy.verdicts import DEMANDS, Demand
+from benchmarks.accuracy.verdicts import TARGETS, Target
 from benchmarks.accuracy.worker import half, prefixes
 
 DATA = Data(
@@ -121,26 +121,26 @@ def test_a_run_that_fails_is_a_result(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "demand", DEMANDS[:-1], ids=lambda demand: f"{demand.against}-{demand.ours}"
+    "target", TARGETS[:-1], ids=lambda target: f"{target.against}-{target.ours}"
 )
-def test_demands_are_met_by_less_error_and_not_by_more(demand):
-    assert verdicts.find(everywhere(1.0, 1.1), demand, demand.ours).met(demand) is True
-    assert verdicts.find(everywhere(1.1, 1.0), demand, demand.ours).met(demand) is False
-    assert verdicts.find({}, demand, demand.ours).met(demand) is None
-    equal = verdicts.find(everywhere(1.0, 1.0), demand, demand.ours)
-    assert equal.met(demand) is (demand.margin > 1)  # equal is within 3 %, not better
+def test_targets_are_met_by_less_error_and_not_by_more(target):
+    assert verdicts.find(everywhere(1.0, 1.1), target, target.ours).met(target) is True
+    assert verdicts.find(everywhere(1.1, 1.0), target, target.ours).met(target) is False
+    assert verdicts.find({}, target, target.ours).met(target) is None
+    equal = verdicts.find(everywhere(1.0, 1.0), target, target.ours)
+    assert equal.met(target) is (target.margin > 1)  # equal is within 3 %, not better
 
 
 def test_shares_are_counted_over_all_data_sets():
-    demand = Demand("batch", ("shuffled",), "trees", 0.8, peers=tuple(named("batch")))
+    target = Target("batch", ("shuffled",), "trees", 0.8, peers=tuple(named("batch")))
     there = everywhere(1.0, 2.0)
     for k, data in enumerate(TASKS):
         there[Key("accuracy", data, "shuffled", "xgboost-batch")] = row(0.5 if k < 3 else 2.0)
-        found = verdicts.find(there, demand, "trees")
-        assert found.met(demand) is (k < 2)  # 10 of 12 is four fifths, 9 is not
+        found = verdicts.find(there, target, "trees")
+        assert found.met(target) is (k < 2)  # 10 of 12 is four fifths, 9 is not
     assert [contest.ratio for contest in found.lost(1.0)] == [2.0] * 3  # the better one counts
     del there[Key("accuracy", "abalone", "shuffled", "trees")]
-    assert verdicts.find(there, demand, "trees").missing == ["abalone (shuffled)"]
+    assert verdicts.find(there, target, "trees").missing == ["abalone (shuffled)"]
 
 
 def test_peers_are_compared_on_the_rows_they_reached():
@@ -163,8 +163,8 @@ def test_peers_are_compared_on_the_rows_they_reached():
 
 
 def test_the_paper_is_compared_where_its_labels_are_known():
-    demand = DEMANDS[-1]
-    found = verdicts.find(everywhere(0.01, 1.0), demand, "trees")
+    target = TARGETS[-1]
+    found = verdicts.find(everywhere(0.01, 1.0), target, "trees")
     compared = {contest.data: contest.ratio for contest in found.contests}
     assert {"letter", "shuttle", "friedman"} & set(compared) == set()
     assert len(compared) == 9

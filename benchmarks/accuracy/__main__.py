@@ -143,7 +143,7 @@ def run(key: Key, folder: Path | None) -> dict[str, Any]:
         return results.read_one(out)
 
 
-def told(row: dict[str, Any]) -> str:
+def describe(row: dict[str, Any]) -> str:
     """Return a result as one line of text."""
     if "error" in row:
         return row["error"]
@@ -162,7 +162,7 @@ def main() -> None:
             row = run(key, args.folder)
             results.record(args.results, key, row)
             name = f"{key.method} on {key.data}, {ORDERS[key.order]}"
-            common.say(f"{i}/{len(keys)} {name}: {told(row)}")
+            common.say(f"{i}/{len(keys)} {name}: {describe(row)}")
     found = results.read(args.results)
     args.page.write_text(tables.page(found))
     common.say(f"wrote {args.page}")

@@ -8,7 +8,7 @@ from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS, SHORT, named
 from benchmarks.accuracy.results import Key, Results
-from benchmarks.accuracy.verdicts import AUTO, DEMANDS, Demand
+from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
 
 WHOLE = [name for group in ("ours", "batch", "chunks", "ceiling") for name in named(group)]
 TITLES = {"shuffled": "shuffled (seed 0)", "file": "in file order"}
@@ -83,44 +83,44 @@ def page(results: Results) -> str:
 def targets(results: Results) -> list[list[str]]:
     """Return the rows of the table of targets: who, against, order, target, found, met."""
     rows = []
-    for demand in DEMANDS:
-        found = verdicts.find(results, demand, demand.ours)
-        met = {True: "yes", False: "NO", None: "open"}[found.met(demand)]
-        who, count = METHODS[demand.ours].title, _count(results, demand, demand.ours)
-        must = f"error {demand.must}"
-        rows.append([who, demand.against, demand.order, must, count, met])
+    for target in TARGETS:
+        found = verdicts.find(results, target, target.ours)
+        met = {True: "yes", False: "NO", None: "open"}[found.met(target)]
+        who, count = METHODS[target.ours].title, _count(results, target, target.ours)
+        must = f"error {target.must}"
+        rows.append([who, target.against, target.order, must, count, met])
     return rows + speeds.targets(results)
 
 
 def _counts(results: Results) -> list[str]:
     ours = named("ours")
     head = ["compared with", "order of rows", "error", *(METHODS[name].title for name in ours)]
-    rows, lost, void = {}, {}, {}
-    for demand in DEMANDS:
-        key = demand.against, demand.order, demand.how
-        rows[key] = [*key, *(_count(results, demand, name) for name in ours)]
-        found = verdicts.find(results, demand, demand.ours)
-        lost |= {(demand.ours, *contest): contest for contest in found.lost(1.0)}
+    rows, void = {}, {}
+    lost = set[tuple[str, verdicts.Contest]]()
+    for target in TARGETS:
+        key = target.against, target.order, target.how
+        rows[key] = [*key, *(_count(results, target, name) for name in ours)]
+        found = verdicts.find(results, target, target.ours)
+        lost |= {(METHODS[target.ours].title, contest) for contest in found.lost(1.0)}
         for place in found.void:
-            void.setdefault(place, {})[demand.against] = None
+            void.setdefault(place, {})[target.against] = None
     notes = [f"- No comparison on {place}: {', '.join(peers)}." for place, peers in void.items()]
     parts = ["## Comparison by data set\n", COUNTS_TEXT, markdown(head, rows.values())]
     more = [VOID_TEXT, *notes, ""] if notes else []
     return [*parts, LOST_TEXT, _lost(lost), *more, CEILING_TEXT, *_ceiling(results)]
 
 
-def _count(results: Results, demand: Demand, ours: str) -> str:
-    found = verdicts.find(results, demand, ours)
-    text = f"{len(found.won(demand.margin))} of {len(found.contests)}"
+def _count(results: Results, target: Target, ours: str) -> str:
+    found = verdicts.find(results, target, ours)
+    text = f"{len(found.won(target.margin))} of {len(found.contests)}"
     return text + (f" ({len(found.missing)} not measured)" if found.missing else "")
 
 
-def _lost(lost: dict[tuple[Any, ...], verdicts.Contest]) -> str:
+def _lost(lost: set[tuple[str, verdicts.Contest]]) -> str:
     head = ["method", "data", "order of rows", "compared with", "error ratio"]
-    ordered = sorted(lost.items(), key=lambda item: (METHODS[item[0][0]].title, -item[1].ratio))
     rows = [
-        [METHODS[ours].title, c.data, ORDERS[c.order], _title(c.peer), f"{c.ratio:.3f}"]
-        for (ours, *_), c in ordered
+        [ours, c.data, ORDERS[c.order], _title(c.peer), f"{c.ratio:.3f}"]
+        for ours, c in sorted(lost, key=lambda pair: (pair[0], -pair[1].ratio, pair[1]))
     ]
     return markdown(head, rows)
 

@@ -11,7 +11,7 @@ from benchmarks.accuracy.results import Key, Results
 AUTO, TREES = "auto-default", "trees"
 
 
-class Demand(NamedTuple):
+class Target(NamedTuple):
     """A target: the share of contests in which one of our methods must have less error."""
 
     against: str
@@ -41,17 +41,17 @@ class Demand(NamedTuple):
 _BATCH = "better of LightGBM and XGBoost, fitted to the first half"
 _CHUNKS = "best of LightGBM and XGBoost, trained in chunks"
 _FITTED, _CONTINUED = tuple(named("batch")), tuple(named("chunks"))
-DEMANDS = (
-    Demand(_BATCH, ("shuffled",), AUTO, 0.5, peers=_FITTED),
-    Demand(_BATCH, ("shuffled",), AUTO, 0.8, 1.03, peers=_FITTED),
-    Demand(_BATCH, ("file",), AUTO, 0.8, peers=_FITTED),
-    Demand(_CHUNKS, tuple(ORDERS), AUTO, 1.0, peers=_CONTINUED),
+TARGETS = (
+    Target(_BATCH, ("shuffled",), AUTO, 0.5, peers=_FITTED),
+    Target(_BATCH, ("shuffled",), AUTO, 0.8, 1.03, peers=_FITTED),
+    Target(_BATCH, ("file",), AUTO, 0.8, peers=_FITTED),
+    Target(_CHUNKS, tuple(ORDERS), AUTO, 1.0, peers=_CONTINUED),
     *(
-        Demand(METHODS[peer].title, tuple(ORDERS), ours, share, peers=(peer,))
+        Target(METHODS[peer].title, tuple(ORDERS), ours, share, peers=(peer,))
         for ours, share in ((AUTO, 1.0), (TREES, 2 / 3))
         for peer in named("streaming")
     ),
-    Demand("best result in the paper", ("file",), AUTO, 1.0),
+    Target("best result in the paper", ("file",), AUTO, 1.0),
 )
 
 
@@ -80,22 +80,22 @@ class Found(NamedTuple):
         won = self.won(margin)
         return [contest for contest in self.contests if contest not in won]
 
-    def met(self, demand: Demand) -> bool | None:
+    def met(self, target: Target) -> bool | None:
         """Return whether the target is met, or None while missing runs could decide it."""
-        needed = demand.share * (len(self.contests) + len(self.missing)) - 1e-9
-        won = len(self.won(demand.margin))
+        needed = target.share * (len(self.contests) + len(self.missing)) - 1e-9
+        won = len(self.won(target.margin))
         if won >= needed and self.contests:
             return True
         return None if won + len(self.missing) >= needed else False
 
 
-def find(results: Results, demand: Demand, ours: str) -> Found:
+def find(results: Results, target: Target, ours: str) -> Found:
     """Compare one of our methods with the peers of a target."""
     found = Found([], [], [])
-    for order in demand.orders:
+    for order in target.orders:
         for data, task in TASKS.items():
-            if demand.peers:
-                ratios = {name: ratio(results, data, order, ours, name) for name in demand.peers}
+            if target.peers:
+                ratios = {name: ratio(results, data, order, ours, name) for name in target.peers}
             elif task.paper is not None and task.coded_alike:
                 ratios = {"paper": paper_ratio(results, data, ours)}
             else:
