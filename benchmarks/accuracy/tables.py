@@ -57,8 +57,8 @@ named on the left, or an error at most 3 % higher where the table says so.
 """
 LOST_TEXT = """\
 The next table lists the data sets on which AutoBoost does not have a lower error. It also lists
-those on which trees alone do not have a lower error than a streaming library. The error ratio is our
-error divided by the other method's.
+those on which trees alone do not have a lower error than a streaming library. The error ratio is
+our error divided by the other method's.
 """
 VOID_TEXT = """\
 If all scored labels of a data set are equal, or all other methods failed, it is not counted:
