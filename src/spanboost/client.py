@@ -4,9 +4,9 @@ A client retries requests that fail on the way. Every row gets an id before it i
 the service learns each id once, so a retry does not make it learn a label twice.
 
     with Client("http://127.0.0.1:8000") as client:
-        answer = client.predict({"size": 3, "city": "Ulm"})
+        prediction = client.predict({"size": 3, "city": "Ulm"})
         ...
-        client.label(answer.id, 12.5)
+        client.label(prediction.id, 12.5)
 """
 
 import random
@@ -265,7 +265,7 @@ def _httpx_arguments(request: _Request) -> dict[str, Any]:
 
 
 def _retry_delay(result: Any, pause: float | None) -> float | None:
-    """Return the seconds to wait before the next attempt; None if there is none.
+    """Return the seconds to wait before the next attempt; None if this was the last attempt.
 
     result: a response, or the exception that was raised instead.
     """

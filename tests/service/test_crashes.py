@@ -57,7 +57,7 @@ class Sender(threading.Thread):
             ]
             outcome = self.client.learn(whole)
         else:
-            ids = [answer.id for answer in self.client.predict_many(rows)]
+            ids = [prediction.id for prediction in self.client.predict_many(rows)]
             outcome = self.client.label_many(dict(zip(ids, labels, strict=True)))
         assert outcome.learned + outcome.duplicates == len(rows)
         self.duplicates += outcome.duplicates
@@ -87,8 +87,8 @@ def test_kills_under_load_lose_no_row_and_do_not_change_the_model(tmp_path):
     ids, rows, labels = read_journal(folder)
     acknowledged = {id: one for sender in senders for id, one in sender.sent.items()}
     assert len(ids) == len(set(ids))  # no duplicates
-    found = dict(zip(ids, zip(rows, labels, strict=True), strict=True))
-    assert found == acknowledged  # no row lost, changed or invented
+    journaled = dict(zip(ids, zip(rows, labels, strict=True), strict=True))
+    assert journaled == acknowledged  # no row lost, changed or invented
     fresh = load(new_model_file(tmp_path))
     fresh.learn_many(rows, labels)
     assert to_bytes(fresh) == model
@@ -116,14 +116,14 @@ def new_model_file(tmp_path):
 def test_pending_rows_survive_a_kill(tmp_path):
     server = Server(tmp_path, *OPTIONS)
     with Client(server.address) as client:
-        ids = [answer.id for answer in client.predict_many([{"x": k} for k in range(20)])]
+        ids = [prediction.id for prediction in client.predict_many([{"x": k} for k in range(20)])]
         client.label(ids[3], 1.0)
     server.kill()
     with serving(tmp_path) as server, Client(server.address) as client:
         assert client.label(ids[3], 1.0).duplicates == 1
         assert client.label_many(dict.fromkeys(ids, 2.0)) == (19, 1, [])
         with pytest.raises(ServiceError, match="unknown or has expired") as caught:
-            client.label("nobody", 2.0)
+            client.label("unknown", 2.0)
         assert caught.value.status == 410
 
 
@@ -306,9 +306,9 @@ def test_a_lost_response_does_not_make_it_learn_twice(server, row):
                     data += sock.recv(1 << 16)
                 attempts.append(data)
                 other.sendall(data)
-                answer = read_response(other)
+                response = read_response(other)
                 if k:
-                    sock.sendall(answer)
+                    sock.sendall(response)
 
     thread = threading.Thread(target=proxy)
     thread.start()
@@ -335,9 +335,9 @@ def test_async_client(server):
 
     async def use_client():
         async with AsyncClient(server.address) as client:
-            answers = await asyncio.gather(*(client.predict({"x": k}) for k in range(20)))
-            assert len({answer.id for answer in answers}) == 20
-            outcome = await client.label_many({answer.id: 1.0 for answer in answers})
+            predictions = await asyncio.gather(*(client.predict({"x": k}) for k in range(20)))
+            assert len({prediction.id for prediction in predictions}) == 20
+            outcome = await client.label_many({prediction.id: 1.0 for prediction in predictions})
             assert outcome == (20, 0, [])
             assert await client.learn([{"x": 1}], skip=True) == (
                 0,
@@ -357,9 +357,9 @@ def test_async_client(server):
 def test_tokens_of_a_real_server(tmp_path):
     tokens = {"predict": "a", "learn": "ü", "admin": "c\n"}
     with serving(tmp_path, *OPTIONS, "--host", "0.0.0.0", tokens=tokens) as server:
-        given = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
+        client_tokens = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
         address = f"http://127.0.0.1:{server.port}"
-        with Client(address, **given) as client:
+        with Client(address, **client_tokens) as client:
             client.label(client.predict({"x": 1}).id, 1.0)
             wait_until(lambda: client.metrics()["spanboost_learned_rows_total"] == 1)
         with Client(address) as client, pytest.raises(ServiceError, match="token") as caught:

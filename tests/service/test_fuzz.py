@@ -105,10 +105,10 @@ def test_responses_match_the_description(tmp_path, seed):
             headers = {} if kind is None else {"Content-Type": kind}
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
             connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            data = answer.read()
+            response = connection.getresponse()
+            data = response.read()
             connection.close()
-            return answer.status, data
+            return response.status, data
 
         description = json.loads(ask("GET", "/openapi.json")[1])
         paths, memory = list(description["paths"]), []

@@ -73,9 +73,9 @@ def without_labels(rows):
 def test_the_service_learns_the_same_model_as_train(client, tmp_path):
     rows = some_rows(300)
     for first in range(0, 300, 60):
-        answer = learn(client, rows[first : first + 60])
-        assert answer.status_code == 200
-        assert answer.json() == {"learned": 60, "duplicates": 0, "problems": []}
+        response = learn(client, rows[first : first + 60])
+        assert response.status_code == 200
+        assert response.json() == {"learned": 60, "duplicates": 0, "problems": []}
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     train = ["train", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "model.sb"), "--quiet"]
     assert main([*train, *SMALL]) == 0
@@ -118,15 +118,15 @@ def test_json_lines_and_arrow_get_the_same_predictions_as_json(client):
     rows = without_labels(rows)
     expected = client.post("/predict", json=rows).json()["prediction"]
     text = "\n".join(map(json.dumps, rows))
-    answer = client.post("/predict", content=text, headers=LINES)
-    assert [json.loads(line)["prediction"] for line in answer.text.splitlines()] == expected
+    response = client.post("/predict", content=text, headers=LINES)
+    assert [json.loads(line)["prediction"] for line in response.text.splitlines()] == expected
     for city in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):
         cities = pa.array([row["city"] for row in rows]).cast(city)
         table = pa.table({"size": [row["size"] for row in rows], "city": cities})
-        answer = client.post("/predict", content=arrow_stream(table), headers=ARROW)
-        found = pa.ipc.open_stream(answer.content).read_all()
-        assert found.column_names == ["id", "prediction"]
-        assert found["prediction"].to_pylist() == expected
+        response = client.post("/predict", content=arrow_stream(table), headers=ARROW)
+        table = pa.ipc.open_stream(response.content).read_all()
+        assert table.column_names == ["id", "prediction"]
+        assert table["prediction"].to_pylist() == expected
     one = client.post("/predict", json=rows[7]).json()
     assert one["prediction"] == expected[7]
 
@@ -146,8 +146,8 @@ def test_labels_arrive_later_by_id(client):
 
 
 def test_clients_can_choose_ids_when_they_predict(client):
-    answer = client.post("/predict", json=[{"id": "mine", "size": 1}, {"id": 17, "size": 2}])
-    assert answer.json()["id"] == ["mine", "17"]
+    response = client.post("/predict", json=[{"id": "mine", "size": 1}, {"id": 17, "size": 2}])
+    assert response.json()["id"] == ["mine", "17"]
     assert (
         learn(client, [{"id": 17, "label": 1}, {"id": "mine", "label": 2}]).json()["learned"] == 2
     )
@@ -162,9 +162,9 @@ def test_an_id_is_learned_once_over_requests_and_restarts(tmp_path):
 
 
 def test_a_label_for_an_unknown_id_gets_410(client):
-    answer = learn(client, {"id": "unknown", "label": 1})
-    assert answer.status_code == 410
-    assert "unknown or has expired" in answer.json()["error"]
+    response = learn(client, {"id": "unknown", "label": 1})
+    assert response.status_code == 410
+    assert "unknown or has expired" in response.json()["error"]
 
 
 def test_a_label_for_an_expired_id_gets_410(tmp_path):
@@ -198,29 +198,29 @@ BAD = [
 @pytest.mark.parametrize(("bad", "field", "reason"), BAD)
 def test_a_bad_row_refuses_the_request_unless_it_is_skipped(client, bad, field, reason):
     good = some_rows(2)
-    answer = learn(client, [good[0], bad, good[1]])
-    assert answer.status_code == 422
-    (problem,) = answer.json()["problems"]
+    response = learn(client, [good[0], bad, good[1]])
+    assert response.status_code == 422
+    (problem,) = response.json()["problems"]
     assert (problem["row"], problem["field"]) == (1, field)
     assert reason in problem["reason"]
     assert read_metric(client, "learned_rows_total") == 0
-    answer = learn(client, [good[0], bad, good[1]], on_error="skip")
-    assert answer.status_code == 200
-    assert answer.json() == {"learned": 2, "duplicates": 0, "problems": [problem]}
+    response = learn(client, [good[0], bad, good[1]], on_error="skip")
+    assert response.status_code == 200
+    assert response.json() == {"learned": 2, "duplicates": 0, "problems": [problem]}
     assert read_metric(client, "refused_rows_total") == 2
 
 
 def test_bad_rows_to_predict(client):
     rows = [{"size": 1}, {"size": [1]}, {"size": 2}]
-    answer = client.post("/predict", json=rows)
-    assert answer.status_code == 422
-    assert answer.json()["problems"][0]["field"] == "size"
-    answer = client.post("/predict", json=rows, params={"on_error": "skip"}).json()
-    assert answer["row"] == [0, 2]
-    assert answer["problems"][0]["row"] == 1
+    response = client.post("/predict", json=rows)
+    assert response.status_code == 422
+    assert response.json()["problems"][0]["field"] == "size"
+    response = client.post("/predict", json=rows, params={"on_error": "skip"}).json()
+    assert response["row"] == [0, 2]
+    assert response["problems"][0]["row"] == 1
     lines = '{"size": 1}\n{"size": \n\n{"size": 2}\n'
-    answer = client.post("/predict?on_error=skip", content=lines, headers=LINES)
-    results = [json.loads(line) for line in answer.text.splitlines()]
+    response = client.post("/predict?on_error=skip", content=lines, headers=LINES)
+    results = [json.loads(line) for line in response.text.splitlines()]
     assert [result["row"] for result in results] == [0, 2, 1]
     assert "reason" in results[2]
 
@@ -267,9 +267,9 @@ def test_two_classes(tmp_path):
         refused = learn(client, [{"x": 1, "label": "maybe"}])
         assert refused.status_code == 422
         assert "does not go with" in refused.json()["error"]
-        answer = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
-        assert answer["prediction"] == ["yes", "no"]
-        assert answer["probability"][0] > 0.5 > answer["probability"][1]
+        response = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
+        assert response["prediction"] == ["yes", "no"]
+        assert response["probability"][0] > 0.5 > response["probability"][1]
 
 
 REFUSED = [
@@ -301,9 +301,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("method", "path", "body", "headers", "status"), REFUSED)
 def test_invalid_requests_get_an_error(client, method, path, body, headers, status):
-    answer = client.request(method, path, content=body, headers=headers)
-    assert answer.status_code == status
-    assert answer.json()["error"]
+    response = client.request(method, path, content=body, headers=headers)
+    assert response.status_code == status
+    assert response.json()["error"]
 
 
 def invalid_tables():
@@ -320,9 +320,9 @@ def invalid_tables():
 
 @pytest.mark.parametrize(("name", "table"), [*invalid_tables()])
 def test_invalid_arrow_tables_are_refused(client, name, table):
-    answer = client.post("/predict", content=arrow_stream(table), headers=ARROW)
-    assert answer.status_code == 400
-    assert answer.json()["error"]
+    response = client.post("/predict", content=arrow_stream(table), headers=ARROW)
+    assert response.status_code == 400
+    assert response.json()["error"]
 
 
 def test_compressed_arrow_is_refused_before_it_is_unpacked(client):
@@ -331,9 +331,9 @@ def test_compressed_arrow_is_refused_before_it_is_unpacked(client):
         options = pa.ipc.IpcWriteOptions(compression=codec)
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
-        answer = client.post("/predict", content=sink.getvalue(), headers=ARROW)
-        assert answer.status_code == 400
-        assert "compressed" in answer.json()["error"]
+        response = client.post("/predict", content=sink.getvalue(), headers=ARROW)
+        assert response.status_code == 400
+        assert "compressed" in response.json()["error"]
 
 
 # 1,000 zeros, compressed by Arrow 0.17, which names the compression in the message metadata
@@ -351,19 +351,19 @@ AAAAAA==
 def test_streams_compressed_by_arrow_0_17_are_refused(client):
     data = b64decode(ARROW_0_17)
     assert pa.ipc.open_stream(data).read_all().num_rows == 1000
-    answer = client.post("/predict", content=data, headers=ARROW)
-    assert answer.status_code == 400
-    assert "compressed" in answer.json()["error"]
+    response = client.post("/predict", content=data, headers=ARROW)
+    assert response.status_code == 400
+    assert "compressed" in response.json()["error"]
 
 
 def test_infinite_and_missing_numbers_in_arrow(client):
     table = pa.table({"x": [1.0, float("nan"), None]})
-    answer = client.post("/predict", content=arrow_stream(table), headers=ARROW)
-    assert answer.status_code == 200
+    response = client.post("/predict", content=arrow_stream(table), headers=ARROW)
+    assert response.status_code == 200
     table = pa.table({"x": [1.0, float("inf")]})
-    answer = client.post("/predict", content=arrow_stream(table), headers=ARROW)
-    assert answer.status_code == 422
-    assert answer.json()["problems"][0]["field"] == "x"
+    response = client.post("/predict", content=arrow_stream(table), headers=ARROW)
+    assert response.status_code == 422
+    assert response.json()["problems"][0]["field"] == "x"
 
 
 def test_corrupted_arrow_streams_get_a_response(client):
@@ -374,8 +374,8 @@ def test_corrupted_arrow_streams_get_a_response(client):
         bad = bytearray(good)
         for _ in range(rng.randrange(1, 4)):
             bad[rng.randrange(len(bad))] = rng.randrange(256)
-        answer = client.post("/predict?keep=false", content=bytes(bad), headers=ARROW)
-        assert answer.status_code in (200, 400, 422)
+        response = client.post("/predict?keep=false", content=bytes(bad), headers=ARROW)
+        assert response.status_code in (200, 400, 422)
 
 
 @pytest.mark.parametrize("days", ["-1", "0", "nan", "inf"])
@@ -412,18 +412,18 @@ def test_too_many_waiting_rows_get_429(tmp_path):
         engine.state.learn = learn_slowly
         assert learn(client, some_rows(60)).status_code == 200  # in the journal, not learned yet
         began.wait(30)
-        answer = learn(client, some_rows(60))
-        assert answer.status_code == 429
-        assert answer.headers["retry-after"] == "1"
+        response = learn(client, some_rows(60))
+        assert response.status_code == 429
+        assert response.headers["retry-after"] == "1"
         assert read_metric(client, "waiting_rows") == 60
         resume.set()
 
 
 def test_too_many_open_requests_get_503_but_health_checks_work(tmp_path):
     with start_service(tmp_path / "state", limits=RequestLimits(open_requests=0)) as client:
-        answer = client.post("/predict", json={})
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"]
+        response = client.post("/predict", json={})
+        assert response.status_code == 503
+        assert response.headers["retry-after"]
         assert client.get("/healthz").status_code == 200
 
 
@@ -445,9 +445,9 @@ def test_too_many_open_body_bytes_get_503(tmp_path):
         for sock in slow:
             sock.sendall(request_head("/predict", 1000) + b" " * 998)
         wait_until(lambda: counters.open_body_bytes == 16 * 998)
-        answer = client.post("/predict", content=b" " * 100, headers=JSON)
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"]
+        response = client.post("/predict", content=b" " * 100, headers=JSON)
+        assert response.status_code == 503
+        assert response.headers["retry-after"]
         for sock in slow:
             sock.sendall(b"{}")
             assert sock.recv(100).startswith(b"HTTP/1.1 200")
@@ -494,8 +494,8 @@ def test_a_client_that_reads_no_response_is_disconnected(client, monkeypatch):
 
 
 def test_head_of_events_does_not_stream(client):
-    answer = client.head("/events")
-    assert (answer.status_code, answer.content) == (200, b"")
+    response = client.head("/events")
+    assert (response.status_code, response.content) == (200, b"")
 
 
 def test_a_full_disk_gets_503(client, monkeypatch):
@@ -504,9 +504,9 @@ def test_a_full_disk_gets_503(client, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(client.engine.state, "commit", full)
-        answer = learn(client, some_rows(2))
-        assert answer.status_code == 503
-        assert "No space left" in answer.json()["error"]
+        response = learn(client, some_rows(2))
+        assert response.status_code == 503
+        assert "No space left" in response.json()["error"]
         assert read_metric(client, "disk_problems_total") == 1
     assert learn(client, some_rows(2)).status_code == 200
 
@@ -546,8 +546,8 @@ def test_every_path_needs_its_own_token(tmp_path):
         for (method, path), need in REQUIRED_TOKENS.items():
             for token in (None, "x", "one", "two", "three", "thre", "threee", "ü"):
                 headers = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
-                answer = client.request(method, path, headers=headers)
-                assert (answer.status_code == 401) == (need not in (None, token))
+                response = client.request(method, path, headers=headers)
+                assert (response.status_code == 401) == (need not in (None, token))
         assert client.get("/metrics", auth=("anyone", "three")).status_code == 200
         assert client.get("/metrics", auth=("three", "anyone")).status_code == 401
         assert client.get("/").headers["www-authenticate"].startswith("Basic")
@@ -566,8 +566,8 @@ def test_without_tokens_only_requests_to_localhost_are_answered(client):
         ("localhost.evil.example", False),
         ("", False),
     ):
-        answer = client.get("/metrics", headers={"Host": host})
-        assert (answer.status_code == 200) == good
+        response = client.get("/metrics", headers={"Host": host})
+        assert (response.status_code == 200) == good
 
 
 def test_with_some_tokens_only_requests_to_localhost_are_answered(tmp_path):
@@ -603,14 +603,14 @@ def test_metrics(client):
     learn(client, rows[:1])
     client.post("/predict", json=without_labels(rows))
     client.engine.writer.close()
-    found = _parse_metrics(client.get("/metrics").text)
-    assert found["spanboost_learned_rows_total"] == 251
-    assert found["spanboost_predicted_rows_total"] == 250
-    assert found["spanboost_pending_rows"] == 250
-    assert found["spanboost_loss"] == client.engine.state.progress.loss > 0
-    assert found['spanboost_requests_total{path="/learn",status="200"}'] == 2
-    assert found['spanboost_request_seconds_count{path="/learn"}'] == 2
-    assert found['spanboost_request_seconds_bucket{path="/learn",le="+Inf"}'] == 2
+    metrics = _parse_metrics(client.get("/metrics").text)
+    assert metrics["spanboost_learned_rows_total"] == 251
+    assert metrics["spanboost_predicted_rows_total"] == 250
+    assert metrics["spanboost_pending_rows"] == 250
+    assert metrics["spanboost_loss"] == client.engine.state.progress.loss > 0
+    assert metrics['spanboost_requests_total{path="/learn",status="200"}'] == 2
+    assert metrics['spanboost_request_seconds_count{path="/learn"}'] == 2
+    assert metrics['spanboost_request_seconds_bucket{path="/learn",le="+Inf"}'] == 2
 
 
 def test_openapi_names_every_path_and_all_references_exist(client):

@@ -28,9 +28,9 @@ def send_traffic(client, rows=1500):
     labelled = [row | {"label": 10 * row["size"] + (row["city"] == "a")} for row in some]
     for first in range(0, rows, 100):
         client.learn(labelled[first : first + 100])
-    answers = client.predict_many(some[:50])
-    client.label_many({answer.id: 1.0 for answer in answers[:20]})
-    client.label(answers[0].id, 1.0)
+    predictions = client.predict_many(some[:50])
+    client.label_many({prediction.id: 1.0 for prediction in predictions[:20]})
+    client.label(predictions[0].id, 1.0)
     client.learn([{"size": [1], "label": 1}], skip=True)
 
 

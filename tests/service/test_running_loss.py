@@ -11,14 +11,14 @@ from spanboost.service.running_loss import MAX_PAIRS, MAX_POINTS, RunningLoss
 MODEL = SpanBoost(LinearSGD(), n=1)  # only its loss is used
 
 
-def add_rows(y, answers, cuts=(), weights=None, progress=None):
+def add_rows(y, predictions, cuts=(), weights=None, progress=None):
     """Add rows in blocks that end at the cuts."""
     progress = progress or RunningLoss()
     weights = np.ones(len(y)) if weights is None else weights
     ends = sorted({*cuts, len(y)} - {0})
     for first, last in zip([0, *ends], ends, strict=False):
         part = slice(first, last)
-        progress.add(MODEL, y[part], weights[part], answers[part], 0.0)
+        progress.add(MODEL, y[part], weights[part], predictions[part], 0.0)
     return progress
 
 
@@ -29,33 +29,37 @@ def noise(rows, seed=0):
 @given(st.lists(st.integers(0, 3000), max_size=8), st.integers(0, 3000))
 @settings(max_examples=20, deadline=None)
 def test_blocks_and_restarts_do_not_change_the_state(cuts, stop):
-    y, answers = noise(3000), noise(3000, 1)
+    y, predictions = noise(3000), noise(3000, 1)
     weights = np.abs(noise(3000, 2)).round(1)
-    whole = add_rows(y, answers, (), weights)
+    whole = add_rows(y, predictions, (), weights)
     first = (
-        add_rows(y[:stop], answers[:stop], [c for c in cuts if c < stop], weights[:stop])
+        add_rows(y[:stop], predictions[:stop], [c for c in cuts if c < stop], weights[:stop])
         if stop
         else RunningLoss()
     )
     again = RunningLoss(first.state())
     if stop < 3000:
         again = add_rows(
-            y[stop:], answers[stop:], [c - stop for c in cuts if c > stop], weights[stop:], again
+            y[stop:],
+            predictions[stop:],
+            [c - stop for c in cuts if c > stop],
+            weights[stop:],
+            again,
         )
     assert again.state() == whole.state()
 
 
 def test_losses_match_the_rows():
-    y, answers = noise(2500), noise(2500, 1)
+    y, predictions = noise(2500), noise(2500, 1)
     weights = np.abs(noise(2500, 2))
-    progress = add_rows(y, answers, range(0, 2500, 77), weights)
-    each = (y - answers) ** 2
+    progress = add_rows(y, predictions, range(0, 2500, 77), weights)
+    each = (y - predictions) ** 2
     assert progress.loss == pytest.approx(np.average(each, weights=weights))
     steps = [
         np.average(each[k : k + 100], weights=weights[k : k + 100]) for k in range(1500, 2500, 100)
     ]
     assert progress.recent == pytest.approx(np.mean(steps))
-    assert list(progress.pairs) == list(zip(answers[-MAX_PAIRS:], y[-MAX_PAIRS:], strict=True))
+    assert list(progress.pairs) == list(zip(predictions[-MAX_PAIRS:], y[-MAX_PAIRS:], strict=True))
     assert len(progress.curve) <= MAX_POINTS
     for rows, weight, loss, _ in progress.curve:
         row = int(rows)

@@ -84,9 +84,9 @@ def write_journal(folder, payloads, segment=1 << 20):
 
 def read_journal(folder, segment=1 << 20):
     journal = Journal(folder, segment)
-    found = [(record.number, bytes(record.payload)) for record in journal.read()]
+    records = [(record.number, bytes(record.payload)) for record in journal.read()]
     journal.close()
-    return found, journal
+    return records, journal
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 200))
@@ -104,8 +104,8 @@ def test_an_incomplete_last_record_is_removed(tmp_path):
     start = len(record_files.encode_record(1, b"one"))
     for end in range(start, len(whole)):
         path.write_bytes(whole[:end])
-        found, journal = read_journal(tmp_path)
-        assert found == [(1, b"one")]
+        records, journal = read_journal(tmp_path)
+        assert records == [(1, b"one")]
         assert journal.removed_bytes == end - start
         assert path.read_bytes() == whole[:start]
 
@@ -461,13 +461,13 @@ def test_an_id_is_learned_once(engine):
 
 def test_labels_arrive_later_for_pending_rows(engine):
     rows, labels = some_rows(20)
-    answers = predict(engine, rows)
-    assert answers.columns == {"prediction": [0.0] * 20}
-    assert len(set(answers.ids)) == 20
+    predictions = predict(engine, rows)
+    assert predictions.columns == {"prediction": [0.0] * 20}
+    assert len(set(predictions.ids)) == 20
     order = [5, 3, *range(6, 20), 0, 1, 2, 4]
     for k in order:
-        assert learn(engine, [Example(answers.ids[k], None, labels[k], 1.0)]) == (1, 0, [])
-    assert learn(engine, [Example(answers.ids[3], None, 9.0, 1.0)]) == (0, 1, [])
+        assert learn(engine, [Example(predictions.ids[k], None, labels[k], 1.0)]) == (1, 0, [])
+    assert learn(engine, [Example(predictions.ids[3], None, 9.0, 1.0)]) == (0, 1, [])
     model, _ = new_model()
     model.learn_many([rows[k] for k in order], [labels[k] for k in order])
     assert copy_model(engine) == to_bytes(model)
@@ -676,8 +676,8 @@ def test_entries_survive_encoding_and_decoding(names, rows, alike, data):
     one = Entry(
         [None, "a\nb"] + [None] * rows, block, [1.0, "b"], data.draw(st.none() | st.just([0.5]))
     )
-    found = decode_entry(memoryview(one.encode()))
-    assert found == one
-    assert [list(row) for row in found.rows] == [list(row) for row in block]  # in order
-    again = [repr(row) for row in found.rows]
+    decoded = decode_entry(memoryview(one.encode()))
+    assert decoded == one
+    assert [list(row) for row in decoded.rows] == [list(row) for row in block]  # in order
+    again = [repr(row) for row in decoded.rows]
     assert again == [repr(row) for row in block]  # -0.0 is not 0.0

@@ -174,12 +174,12 @@ class Engine:
     def _commit(self, jobs: Sequence[LearnJob]) -> Entry | None:
         """Write the valid rows of all jobs to the journal as one entry, then acknowledge them."""
         accepted = list[Example]()
-        taken, outcomes = set[str](), list[Outcome]()
+        taken_ids, outcomes = set[str](), list[Outcome]()
         target = deepcopy(self.state.model.schema.target)
         for job in jobs:
-            examples, outcome, target = self._validate(job, taken, target)
+            examples, outcome, target = self._validate(job, taken_ids, target)
             accepted += examples
-            taken.update(example.id for example in examples if example.id is not None)
+            taken_ids.update(example.id for example in examples if example.id is not None)
             outcomes.append(outcome)
         entry = self._build_entry(accepted)
         if accepted:
@@ -195,15 +195,15 @@ class Engine:
         return entry if accepted else None
 
     def _validate(
-        self, job: LearnJob, taken: set[str], target: Target
+        self, job: LearnJob, taken_ids: set[str], target: Target
     ) -> tuple[list[Example], Outcome, Target]:
         """Return the rows of a request to learn, its outcome, and the target after these rows.
 
-        taken: ids of rows that requests in the same group have brought.
+        taken_ids: ids of rows accepted from earlier requests of the same group.
         """
         rejected, examples = list[RejectedRow](), job.examples
         while True:
-            good, duplicates, gone = self._find_rows(examples, taken)
+            good, duplicates, gone = self._find_rows(examples, taken_ids)
             after = deepcopy(target) if target.as_text else target
             numbers, labels = list(good), [example.label for example in good.values()]
             wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
@@ -216,13 +216,13 @@ class Engine:
             examples = {number: one for number, one in examples.items() if number not in wrong}
 
     def _find_rows(
-        self, examples: dict[int, Example], taken: set[str]
+        self, examples: dict[int, Example], taken_ids: set[str]
     ) -> tuple[dict[int, Example], int, list[RejectedRow]]:
         """Return the examples with their rows, the number of duplicates, and the missing rows."""
         good, duplicates, gone, own = dict[int, Example](), 0, list[RejectedRow](), set[str]()
         for number, example in examples.items():
             id = example.id
-            if id is not None and (id in own or id in taken or id in self.state.ids):
+            if id is not None and (id in own or id in taken_ids or id in self.state.ids):
                 duplicates += 1
                 continue
             complete = self._add_row(example)

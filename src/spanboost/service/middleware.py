@@ -147,12 +147,12 @@ def _host_name(header: bytes) -> str:
 
 def _is_authorized(token: str, header: bytes) -> bool:
     """Return whether an Authorization header has the token; compares in constant time."""
-    scheme, _, given = header.partition(b" ")
+    scheme, _, credentials = header.partition(b" ")
     if scheme.lower() == b"basic":
         try:
-            given = b64decode(given, validate=True).partition(b":")[2]
+            credentials = b64decode(credentials, validate=True).partition(b":")[2]
         except ValueError:
-            given = b""
+            credentials = b""
     elif scheme.lower() != b"bearer":
-        given = b""
-    return hmac.compare_digest(given.strip(), token.encode(errors="surrogateescape"))
+        credentials = b""
+    return hmac.compare_digest(credentials.strip(), token.encode(errors="surrogateescape"))
