@@ -14,7 +14,7 @@ from serving import wait_until
 
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
-from spanboost.models.recipe import Recipe
+from spanboost.models.model_spec import ModelSpec
 from spanboost.service import record_files
 from spanboost.service.engine import (
     GONE,
@@ -35,16 +35,16 @@ from spanboost.service.request_rows import Example
 from spanboost.service.state import Entry, State, decode_entry
 from spanboost.service.worker import Job, Worker
 
-RECIPE = Recipe(learner="linear", n=4)
+SPEC = ModelSpec(learner="linear", n=4)
 
 
-def new_model(recipe=RECIPE, target=None):
+def new_model(spec=SPEC, target=None):
     from spanboost.data.schema import Schema
     from spanboost.data.target import NumberTarget
 
-    model = recipe.model()
+    model = spec.build()
     model.schema = Schema("json", target or NumberTarget(None))
-    return model, {"recipe": list(recipe)}
+    return model, {"recipe": spec.identity()}
 
 
 def some_rows(n, seed=0):
@@ -493,8 +493,8 @@ def test_predictions_without_keep_store_nothing(engine):
 def test_refused_labels_do_not_define_classes(tmp_path):
     from spanboost.data.target import ClassTarget
 
-    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=2)
-    engine = Engine(State(tmp_path, lambda: new_model(recipe, ClassTarget(2))))
+    spec = ModelSpec(learner="linear", n=2, loss="softmax", classes=2)
+    engine = Engine(State(tmp_path, lambda: new_model(spec, ClassTarget(2))))
     bad = [Example(None, {"x": 1.0}, label, 1.0) for label in ("a", "b", "c")]
     (problem,) = learn(engine, bad).rejected
     assert problem.field == "label"
@@ -512,8 +512,8 @@ def test_refused_labels_do_not_define_classes(tmp_path):
 
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
 def test_few_rows_get_the_same_predictions_as_many(loss):
-    recipe = Recipe(learner="linear", n=2, loss=loss, classes=3 if loss == "softmax" else None)
-    model, _ = new_model(recipe)
+    spec = ModelSpec(learner="linear", n=2, loss=loss, classes=3 if loss == "softmax" else None)
+    model, _ = new_model(spec)
     rows = [{"x": k / 7, "y": "abc"[k % 3]} for k in range(4 * MAX_SINGLE_ROWS)]
     model.learn_many(rows, np.arange(len(rows)) % 3.0)
     many = predict_rows(model, rows)
@@ -541,8 +541,8 @@ class GrowingList(list):
 def test_classes_may_be_added_during_a_prediction(tmp_path):
     from spanboost.data.target import ClassTarget
 
-    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=4)
-    engine = Engine(State(tmp_path, lambda: new_model(recipe, ClassTarget(4))))
+    spec = ModelSpec(learner="linear", n=2, loss="softmax", classes=4)
+    engine = Engine(State(tmp_path, lambda: new_model(spec, ClassTarget(4))))
     learn(engine, [Example(None, {"x": 1.0}, "a", 1.0)])
     copy_model(engine)
     target = engine.state.model.schema.target

@@ -18,8 +18,8 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import to_bytes
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.fair_lock import FairLock
 from spanboost.service.limits import RequestLimits
@@ -283,7 +283,7 @@ class Engine:
         return self.state.model.schema.label or "label"
 
 
-def predict_rows(model: AnyModel, rows: list[Row]) -> Array:
+def predict_rows(model: Model, rows: list[Row]) -> Array:
     """Return the model's predictions; DataError names the first row that it cannot read."""
     if model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
         return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
@@ -291,14 +291,14 @@ def predict_rows(model: AnyModel, rows: list[Row]) -> Array:
     return np.concatenate([model.predict_many(batch.X) for batch in batches])
 
 
-def _predict_row(model: AnyModel, t: int, row: Row) -> Any:
+def _predict_row(model: Model, t: int, row: Row) -> Any:
     try:
         return model.predict_one(row)
     except DataError as error:
         raise DataError(t, error.what) from None
 
 
-def prediction_columns(model: AnyModel, predictions: Any) -> dict[str, list[Any]]:
+def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
     """Return predictions in the columns that `spanboost predict` writes."""
     if not predicts_scores(model.loss_):
         return {"prediction": list(map(finite_or_none, predictions.tolist()))}

@@ -11,7 +11,7 @@ import numpy as np
 
 from spanboost.analysis.progressive import losses_of, running_totals
 from spanboost.compiling.arrays import Array
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 
 MAX_POINTS = 400  # points of the loss curve
 MAX_PAIRS = 200  # pairs of prediction and label
@@ -66,9 +66,7 @@ class RunningLoss:
         last = list(self.steps)[-10:]
         return float(np.mean(last)) if last else self.loss
 
-    def add(
-        self, model: AnyModel, y: Array, weights: Array, predictions: Array, now: float
-    ) -> None:
+    def add(self, model: Model, y: Array, weights: Array, predictions: Array, now: float) -> None:
         """Add rows that were predicted and learned."""
         gains = np.stack([weights, weights * losses_of(model, y, predictions)], axis=1)
         totals = running_totals(self.totals, gains)

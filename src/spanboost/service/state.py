@@ -23,8 +23,8 @@ from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.model import Model
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
@@ -79,14 +79,14 @@ def decode_entry(payload: memoryview) -> Entry:
 class State:
     """An open state folder. Only the writer thread calls methods; all threads read attributes."""
 
-    model: AnyModel
+    model: Model
     snapshot_record: int  # number of the last record in the last snapshot
     learned_record: int  # number of the last record that was learned
 
     def __init__(
         self,
         folder: Path,
-        new_model: Callable[[], tuple[AnyModel, Any]],
+        new_model: Callable[[], tuple[Model, Any]],
         limits: StateLimits = DEFAULT_LIMITS,
         check: Callable[[Any], None] = lambda identity: None,
         on_progress: Callable[[int, int], None] = lambda done, size: None,
@@ -191,7 +191,7 @@ class State:
             if first < last:
                 self._learn(batch.part(first, last))
 
-    def _load_snapshot(self, new_model: Callable[[], tuple[AnyModel, Any]]) -> None:
+    def _load_snapshot(self, new_model: Callable[[], tuple[Model, Any]]) -> None:
         """Load the newest readable snapshot; write a first one in a new folder.
 
         A damaged snapshot is skipped and renamed if the journal reaches back to an older one.
@@ -224,7 +224,7 @@ class State:
             "backup"
         )
 
-    def _restore(self, model: AnyModel, run: dict[str, Any]) -> None:
+    def _restore(self, model: Model, run: dict[str, Any]) -> None:
         """Use a model and the run that was saved with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
