@@ -36,7 +36,7 @@ def log(folder: Path) -> Callable[[Entry], None]:
     known = set[str | None]()
 
     def write(entry: Entry) -> None:
-        journal.append(entry.packed())
+        journal.append(entry.encode())
         known.update(entry.ids)
 
     return write
@@ -52,7 +52,7 @@ def sqlite(folder: Path) -> Callable[[Entry], None]:
 
     def write(entry: Entry) -> None:
         base.execute("begin immediate")
-        base.execute("insert into entries(body) values(?)", (entry.packed(),))
+        base.execute("insert into entries(body) values(?)", (entry.encode(),))
         base.executemany("insert into ids values(?)", ((id,) for id in entry.ids))
         base.execute("commit")
 
