@@ -1,4 +1,4 @@
-"""Explanations: what features are credited with, and that it adds up to the prediction."""
+"""Explanations: the contributions of features, and that they add up to the prediction."""
 
 import json
 
@@ -39,7 +39,7 @@ LABELS = {"squared": "squared", "logistic": "logistic", "softmax": Softmax(3)}
 
 
 def stream(rows=120, seed=0):
-    """Numbers with gaps and zeroes, codes, and labels that depend on both."""
+    """Return numbers with missing values, category codes, and labels that depend on both."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-3, 3, (rows, 4)).round(1)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -48,7 +48,7 @@ def stream(rows=120, seed=0):
     return Rows(X, codes), y
 
 
-def label_of(loss, y):
+def labels_for(loss, y):
     if loss == "softmax":
         return np.digitize(y, [-0.3, 0.3])
     return np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
@@ -66,16 +66,16 @@ def test_contributions_add_up_to_the_prediction(learner, booster, feedback, loss
     X, y = stream()
     model = booster(LEARNERS[learner], n=4, loss=LABELS[loss], feedback=feedback)
     with plain():
-        model.learn_many(X, label_of(loss, y))
-        asked = Rows(X.numbers[:20], X.codes[:20])
-        answers, found = model.predict_many(asked), list(explain_many(model, asked))
+        model.learn_many(X, labels_for(loss, y))
+        some_rows = Rows(X.numbers[:20], X.codes[:20])
+        answers, found = model.predict_many(some_rows), list(explain_many(model, some_rows))
     assert any(one.contributions for one in found)
     for answer, one in zip(answers, found, strict=True):
         np.testing.assert_array_equal(one.prediction, answer)
         np.testing.assert_allclose(total(one), answer, rtol=0, atol=1e-12)
 
 
-def test_also_where_predictions_and_partial_sums_are_cut():
+def test_contributions_add_up_when_sums_are_projected():
     X, y = stream()
     with plain():
         model = SpanBoost(LinearSGD(**FLOAT64), n=6, eta=1, D=0.1, B=0.15, alpha=0.3)
@@ -83,13 +83,13 @@ def test_also_where_predictions_and_partial_sums_are_cut():
         model.core.state.algorithm.sigma[:] = [0, 0.3, 0.1, 1, 0, 0.2]
         found = list(explain_many(model, X))
     predictions = np.array([one.prediction for one in found])
-    assert (np.abs(predictions) == 0.15).any()  # cut to B
+    assert (np.abs(predictions) == 0.15).any()  # projected to B
     np.testing.assert_allclose([total(one) for one in found], predictions, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
 @pytest.mark.parametrize("learner", [LinearSGD(**FLOAT64), LinearBall(x_norm=10)])
-def test_linear_functions_contribute_what_leaving_a_feature_out_takes_away(booster, learner):
+def test_a_linear_contribution_is_the_change_from_removing_the_feature(booster, learner):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 4))
     model = booster(learner, n=5, label_range=(0, 100), D=10)
@@ -117,8 +117,8 @@ def test_a_stump_credits_the_feature_that_predicts():
     assert found.base == 0
 
 
-def tree_by_hand(bank, i, x):
-    """{feature: credit} of copy i by recursion; the root's mean under None."""
+def reference_tree(bank, i, x):
+    """Return {feature: contribution} of copy i by recursion; None has the root's mean."""
 
     def mean(v):
         if bank.place[i, v] < 0:
@@ -149,17 +149,17 @@ def test_trees_credit_the_features_of_their_splits():
             model.predict_many([x])
             feature, amount = contributions_of(bank, reading.rows, 0)
             for i in range(3):
-                given = {
+                contributions = {
                     f // 2 if f >= 0 else None: a
                     for f, a in zip(feature, amount[:, 0, i], strict=True)
                 }
-                expected = tree_by_hand(bank, i, x)
-                assert {j for j, part in given.items() if part} <= set(expected)
+                expected = reference_tree(bank, i, x)
+                assert {j for j, part in contributions.items() if part} <= set(expected)
                 for j, part in expected.items():
-                    assert given[j] == pytest.approx(part, abs=1e-12)
+                    assert contributions[j] == pytest.approx(part, abs=1e-12)
 
 
-def test_a_symmetrised_learner_is_explained_through_the_pair():
+def test_symmetrised_learners_are_explained():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (100, 3))
     with plain():
         model = SpanBoost(Symmetrised(LinearBall()), n=3, feedback="linear")
@@ -169,7 +169,7 @@ def test_a_symmetrised_learner_is_explained_through_the_pair():
     assert total(found) == pytest.approx(found.prediction, abs=1e-12)
 
 
-def test_features_have_the_names_they_came_by():
+def test_features_are_named_as_in_the_rows():
     rows = [{"size": 1.0 + t % 3, "city": "Ulm" if t % 2 else "Bonn"} for t in range(60)]
     y = [0.2 * row["size"] - 0.3 * (row["city"] == "Ulm") for row in rows]
     for bits in (None, 8):
@@ -188,19 +188,19 @@ def test_features_have_the_names_they_came_by():
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute", "softmax"])
-def test_autoboost_is_the_sum_of_what_its_experts_say(loss, monkeypatch):
-    # without the trees, which take long in plain Python
+def test_autoboost_is_the_weighted_sum_of_its_experts(loss, monkeypatch):
+    # without the trees, which are slow in plain Python
     monkeypatch.setitem(auto.EXPERTS, "fast", auto.EXPERTS["fast"][1:])
     X, y = stream()
     model = AutoBoost(budget="fast", loss=LABELS.get(loss, loss))
     with plain():
-        model.learn_many(X, label_of(loss, y))
+        model.learn_many(X, labels_for(loss, y))
         answers, found = model.predict_many(X), list(explain_many(model, X))
         each = [expert.predict_many(X) for expert in model.experts.values()]
     for answer, one in zip(answers, found, strict=True):
         np.testing.assert_allclose(one.prediction, answer, atol=1e-12)
         np.testing.assert_allclose(total(one) + one.rest, answer, atol=1e-12)
-    if loss == "squared":  # nothing is left, unless a forecast was cut to the labels seen
+    if loss == "squared":  # no rest, unless a forecast was clipped to the labels seen
         low, high = y.min(), y.max()
         inside = [
             one
@@ -238,16 +238,16 @@ class Mean:
 
 
 @pytest.mark.parametrize("learner", [Mean(), FiniteClass([lambda x: 0.1, lambda x: -0.1])])
-def test_learners_that_do_not_say_are_refused(learner):
+def test_other_learners_are_refused(learner):
     model = SpanBoost(learner, n=2)
     model.learn_many([[1.0], [2.0]], [0.1, 0.2])
-    with pytest.raises(ValueError, match="does not say what features contribute"):
+    with pytest.raises(ValueError, match=r"cannot explain .*: only models of linear functions"):
         explain(model, [1.0])
 
 
 @pytest.fixture
 def rents(tmp_path):
-    """A table with a category, and a row to be explained on the third line."""
+    """Write a CSV file with a numeric and a categorical column."""
     rng = np.random.default_rng(0)
     lines = ["size,city,rent"]
     for size in rng.integers(20, 100, 400):
@@ -258,20 +258,20 @@ def rents(tmp_path):
     return path
 
 
-def test_rows_of_a_file_are_explained(rents, tmp_path, capsys):
+def test_the_command_explains_rows_of_a_file(rents, tmp_path, capsys):
     model = str(tmp_path / "m.sb")
     assert main(["train", str(rents), "-o", model, "--learner", "linear", "--quiet"]) == 0
     assert main(["explain", str(rents), "-m", model, "--rows", "2", "--json"]) == 0
-    given = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one["line"] for one in given] == [2, 3]
+    result = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["line"] for one in result] == [2, 3]
     size, city = rents.read_text().splitlines()[1].split(",")[:2]
     row = Rows(np.array([[float(size)]]), np.array([[load(model).schema.columns[1].codes[city]]]))
-    for one in given:
+    for one in result:
         assert set(one["contributions"]) <= {"size", "city"}
         parts = [one["base"], *one["contributions"].values(), one["rest"]]
         assert sum(parts) == pytest.approx(one["prediction"], rel=1e-9)
-        assert abs(one["rest"]) < 1e-3  # of labels up to 600
-    assert given[0]["prediction"] == pytest.approx(load(model).predict_many(row)[0])
+        assert abs(one["rest"]) < 1e-3  # labels go up to 600
+    assert result[0]["prediction"] == pytest.approx(load(model).predict_many(row)[0])
     assert main(["explain", str(rents), "-m", model, "--rows", "1", "--top", "1"]) == 0
     head, *table = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{rents}:2: prediction ")
@@ -292,15 +292,15 @@ def test_classes_are_explained_by_their_scores(classes, tmp_path, capsys):
     command = ["train", str(data), "-o", model, "--learner", "linear", "-n", "2", "--quiet"]
     assert main([*command, "--loss", *loss]) == 0
     assert main(["explain", str(data), "-m", model, "--rows", "3"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("probability") == 3
+    output = capsys.readouterr().out
+    assert output.count("probability") == 3
     assert main(["explain", str(data), "-m", model, "--rows", "1", "--json"]) == 0
-    given = json.loads(capsys.readouterr().out)
-    parts = [given["base"], *given["contributions"].values(), given["rest"]]
-    np.testing.assert_allclose(np.sum(parts, axis=0), given["prediction"], atol=1e-9)
-    assert np.size(given["prediction"]) == (3 if classes == 3 else 1)
+    result = json.loads(capsys.readouterr().out)
+    parts = [result["base"], *result["contributions"].values(), result["rest"]]
+    np.testing.assert_allclose(np.sum(parts, axis=0), result["prediction"], atol=1e-9)
+    assert np.size(result["prediction"]) == (3 if classes == 3 else 1)
 
 
-def test_what_cannot_be_explained_is_said_in_a_sentence(rents, tmp_path, capsys):
+def test_a_missing_model_file_is_a_one_line_error(rents, tmp_path, capsys):
     assert main(["explain", str(rents), "-m", str(tmp_path / "none.sb")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Loss curves: what is drawn, the same bytes every time, and what is refused."""
+"""Loss curves: their contents, identical bytes for identical losses, and refused paths."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ OPEN = ExitStack()
 
 
 @pytest.fixture(autouse=True)
-def _tapes_are_closed():
+def _close_tapes():
     with OPEN:
         yield
 
@@ -30,7 +30,7 @@ def tape_of(losses, weights=None):
     return tape
 
 
-def falling(rows, models=2, seed=0):
+def falling_losses(rows, models=2, seed=0):
     rng = np.random.default_rng(seed)
     fall = 1 / np.sqrt(np.arange(1, rows + 1))[:, None]
     return rng.exponential(1, (rows, models)) * fall * np.arange(1, models + 1)
@@ -38,31 +38,31 @@ def falling(rows, models=2, seed=0):
 
 @pytest.mark.parametrize("rows", [1, 2, 199, 200, 201, 299, 300, 1000, 12_345])
 def test_curves_are_averages_of_rows(rows):
-    losses, weights = falling(rows), np.random.default_rng(1).integers(1, 4, rows)
+    losses, weights = falling_losses(rows), np.random.default_rng(1).integers(1, 4, rows)
     tape = tape_of(losses, weights)
 
-    at, averages = loss_curves.running(tape)
+    at, averages = loss_curves.running_averages(tape)
     assert at[0] == 1
     assert at[-1] == rows
     assert (np.diff(at) > 0).all()
     for row, average in zip(at, averages, strict=True):
         np.testing.assert_allclose(average, np.average(losses[:row], 0, weights[:row]))
 
-    ends, averages = loss_curves.windowed(tape)
+    ends, averages = loss_curves.window_averages(tape)
     starts = [0, *ends[:-1]]
     assert ends[-1] == rows
     assert len(ends) == rows or 130 <= len(ends) <= 300
-    assert len({*np.diff([0, *ends])[:-1]}) <= 1  # all but the last are as long
+    assert len({*np.diff([0, *ends])[:-1]}) <= 1  # all but the last have the same length
     for first, last, average in zip(starts, ends, averages, strict=True):
         np.testing.assert_allclose(
             average, np.average(losses[first:last], 0, weights[first:last]), rtol=1e-9
         )
 
 
-def test_rows_without_weight_leave_a_gap():
+def test_rows_of_weight_0_leave_a_gap():
     tape = tape_of(np.ones((3, 1)), [0, 1, 0])
-    np.testing.assert_array_equal(loss_curves.running(tape)[1][:, 0], [np.nan, 1, 1])
-    np.testing.assert_array_equal(loss_curves.windowed(tape)[1][:, 0], [np.nan, 1, np.nan])
+    np.testing.assert_array_equal(loss_curves.running_averages(tape)[1][:, 0], [np.nan, 1, 1])
+    np.testing.assert_array_equal(loss_curves.window_averages(tape)[1][:, 0], [np.nan, 1, np.nan])
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "PNG"])
@@ -70,11 +70,11 @@ def test_the_same_losses_give_the_same_bytes(suffix, tmp_path, monkeypatch):
     import matplotlib
 
     paths = [tmp_path / f"{name}.{suffix}" for name in ("a", "b", "c")]
-    loss_curves.save(paths[0], ["one", "two"], tape_of(falling(500)), 0.5)
+    loss_curves.save(paths[0], ["one", "two"], tape_of(falling_losses(500)), 0.5)
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 20)  # a user's own setting
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
-    loss_curves.save(paths[1], ["one", "two"], tape_of(falling(500)), 0.5)
-    loss_curves.save(paths[2], ["one", "two"], tape_of(falling(500, seed=1)), 0.5)
+    loss_curves.save(paths[1], ["one", "two"], tape_of(falling_losses(500)), 0.5)
+    loss_curves.save(paths[2], ["one", "two"], tape_of(falling_losses(500, seed=1)), 0.5)
     a, b, c = (path.read_bytes() for path in paths)
     assert a == b
     assert a != c
@@ -89,13 +89,13 @@ def test_the_same_losses_give_the_same_bytes(suffix, tmp_path, monkeypatch):
         np.full((1, 1), 3.0),
         np.full((300, 3), np.nan),
         np.where(np.arange(1000)[:, None] < 5, 1e12, 1e-9),
-        falling(400, models=14),
+        falling_losses(400, models=14),
         np.eye(1000)[:, :2],
     ],
     ids=["zeroes", "one row", "nothing finite", "a spike", "many models", "almost all zeroes"],
 )
 @pytest.mark.parametrize("constant", [None, 0.0, 0.25])
-def test_odd_losses_are_drawn(losses, constant, tmp_path):
+def test_unusual_losses_can_be_drawn(losses, constant, tmp_path):
     names = [f"model {k}" for k in range(losses.shape[1])]
     loss_curves.save(tmp_path / "c.svg", names, tape_of(losses), constant)
     assert ElementTree.parse(tmp_path / "c.svg").getroot().tag.endswith("svg")
@@ -106,7 +106,7 @@ def figure_of(losses, constant=None):
     return loss_curves._figure(names, tape_of(losses), constant)
 
 
-def test_a_scale_that_shows_the_losses():
+def test_outliers_switch_to_a_log_scale():
     steady = figure_of(np.random.default_rng(0).uniform(1, 2, (1000, 2)))
     assert [axes.get_yscale() for axes in steady.axes] == ["linear", "linear"]
     spike = figure_of(np.where(np.arange(1000)[:, None] < 5, 1e6, 1.0))
@@ -114,8 +114,8 @@ def test_a_scale_that_shows_the_losses():
     assert [axes.get_xscale() for axes in spike.axes] == ["log", "linear"]
 
 
-def test_every_model_has_a_line_of_its_own_and_a_name():
-    figure = figure_of(falling(1000, models=12), constant=0.5)
+def test_every_model_has_a_distinct_line_and_a_legend_entry():
+    figure = figure_of(falling_losses(1000, models=12), constant=0.5)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [*(f"model {k}" for k in range(12)), "best constant"]
     for axes in figure.axes:
@@ -128,14 +128,14 @@ def test_every_model_has_a_line_of_its_own_and_a_name():
     assert all(axes.get_tightbbox().y0 >= top for axes in figure.axes)
 
 
-def test_inline_pictures_take_the_colours_of_the_page():
-    svg = loss_curves.inline_svg(["one"], tape_of(falling(300, 1)), 0.5)
+def test_inline_plots_take_the_colours_of_the_page():
+    svg = loss_curves.inline_svg(["one"], tape_of(falling_losses(300, 1)), 0.5)
     assert svg.startswith("<svg")
     assert "currentColor" in svg
     colours = set(re.findall(r"#[0-9a-f]{6}\b", svg.lower()))
     assert colours == {loss_curves.COLOURS[0]}  # nothing is black or white
     hosts = set(re.findall(r"https?://([^/\"]+)", svg))
-    assert hosts == {"www.w3.org"}  # names of the format, not addresses
+    assert hosts == {"www.w3.org"}  # the XML namespace, not a resource to load
 
 
 @pytest.mark.parametrize(
@@ -148,43 +148,43 @@ def test_inline_pictures_take_the_colours_of_the_page():
         ("file/c.png", r"file/c\.png: its folder does not exist"),
     ],
 )
-def test_places_that_are_none_are_refused(name, message, tmp_path):
+def test_bad_paths_are_refused(name, message, tmp_path):
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=f"{message}$"):
         loss_curves.check_plot_path(tmp_path / name)
 
 
-def test_a_missing_library_is_named(tmp_path, monkeypatch):
+def test_missing_matplotlib_is_reported(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for call in (
         lambda: loss_curves.check_plot_path(tmp_path / "c.png"),
-        lambda: loss_curves.inline_svg(["one"], tape_of(falling(3, 1)), None),
+        lambda: loss_curves.inline_svg(["one"], tape_of(falling_losses(3, 1)), None),
     ):
         with pytest.raises(UserError, match=r"^plots need matplotlib: pip install 'spanboost\["):
             call()
 
 
-def test_files_are_written_whole_or_not_at_all(tmp_path):
-    place = tmp_path / "file"
-    place.write_text("before")
+def test_files_are_written_completely_or_not_at_all(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("before")
 
-    def halfway():
-        with atomic_write(place) as file:
+    def write_half():
+        with atomic_write(target) as file:
             file.write(b"half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        halfway()
-    assert place.read_text() == "before"
-    with atomic_write(place) as file:
+        write_half()
+    assert target.read_text() == "before"
+    with atomic_write(target) as file:
         file.write(b"after")
-        assert place.read_text() == "before"
-    assert place.read_text() == "after"
+        assert target.read_text() == "before"
+    assert target.read_text() == "after"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_links_stay_and_devices_are_written_to(tmp_path):
+def test_links_are_kept_and_devices_can_be_written(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder/file")
     with atomic_write(tmp_path / "link") as file:

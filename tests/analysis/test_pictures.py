@@ -1,4 +1,4 @@
-"""Pictures beside the loss curves: what they show, in constant memory, and what is refused."""
+"""Plots other than loss curves: their contents, constant memory, and refused options."""
 
 import json
 import random
@@ -16,14 +16,14 @@ from spanboost.errors import UserError
 KINDS = [f"--plot-{kind}" for kind in plots.KINDS]
 
 
-def drawn(figure):
+def draw(figure):
     figure.draw_without_rendering()
     return figure
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5000])
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_every_picture_is_one_call_and_always_the_same(rows, suffix, tmp_path):
+def test_every_plot_is_one_call_with_identical_bytes(rows, suffix, tmp_path):
     rng = np.random.default_rng(0)
     y, p = rng.normal(size=(2, rows))
     chances = rng.dirichlet([1, 1, 1], rows)
@@ -49,16 +49,16 @@ def test_every_picture_is_one_call_and_always_the_same(rows, suffix, tmp_path):
 
 def test_few_points_are_drawn_one_by_one_and_many_as_a_density():
     rng = np.random.default_rng(0)
-    few = drawn(pictures._against(*rng.normal(size=(2, 100)), None))
+    few = draw(pictures._predictions(*rng.normal(size=(2, 100)), None))
     assert len(few.axes[0].collections[0].get_offsets()) == 100
-    many = drawn(pictures._against(*rng.normal(size=(2, 10_000)), 200_000))
+    many = draw(pictures._predictions(*rng.normal(size=(2, 10_000)), 200_000))
     assert len(many.axes[0].collections[0].get_offsets()) < 4000
-    assert many.axes[0].get_title() == "prediction against truth: 10,000 of 200,000 rows"
+    assert many.axes[0].get_title() == "predictions and labels: 10,000 of 200,000 rows"
     low, high = many.axes[0].get_xlim()
     assert (low, high) == many.axes[0].get_ylim()
 
 
-def test_odd_numbers_are_drawn(tmp_path):
+def test_unusual_numbers_can_be_drawn(tmp_path):
     for values in ([0.0], [5.0, 5.0], [np.nan, 1.0], [1e300, -1e300, 0], [np.inf] * 3):
         pictures.save_predictions(tmp_path / "p.png", values, values)
         pictures.save_residuals(tmp_path / "r.png", values)
@@ -68,16 +68,16 @@ def test_odd_numbers_are_drawn(tmp_path):
     assert len(list(tmp_path.iterdir())) == 5
 
 
-def test_windows_of_residuals_show_their_spread():
+def test_windows_of_residuals_show_quantiles():
     residuals = np.where(np.arange(60_000) % 10 == 0, 5.0, np.arange(60_000) // 30_000)
-    (axes, *_) = drawn(pictures._residuals(residuals, np.arange(60_000), None, "r")).axes
+    (axes, *_) = draw(pictures._residuals(residuals, np.arange(60_000), None, "r")).axes
     lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert list(lines["median"]) == [0] * 30 + [1] * 30
     assert set(lines["5% and 95%"]) == {0, 1}
 
 
 @pytest.mark.parametrize("blocks", [1, 7, 1000])
-def test_a_sample_is_even_and_the_same_whatever_the_blocks(blocks):
+def test_a_sample_is_uniform_and_independent_of_blocks(blocks):
     whole, parts = RowSample(500), RowSample(500)
     rows = np.arange(20_000.0)[:, None]
     whole.add(rows)
@@ -87,7 +87,7 @@ def test_a_sample_is_even_and_the_same_whatever_the_blocks(blocks):
     assert whole.of == 20_000
     assert (np.diff(whole.rows[:, 0]) > 0).all()
     counts = np.histogram(whole.rows, 5, (0, 20_000))[0]
-    assert counts.min() > 70  # 100 are expected; below 70 comes once in 4,000 times
+    assert counts.min() > 70  # 100 are expected; fewer than 70 have a probability of 1 in 4,000
     short = RowSample(500)
     short.add(rows[:20])
     np.testing.assert_array_equal(short.rows, rows[:20])
@@ -104,7 +104,7 @@ def data(tmp_path):
     return path
 
 
-def test_a_pass_draws_all_of_them_and_learns_the_same(data, tmp_path, capsys, monkeypatch):
+def test_plots_do_not_change_what_is_learned(data, tmp_path, capsys, monkeypatch):
     kept = []
 
     def keep(self):
@@ -131,12 +131,12 @@ def test_a_pass_draws_all_of_them_and_learns_the_same(data, tmp_path, capsys, mo
     assert np.mean((truth - answers) ** 2) == pytest.approx(plain["loss"])
     assert seen.times[-1] == 300
     np.testing.assert_array_equal(seen.sigma[-1], seen.model.sigma_)
-    assert seen.looked == 299  # a model that has seen nothing has no stages
+    assert seen.looked == 299  # a model that has learned nothing has no stages
     assert seen.lost[-1] / 299 == pytest.approx(plain["loss"], rel=0.2)
     assert (seen.moved > 0).all()
 
 
-def test_looks_at_sigma_are_so_many_at_most(data):
+def test_the_number_of_looks_at_sigma_is_bounded(data):
     class Args:
         plot_sigma = "s.png"
 
@@ -163,7 +163,7 @@ def test_looks_at_sigma_are_so_many_at_most(data):
         (["--plot-residuals", "r.png", "--loss", "hinge", "-n", "2"], "needs probabilities"),
     ],
 )
-def test_pictures_of_nothing_are_refused_before_anything_is_learned(
+def test_bad_options_are_refused_before_anything_is_learned(
     words, message, data, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -171,35 +171,35 @@ def test_pictures_of_nothing_are_refused_before_anything_is_learned(
         "spanboost.models.booster.Booster.learn_many", lambda *_: pytest.fail("learned")
     )
     assert main(["evaluate", str(data), *words]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == [data.name]
 
 
 @pytest.fixture
-def turning(tmp_path):
-    """A rule that changes half-way, into one that is not linear."""
+def changing(tmp_path):
+    """Write a CSV file whose labels change half-way, from a linear rule to another one."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3)).round(4)
     before = np.arange(4000) < 2000
     y = np.where(before, X[:, 0], np.sign(X[:, 1] * X[:, 2])) + 0.1 * rng.normal(size=4000)
-    path = tmp_path / "turning.csv"
+    path = tmp_path / "changing.csv"
     np.savetxt(path, np.column_stack([X, y.round(4)]), "%g", ",", header="a,b,c,y", comments="")
     return path
 
 
 @pytest.mark.parametrize("detector", ["adwin", "page-hinkley"])
-def test_drift_is_found_where_the_rule_changes(detector, turning, tmp_path, capsys):
+def test_drift_is_detected_where_the_rule_changes(detector, changing, tmp_path, capsys):
     report, curves = tmp_path / "r.html", tmp_path / "c.svg"
-    command = ["evaluate", str(turning), "--learner", "linear", "-n", "2", "--drift", detector]
+    command = ["evaluate", str(changing), "--learner", "linear", "-n", "2", "--drift", detector]
     assert main([*command, "--json", "--report", str(report), "--plot", str(curves)]) == 0
-    said = capsys.readouterr()
-    result = json.loads(said.out)
+    output = capsys.readouterr()
+    result = json.loads(output.out)
     assert result["drift"]["detector"] == detector
     (moment,) = result["drift"]["rows"]
     assert 2000 < moment < 2200
-    assert f"drift ({detector}), after rows: {moment:,}\n" in said.err
+    assert f"drift ({detector}), after rows: {moment:,}\n" in output.err
     assert f"rise after rows {moment:,}" in report.read_text()
     assert "drift" in curves.read_text()
     losses = result["windows"]["loss"]["linear:span"]
@@ -208,18 +208,18 @@ def test_drift_is_found_where_the_rule_changes(detector, turning, tmp_path, caps
     assert np.mean(losses) == pytest.approx(result["loss"])
 
 
-def test_no_drift_is_found_where_there_is_none(turning, tmp_path, capsys):
-    lines = turning.read_text().splitlines(keepends=True)
-    turning.write_text("".join(lines[:2001]))
-    command = ["evaluate", str(turning), "--learner", "linear", "-n", "2", "--drift", "adwin"]
+def test_no_drift_is_detected_without_a_change(changing, tmp_path, capsys):
+    lines = changing.read_text().splitlines(keepends=True)
+    changing.write_text("".join(lines[:2001]))
+    command = ["evaluate", str(changing), "--learner", "linear", "-n", "2", "--drift", "adwin"]
     assert main([*command, "--json", "--report", str(tmp_path / "r.html")]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["drift"]["rows"] == []
-    assert "drift (adwin), after rows: none found\n" in said.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["drift"]["rows"] == []
+    assert "drift (adwin), after rows: none found\n" in output.err
     assert "do not rise" in (tmp_path / "r.html").read_text()
 
 
-def test_errors_of_classes_are_probabilities():
+def test_drift_of_classes_uses_probabilities():
     from spanboost.analysis.drift import Drift
 
     rng = np.random.default_rng(0)
@@ -230,8 +230,8 @@ def test_errors_of_classes_are_probabilities():
     assert 1500 < drift.moments[0] < 1600
 
 
-def test_river_is_asked_for_where_it_is_missing(data, capsys, monkeypatch):
+def test_missing_river_is_reported(data, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     assert main(["evaluate", str(data), "--drift", "adwin", "--learner", "linear"]) == 2
-    said = capsys.readouterr().err
-    assert said == "spanboost: drift detectors need River: pip install 'spanboost[river]'\n"
+    output = capsys.readouterr().err
+    assert output == "spanboost: drift detectors need River: pip install 'spanboost[river]'\n"

@@ -1,4 +1,4 @@
-"""Progressive validation: what is scored, when, and in which units."""
+"""Progressive validation: which rows are scored, when, and in which units."""
 
 from contextlib import closing
 from itertools import pairwise
@@ -26,7 +26,7 @@ def models():
 
 
 @given(st.lists(st.integers(1, 99), max_size=4, unique=True))
-def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
+def test_totals_do_not_depend_on_batches(cuts):
     X, y = drifting(100)
     weights = np.random.default_rng(0).uniform(0, 2, 100)
     with closing(LossTape(3)) as tape:
@@ -43,7 +43,7 @@ def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
     assert halves[1] == pytest.approx(np.average(losses[50:], weights=weights[50:]))
 
 
-def test_without_learning_models_stay_as_they_are():
+def test_models_do_not_change_without_learning():
     X, y = drifting(100)
     model = models()["hull"]
     model.learn_many(X, y)
@@ -55,7 +55,7 @@ def test_without_learning_models_stay_as_they_are():
     np.testing.assert_array_equal(model.predict_many(X), before)
 
 
-def test_a_tape_goes_on_where_it_was_cut(tmp_path):
+def test_a_tape_can_be_resumed(tmp_path):
     path = tmp_path / "losses"
     tape = LossTape(2, path)
     gains = np.random.default_rng(1).random((50, 2))
@@ -70,7 +70,7 @@ def test_a_tape_goes_on_where_it_was_cut(tmp_path):
     again.close()
 
 
-def test_no_rows_have_no_average():
+def test_the_average_of_no_rows_is_nan():
     with closing(LossTape(2)) as tape:
         assert np.isnan(tape.average(0, 0)).all()
 
@@ -86,7 +86,7 @@ def test_no_rows_have_no_average():
         (Softmax(3), 2.0, [0.0, 0.0, 0.0], np.log(3)),
     ],
 )
-def test_losses_are_in_the_labels_own_units(loss, label, answer, value):
+def test_losses_are_in_the_units_of_the_labels(loss, label, answer, value):
     scores = loss in ("hinge", "logistic") or isinstance(loss, Softmax)
     model = HullBoost(LinearSGD(), loss=loss, label_range=(-1, 1) if scores else (0, 1e6))
     losses = losses_of(model, np.array([label, label]), np.array([answer, answer]))

@@ -1,1 +1,1 @@
-"""Progressive validation, explanations, drift and pictures of models."""
+"""Progressive validation, explanations, drift detection and plots of models."""

@@ -1,4 +1,4 @@
-"""Moments at which predictions become worse, found by a detector of River from losses alone."""
+"""Drift detection: find the rows after which predictions become worse, from their losses."""
 
 import math
 from typing import Any
@@ -7,17 +7,22 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError
 from spanboost.losses import degree, predicts_scores, resolve
 
-WIDTH = 2.0  # mean deviations of labels, beyond which errors are all the same
+WIDTH = 2.0  # errors of more mean deviations of the labels count as 1
 
 
 class Drift:
-    """A detector, "adwin" or "page-hinkley", over the errors of a stream's rows, in order.
+    """A detector of River over the errors of a stream's rows, in order.
 
-    Detectors take numbers between 0 and 1. The error of a number is its distance from the label, as
-    the loss tells it, over 2 mean absolute deviations of the labels so far: a unit that neither a
-    single label nor what is learned can change by much. Of a class it is one minus the probability
-    it was given. `moments` are the numbers of rows, counted from 1, after which errors were found
-    to have risen; that they fall is what learning is for.
+    detector: "adwin" or "page-hinkley".
+    loss: the loss of the model, by name or as an object.
+
+    `moments` are the row numbers, counted from 1, after which the detector found that errors had
+    risen. Falling errors are not reported: learning lowers them.
+
+    Detectors take numbers between 0 and 1. For numeric labels, the error is the distance between
+    prediction and label, computed from the loss and divided by 2 mean absolute deviations of the
+    labels so far; larger errors count as 1. Neither a single label nor learning changes that unit
+    by much. For classes, the error is 1 minus the predicted probability of the label.
 
     >>> import numpy as np
     >>> from spanboost.analysis.drift import Drift
@@ -31,7 +36,7 @@ class Drift:
 
     def __init__(self, detector: str, loss: Any) -> None:
         if detector not in ("adwin", "page-hinkley"):
-            raise ValueError(f"{detector!r} is no detector: 'adwin' or 'page-hinkley'")
+            raise ValueError(f"detector must be 'adwin' or 'page-hinkley' (got {detector!r})")
         try:
             from river import drift
         except ImportError:
@@ -43,11 +48,11 @@ class Drift:
         self.moments: list[int] = []
 
     def add(self, losses: Array, labels: Array) -> None:
-        """Losses of further rows, and their labels."""
+        """Add the losses and labels of the next rows."""
         for loss, label in zip(losses.tolist(), labels.tolist(), strict=True):
             self._rows += 1
             error = 1 - math.exp(-loss) if self._classes else self._distance(loss, label)
-            if self._rises(error):
+            if self._detects_rise(error):
                 self.moments.append(self._rows)
 
     def _distance(self, loss: float, label: float) -> float:
@@ -57,8 +62,8 @@ class Drift:
         unit = WIDTH * self._deviation
         return 0.0 if not unit > 0 else min(distance / unit, 1.0)
 
-    def _rises(self, error: float) -> bool:
-        if self.name == "page-hinkley":  # looks at rises only
+    def _detects_rise(self, error: float) -> bool:
+        if self.name == "page-hinkley":  # set to detect rises only
             self._detector.update(error)
             return bool(self._detector.drift_detected)
         before = self._detector.estimation

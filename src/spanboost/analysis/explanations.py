@@ -1,4 +1,4 @@
-"""What each feature contributes to one prediction, in the units of predictions."""
+"""Explain predictions: the contribution of each feature, in the units of predictions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,16 +14,19 @@ from spanboost.rows.feature_names import feature_name
 
 
 class Explanation(NamedTuple):
-    """prediction = base + the sum of all contributions + rest. In R^d all of them are vectors."""
+    """The parts of one prediction: prediction = base + sum of all contributions + rest.
+
+    For predictions in R^d, every part is a vector.
+    """
 
     prediction: Any
-    base: Any  # what is predicted without regard to any feature
-    contributions: dict[str | int, Any]  # of features, the largest first
-    rest: Any  # of a booster, nothing but what rounding leaves; of AutoBoost see `explain`
+    base: Any  # the part that depends on no feature
+    contributions: dict[str | int, Any]  # by feature, the largest first
+    rest: Any  # rounding errors for a booster; for AutoBoost see `explain`
 
 
 class _Parts(NamedTuple):
-    """An explanation by the numbers of `block.Cells`."""
+    """An explanation with features as numbers: 2 j is column j, 2 j + 1 column j of the codes."""
 
     prediction: Array  # [d]
     base: Array  # [d]
@@ -31,23 +34,26 @@ class _Parts(NamedTuple):
 
 
 def explain(model: Model, x: Any) -> Explanation:
-    """What each feature of the row x, given as to `predict_one`, contributes to its prediction.
+    """Return the contribution of each feature of row x to its prediction.
 
-    The answer of a booster is a sum over its copies. What a copy counts for in it is the product of
-    the steps and shrinkages of Algorithm 1 or 2 and of every factor by which the row's own partial
-    sums are cut to norm B, and its prediction to norm D: to cut is to multiply. Within a copy,
-    features are credited as learners/credits.py says, which is exact for linear functions and
-    stumps, by the path for trees, an approximation for networks. `base` has the label range's
-    centre, the constants of linear functions, and the roots of trees.
+    x: a row, as for `predict_one`.
 
-    Of AutoBoost it is the sum of what experts say, by what each counts for in the answer, as itself
-    and in the regression over all. What is left is the `rest`: forecasts outside the range of
-    labels seen are cut to it, and of classes it is probabilities that are mixed, not their scores.
-    Of a committee it is the mean over its members.
+    The prediction of a booster is a weighted sum over its copies. The weight of a copy is the
+    product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
+    partial sums are projected to norm B and the copy's prediction to norm D. Within a copy,
+    learners/contributions.py computes the contributions of features: they are exact for linear
+    functions and stumps, follow the path for trees, and are an approximation for networks. `base`
+    is the sum of the label range's centre, the constants of linear functions and the means at the
+    roots of trees.
 
-    Features are named as in dictionaries, by the columns of the files a model was made from, or by
-    the number of their column; "code j" is column j of the category codes. Those that contribute
-    nothing are left out. A learner that does not say what features add is a ValueError.
+    For AutoBoost, contributions are the sum over its experts, each multiplied by its weight in the
+    prediction. `rest` is the difference that this leaves: AutoBoost clips forecasts to the range of
+    the labels seen and, for classes, mixes probabilities instead of scores. For a committee,
+    contributions are the mean over its members.
+
+    Keys of `contributions` are the keys of dictionary rows, the column names of the files that the
+    model was trained on, or column numbers; "code j" is column j of the category codes. Features
+    that contribute 0 are omitted. Raises ValueError if the learner cannot be explained.
 
     >>> import numpy as np
     >>> from spanboost import HullBoost, LinearSGD, explain
@@ -64,25 +70,25 @@ def explain(model: Model, x: Any) -> Explanation:
 
 
 def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
-    """Likewise, row by row, of a block as `predict_many` takes it."""
-    names = _names(model, X)
-    for prediction, base, contributions in _parts(model, X):
+    """Yield the explanation of each row of a block; X is a block as for `predict_many`."""
+    names = _feature_names(model, X)
+    for prediction, base, contributions in _explain(model, X):
         size = {feature: -float(np.abs(part).sum()) for feature, part in contributions.items()}
-        given = {
-            names.get(feature, f"code {feature // 2}" if feature % 2 else feature // 2): _plain(
+        named = {
+            names.get(feature, f"code {feature // 2}" if feature % 2 else feature // 2): _unwrap(
                 contributions[feature]
             )
             for feature in sorted(size, key=lambda feature: size[feature])
             if size[feature]
         }
         rest = prediction - base - sum(contributions.values())
-        yield Explanation(_plain(prediction), _plain(base), given, _plain(rest))
+        yield Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
 
 
 def coefficients(model: Booster, shrink: Any = 1.0) -> Array:
-    """What each copy's prediction is multiplied by in the answer.
+    """Return the weight of each copy's prediction in the booster's prediction, [N].
 
-    shrink: [N] what the projections multiply the partial sums by; 1 where nothing is projected.
+    shrink: [N] the factors of the projections of the partial sums; 1 without a projection.
     """
     steps = model.steps_
     kept = 1 - steps * (1.0 if model.sigma_ is None else model.sigma_)
@@ -91,11 +97,11 @@ def coefficients(model: Booster, shrink: Any = 1.0) -> Array:
     return model.scale * steps * shrink * after
 
 
-def _parts(model: Model, X: Any) -> Iterator[_Parts]:
-    return _of_parts(model, X) if model.parts else _of_booster(model.as_booster(), X)
+def _explain(model: Model, X: Any) -> Iterator[_Parts]:
+    return _explain_parts(model, X) if model.parts else _explain_booster(model.as_booster(), X)
 
 
-def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
+def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
     core = model.core
     rows = core.encoder.read(X)
     state, labels = core.prepare(rows, 0), core.labels
@@ -108,48 +114,48 @@ def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
             raise ValueError(
-                f"{model.learner!r} does not say what features contribute: linear functions, "
-                "stumps, networks, trees and AutoBoost do"
+                f"cannot explain {model.learner!r}: only models of linear functions, stumps, "
+                "networks or trees, and AutoBoost, have feature contributions"
             ) from None
         trace = state.trace
         unprojected = trace.kept + model.steps_ * model.scale * trace.h
-        counts = coefficients(model, shrinkage(unprojected, model.reach_))
-        amount = unit * (credits.amount * (counts * shrinkage(credits.total, model.D))).sum(axis=2)
+        weights = coefficients(model, shrinkage(unprojected, model.reach_))
+        amount = unit * (credits.amount * (weights * shrinkage(credits.total, model.D))).sum(axis=2)
         parts = _sum_by_feature(credits.feature, amount)
         prediction = labels.to_user(out[t : t + 1]).reshape(core.d)
         yield _Parts(prediction, centre + parts.pop(NOBODY, np.zeros(core.d)), parts)
 
 
-def _of_parts(model: Model, X: Any) -> Iterator[_Parts]:
-    """Yield the explanations of a model's parts, weighted by what each counts for."""
-    each = (_of_booster(part, X) for part in model.parts.values())
+def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
+    """Yield the sums of the explanations of a model's parts, multiplied by their weights."""
+    each = (_explain_booster(part, X) for part in model.parts.values())
     for explained in zip(*each, strict=True):
         whole = model.compose([parts.prediction[None] for parts in explained])
-        base, contributions = _weighted(explained, whole.weights)
+        base, contributions = _weighted_sum(explained, whole.weights)
         yield _Parts(whole.prediction, base + whole.constant, contributions)
 
 
-def _weighted(explained: Sequence[_Parts], counts: Array) -> tuple[Array, dict[int, Array]]:
-    """The base and the contributions of several explanations, by what each counts for."""
+def _weighted_sum(explained: Sequence[_Parts], weights: Array) -> tuple[Array, dict[int, Array]]:
+    """Return the weighted sums of the bases and of the contributions of several explanations."""
     base = np.zeros_like(explained[0].base)
     contributions: dict[int, Array] = {}
-    for count, parts in zip(counts, explained, strict=True):
-        base = base + count * parts.base
+    for weight, parts in zip(weights, explained, strict=True):
+        base = base + weight * parts.base
         for feature, part in parts.contributions.items():
-            contributions[feature] = contributions.get(feature, 0) + count * part
+            contributions[feature] = contributions.get(feature, 0) + weight * part
     return base, contributions
 
 
 def _sum_by_feature(features: Array, amount: Array) -> dict[int, Array]:
-    """{feature: [d]}, of amounts [F, d]."""
+    """Return {feature: [d]}, the sums of the amounts [F, d] of each feature."""
     sums: dict[int, Array] = {}
     for feature, part in zip(features.tolist(), amount, strict=True):
         sums[feature] = sums.get(feature, 0) + part
     return sums
 
 
-def _names(model: Model, X: Any) -> Mapping[int, str]:
-    """Names of features, by the numbers of `block.Cells`, as far as they have any."""
+def _feature_names(model: Model, X: Any) -> Mapping[int, str]:
+    """Return the names of features by their numbers (see `_Parts`); some features have none."""
     schema = model.schema
     if schema is not None and schema.columns is not None:
         named = {2 * j: column.name for j, column in enumerate(schema.numbers)}
@@ -161,12 +167,12 @@ def _names(model: Model, X: Any) -> Mapping[int, str]:
         return {2 * column: name for name, column in known.columns.items()}
     if not (isinstance(X, list | tuple) and isinstance(X[0], dict)):
         return {}
-    # nothing is kept of names that are hashed, but the rows have them
+    # the model does not store hashed names, but the rows contain them
     texts = {feature_name(name, value) for row in X for name, value in row.items()}
-    places = 2**known.bits - 1
-    return {2 * ((known.column(text) or 0) & places): text for text in texts}
+    mask = 2**known.bits - 1
+    return {2 * ((known.column(text) or 0) & mask): text for text in texts}
 
 
-def _plain(part: Array) -> Any:
-    """A number if there is one output, else a vector."""
+def _unwrap(part: Array) -> Any:
+    """Return a number if there is one output, else the vector."""
     return float(part[0]) if len(part) == 1 else part

@@ -1,4 +1,4 @@
-"""Which features the trees of a model go by."""
+"""Feature importances of tree models."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from spanboost.models.model import Model
 
 
 def feature_importances(model: Model) -> dict[str | int, float]:
-    """The shares of features in what all splits of all trees have gained, the largest first.
+    """Return each feature's share in the total gain of all splits of all trees, largest first.
 
-    Features are named as in dictionaries, or by the number of their column; "code j" is column j
-    of the category codes. Those that no tree goes by are left out. Of AutoBoost, these are the
-    trees it relies on most; of a committee, the averages of its members' shares.
+    Keys are the keys of dictionary rows, or column numbers; "code j" is column j of the category
+    codes. Features that no tree splits on are omitted. For AutoBoost, the shares are those of the
+    trees with the largest weight; for a committee, the averages over its members.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees, feature_importances

@@ -1,4 +1,4 @@
-"""What can be said of a stream's labels alone: their sum, and the best constant prediction."""
+"""Statistics of a stream's labels: their sum, and the best constant prediction."""
 
 import math
 from typing import Any
@@ -11,22 +11,26 @@ from spanboost.losses import Hinge, Logistic, Softmax, Squared
 
 
 class LabelSums:
-    """Weighted sums over the labels so far, in constant memory; saved with a checkpoint."""
+    """Weighted sums over the labels so far, in constant memory; saved with a checkpoint.
+
+    `sums` are the sum of the weights, the weighted sum of squared distances from `centre`, and the
+    weighted sum of distances from it. For classes, the rest are the weights of each class.
+    """
 
     def __init__(self, loss: Any, state: dict[str, Any] | None = None) -> None:
         self.loss = loss
-        self.centre = 0.0  # the first label: squares of distances from it do not cancel
+        self.centre = 0.0  # the first label: squared distances from it are summed precisely
         d = loss.d if isinstance(loss, Softmax) else 1
-        self.sums = np.zeros(2 + d)  # of weights; of distances' squares; of distances, or a class's
+        self.sums = np.zeros(2 + d)
         if state is not None:
             self.centre, self.sums = state["centre"], np.array([*map(float.fromhex, state["sums"])])
 
     def state(self) -> dict[str, Any]:
-        """In terms of JSON, which has no infinite numbers."""
+        """Return the state as JSON values; sums are hexadecimal, as JSON has no infinity."""
         return {"centre": self.centre, "sums": [value.hex() for value in self.sums.tolist()]}
 
     def add(self, y: Array, weights: Array) -> None:
-        """More labels."""
+        """Add labels y with their weights."""
         if isinstance(self.loss, Softmax):
             parts = np.eye(self.loss.d)[y.astype(np.int64)]
         else:
@@ -41,15 +45,15 @@ class LabelSums:
 
     @property
     def label_sum(self) -> float | None:
-        """The weighted sum of labels; None if they are classes."""
+        """The weighted sum of the labels; None for classes."""
         if isinstance(self.loss, Softmax):
             return None
         return float(self.sums[2] + self.centre * self.sums[0])
 
     def best_constant(self) -> tuple[float | None, float | None]:
-        """The best constant prediction and its average loss, where sums are enough to know it.
+        """Return the best constant prediction and its average loss; None if sums do not tell.
 
-        Of two labels it is the score, of classes there is no one number.
+        For two labels, the prediction is a score. For more classes it is None.
         """
         total = self.sums[0]
         if total == 0:
@@ -60,7 +64,7 @@ class LabelSums:
         mean = self.centre + float(shares[0])
         if isinstance(self.loss, Squared):
             return mean, max(float(self.sums[1] / total - shares[0] ** 2), 0.0)
-        p = (1 + mean) / 2  # how many of two labels are +1
+        p = (1 + mean) / 2  # the share of labels +1
         if isinstance(self.loss, Hinge):
             return (1.0 if mean > 0 else -1.0), 2 * min(p, 1 - p)
         if isinstance(self.loss, Logistic):

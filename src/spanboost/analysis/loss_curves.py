@@ -1,6 +1,6 @@
-"""Loss curves of a pass: of every model the average so far, and the average of each window.
+"""Loss curves of a pass: each model's running average, and its average over each window of rows.
 
-Other pictures, in the same look, are in pictures.py.
+The other plots, in the same style, are in pictures.py.
 """
 
 import io
@@ -16,9 +16,9 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError
 
 WINDOWS = 200
-POINTS = 400  # of a running average; more draw the same line
-INK = "#010203"  # of all that is no curve: a colour of its own, so that a page can replace it
-# Okabe and Ito's, told apart by the colour-blind; a seventh model begins again with other dashes
+POINTS = 400  # points of a running average; more draw the same line
+INK = "#010203"  # text and axes: a colour used for nothing else, so that a page can replace it
+# Okabe and Ito's palette for colour-blind readers; a seventh model repeats the first one, dashed
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", "--", ":")
 LOOK = {
@@ -36,7 +36,7 @@ LOOK = {
 
 
 def check_plot_path(path: str | Path) -> None:
-    """A UserError where no plot can be written, before anything is done for it."""
+    """Raise UserError if a plot cannot be written to `path`."""
     if Path(path).suffix.lower() not in (".png", ".svg"):
         raise UserError(f"{path}: plots are .png or .svg files")
     check_writable(path)
@@ -44,7 +44,7 @@ def check_plot_path(path: str | Path) -> None:
 
 
 def check_matplotlib() -> None:
-    """A UserError where it is not installed."""
+    """Raise UserError if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -58,17 +58,21 @@ def save(
     constant: float | None,
     moments: Sequence[int] = (),
 ) -> None:
-    """Draw loss curves into a file, PNG or SVG by its suffix; the same losses give the same bytes.
+    """Write loss curves to a PNG or SVG file, chosen by its suffix.
 
-    moments: rows to be marked, those of drift for one.
+    The same losses give the same bytes.
+
+    names: the models' names, in the order of the tape's columns.
+    constant: the average loss of the best constant prediction, drawn as a line.
+    moments: numbers of rows to mark, such as those where drift was detected.
     """
     check_plot_path(path)
     write(path, lambda: _figure(names, tape, constant, moments))
 
 
 def write(path: str | Path, figure: Callable[[], Any]) -> None:
-    """Draw a figure into a file, PNG or SVG by its suffix."""
-    data = _drawn(Path(path).suffix.lower()[1:], figure, facecolor="white")
+    """Write a figure to a PNG or SVG file, chosen by its suffix."""
+    data = _render(Path(path).suffix.lower()[1:], figure, facecolor="white")
     with atomic_write(path) as file:
         file.write(data)
 
@@ -76,28 +80,28 @@ def write(path: str | Path, figure: Callable[[], Any]) -> None:
 def inline_svg(
     names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int] = ()
 ) -> str:
-    """An <svg> element for a page, whose text is drawn in the colour of the page's own."""
+    """Return loss curves as an <svg> element whose text has the colour of the page around it."""
     return inline(lambda: _figure(names, tape, constant, moments))
 
 
 def inline(figure: Callable[[], Any]) -> str:
-    """A figure as an <svg> element."""
+    """Return a figure as an <svg> element."""
     check_matplotlib()
-    text = _drawn("svg", figure, facecolor="none").decode()
+    text = _render("svg", figure, facecolor="none").decode()
     return text[text.index("<svg") :].replace(INK, "currentColor")
 
 
-def running(tape: LossTape) -> tuple[Array, Array]:
-    """Numbers of rows, evenly spaced in their logarithm, and each model's average loss so far."""
+def running_averages(tape: LossTape) -> tuple[Array, Array]:
+    """Return row numbers, evenly spaced on a log scale, and each model's running average loss."""
     rows = np.unique(np.geomspace(1, tape.rows, POINTS).round().astype(np.int64))
     totals = np.array([tape.at(int(row)) for row in rows])
     return rows, _averages(totals)
 
 
-def windowed(tape: LossTape) -> tuple[Array, Array]:
-    """The last rows of some 200 windows of one length, and each model's average loss in them.
+def window_averages(tape: LossTape) -> tuple[Array, Array]:
+    """Return the last rows of about 200 equal windows, and each model's average loss in them.
 
-    Of a short stream every row is a window. The last one also has what is left over.
+    In a short stream every row is a window. The last window also has the remaining rows.
     """
     length = max(1, round(tape.rows / WINDOWS))
     ends = np.arange(length, tape.rows + 1, length)
@@ -107,23 +111,23 @@ def windowed(tape: LossTape) -> tuple[Array, Array]:
 
 
 def _averages(totals: Array) -> Array:
-    """NaN where the weights are all 0."""
+    """Return average losses from totals; NaN where the weights are all 0."""
     weights = np.where(totals[:, :1] > 0, totals[:, :1], np.nan)
     averages: Array = totals[:, 1:] / weights
     return averages
 
 
-def _drawn(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
+def _render(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
     from matplotlib import style
 
     file = io.BytesIO()
-    # no dates, no versions, and nothing of the user's own settings
-    nothing = {
+    # the bytes must not depend on the date, the version or the user's settings
+    metadata = {
         "png": {"Software": None},
         "svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     }
     with style.context(["default", LOOK]):
-        look = {"metadata": nothing[format], "dpi": 150, "facecolor": facecolor}
+        look = {"metadata": metadata[format], "dpi": 150, "facecolor": facecolor}
         figure().savefig(file, format=format, **look)
     return file.getvalue()
 
@@ -135,30 +139,32 @@ def _figure(
     from matplotlib.ticker import MaxNLocator, NullLocator
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")
-    so_far, window = figure.subplots(1, 2)
-    rows, averages = running(tape)
-    _curves(so_far, rows, averages, names, constant)
-    _scale_losses(so_far, averages, ratio=3)
-    so_far.set_xscale("log")
-    so_far.xaxis.set_minor_locator(NullLocator())
-    so_far.set_xlim(0.9, 1.1 * tape.rows)
-    so_far.set_title("average loss so far")
-    ends, averages = windowed(tape)
+    running, window = figure.subplots(1, 2)
+    rows, averages = running_averages(tape)
+    _curves(running, rows, averages, names, constant)
+    _scale_losses(running, averages, ratio=3)
+    running.set_xscale("log")
+    running.xaxis.set_minor_locator(NullLocator())
+    running.set_xlim(0.9, 1.1 * tape.rows)
+    running.set_title("running average loss")
+    ends, averages = window_averages(tape)
     _curves(window, ends, averages, names, constant)
-    _scale_losses(window, averages, ratio=3 if ends[0] > 1 else 1000)  # single rows' are far apart
+    # losses of single rows vary more
+    _scale_losses(window, averages, ratio=3 if ends[0] > 1 else 1000)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
     window.set_xlim(0, 1.02 * tape.rows)
     window.set_title(
-        f"average loss of each {ends[0]:,} rows" if ends[0] > 1 else "loss of each row"
+        f"average loss in windows of {ends[0]:,} rows" if ends[0] > 1 else "loss of each row"
     )
-    for axes in (so_far, window):
+    for axes in (running, window):
         for k, moment in enumerate(moments):
             mark = {"color": COLOURS[4], "linewidth": 1.2, "linestyle": (0, (2, 2)), "zorder": 1}
             axes.axvline(moment, label="" if k else "drift", **mark)
         axes.set_xlabel("rows")
+        axes.set_ylabel("loss")
         axes.xaxis.set_major_formatter(format_count)
         axes.yaxis.set_major_formatter(format_amount)
-    handles, labels = so_far.get_legend_handles_labels()
+    handles, labels = running.get_legend_handles_labels()
     columns = min(4, len(labels))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
     return figure
@@ -184,7 +190,7 @@ def _curves(
 
 
 def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
-    """Losses that reach far beyond the usual one are compared by their logarithms."""
+    """Use a log scale if the largest loss is more than `ratio` times the median."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     finite = averages[np.isfinite(averages)]
@@ -198,7 +204,7 @@ def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
 
 
 def format_count(rows: float, _: Any = None) -> str:
-    """A number of rows, as short as it can be said."""
+    """Return a number of rows as short text: 1500 is "1.5k"."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rows >= size:
             return f"{rows / size:g}{letter}"
@@ -206,5 +212,5 @@ def format_count(rows: float, _: Any = None) -> str:
 
 
 def format_amount(loss: float, _: Any = None) -> str:
-    """A loss, as short as it can be said."""
+    """Return a loss as short text."""
     return f"{loss:,.0f}" if 1000 <= abs(loss) < 1e7 else f"{loss:g}"

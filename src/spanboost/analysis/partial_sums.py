@@ -1,4 +1,4 @@
-"""What a booster would answer if it ended after its first copy, its second, and so on."""
+"""Partial sums: the predictions of a booster's first copies, for each number of copies."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from spanboost.models.model import Model
 
 
 def partial_predictions(model: Model, X: Any) -> Array:
-    """The partial sums y^1, ..., y^N of every row, [N, rows(, d)], in the units of predictions.
+    """Return the partial sums y^1, ..., y^N of every row, [N, rows(, d)].
 
-    The last of them are the answers. Learns nothing.
+    They are in the units of predictions; the last of them are the predictions. The model does not
+    learn.
 
     >>> from spanboost import LinearBall, SpanBoost
     >>> model = SpanBoost(LinearBall(), n=4)
@@ -29,7 +30,9 @@ def partial_predictions(model: Model, X: Any) -> Array:
 
 
 def moves_and_losses(model: Model, X: Any, y: Any) -> tuple[Array, Array]:
-    """How far each stage moves the answer, and the loss if it were the last: means over rows, [N].
+    """Return how far each stage moves the prediction, and the loss if it were the last stage.
+
+    Both are means over the rows, [N].
 
     >>> from spanboost import LinearBall, SpanBoost
     >>> model = SpanBoost(LinearBall(), n=4)
@@ -47,7 +50,7 @@ def moves_and_losses(model: Model, X: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _partial_sums(model: BoosterState, X: Any, out: Array) -> None:
-    """out[i, t] = y_t^{i+1}."""
+    """Set out[i, t] = y_t^{i+1}."""
     for t in range(out.shape[1]):
         predict_row(model, X.row(t))
         for k in range(out.shape[2]):

@@ -1,4 +1,4 @@
-"""Pictures of a pass and of models, PNG or SVG by the file's suffix: each of them one call."""
+"""Plots of a pass and of models, one function for each; the suffix chooses PNG or SVG."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -19,8 +19,8 @@ from spanboost.analysis.loss_curves import (
 from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.arrays import Array
 
-SCATTERED = 2000  # points that are drawn one by one; more of them as a density
-WINDOWS = 60
+SCATTERED = 2000  # draw up to this many points one by one, more as a density
+WINDOWS = 60  # of the quantiles of residuals
 MAP = "viridis"
 THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
 
@@ -31,9 +31,11 @@ def save_losses(
     constant: float | None = None,
     moments: Sequence[int] = (),
 ) -> None:
-    """Loss curves of models, by their names: the loss of each row [rows], in order.
+    """Plot loss curves of models.
 
-    constant: the best constant's average loss. moments: rows to be marked, those of drift for one.
+    losses: for each model's name, the loss of each row [rows], in order.
+    constant: the average loss of the best constant prediction.
+    moments: numbers of rows to mark, such as those where drift was detected.
     """
     each = [np.asarray(one, np.float64) for one in losses.values()]
     with closing(LossTape(1 + len(each))) as tape:
@@ -42,15 +44,20 @@ def save_losses(
 
 
 def save_predictions(path: str | Path, truth: Any, predictions: Any, of: int | None = None) -> None:
-    """Predictions against the truth, of rows that are all there are, or some of so many."""
+    """Plot predictions against labels; `of` is the number of all rows if these are a sample."""
     check_plot_path(path)
-    write(path, lambda: _against(np.asarray(truth), np.asarray(predictions), of))
+    write(path, lambda: _predictions(np.asarray(truth), np.asarray(predictions), of))
 
 
 def save_classes(
     path: str | Path, truth: Any, chances: Any, names: Sequence[str], of: int | None = None
 ) -> None:
-    """What rows of each class [rows] were taken for [rows, classes], and how reliable that is."""
+    """Plot the mean predicted probabilities of the rows of each class, and their calibration.
+
+    truth: the class of each row, [rows] integers.
+    chances: the predicted probabilities, [rows, classes].
+    of: the number of all rows if these are a sample.
+    """
     check_plot_path(path)
     write(path, lambda: _classes(np.asarray(truth, np.int64), np.asarray(chances), names, of))
 
@@ -62,7 +69,12 @@ def save_residuals(
     of: int | None = None,
     name: str = "label - prediction",
 ) -> None:
-    """Residuals over time; `rows` are their numbers in the stream, counted from 1."""
+    """Plot residuals over time.
+
+    rows: their row numbers in the stream, counted from 1.
+    of: the number of all rows if these are a sample.
+    name: the label of the axis.
+    """
     check_plot_path(path)
     residuals = np.asarray(residuals)
     rows = np.arange(1, len(residuals) + 1) if rows is None else np.asarray(rows)
@@ -70,35 +82,35 @@ def save_residuals(
 
 
 def save_stages(path: str | Path, moves: Any, losses: Any) -> None:
-    """How far each stage moves the answer, and the loss if it were the last [N] (see stages.py)."""
+    """Plot the two results of `analysis.partial_sums.moves_and_losses`, each [N]."""
     check_plot_path(path)
     write(path, lambda: _stages(np.asarray(moves), np.asarray(losses)))
 
 
 def save_sigma(path: str | Path, rows: Any, sigma: Any) -> None:
-    """Algorithm 1's shrinkage [times, N] after so many rows [times]."""
+    """Plot the shrinkage sigma of Algorithm 1, [times, N]; `rows` learned by then, [times]."""
     check_plot_path(path)
     write(path, lambda: _sigma(np.asarray(rows), np.asarray(sigma)))
 
 
 def save_importances(path: str | Path, importances: Mapping[Any, float], name: str) -> None:
-    """Features by their importance, the largest first; `name` says what that is."""
+    """Plot feature importances, the largest first; `name` is the label of the axis."""
     check_plot_path(path)
     write(path, lambda: _importances(importances, name))
 
 
-def _new(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+def _new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, panels)
 
 
-def _against(truth: Array, predictions: Array, of: int | None) -> Any:
-    figure, axes = _new(6, 5)
+def _predictions(truth: Array, predictions: Array, of: int | None) -> Any:
+    figure, axes = _new_figure(6, 5)
     good = np.isfinite(truth) & np.isfinite(predictions)
     truth, predictions = truth[good], predictions[good]
-    _cloud(figure, axes, truth, predictions)
+    _draw_points(figure, axes, truth, predictions)
     low, high = _limits(np.append(truth, predictions))
     axes.plot([low, high], [low, high], color=INK, **THIN)
     axes.set_xlim(low, high)
@@ -106,14 +118,14 @@ def _against(truth: Array, predictions: Array, of: int | None) -> Any:
     axes.set_aspect("equal")
     axes.set_xlabel("label")
     axes.set_ylabel("prediction")
-    axes.set_title(_title("prediction against truth", len(truth), of))
+    axes.set_title(_title("predictions and labels", len(truth), of))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(format_amount)
     return figure
 
 
 def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None) -> Any:
-    figure, (taken, reliable) = _new(10, 4.6, 2)
+    figure, (matrix, calibration) = _new_figure(10, 4.6, 2)
     K = len(names)
     shares = np.array(
         [
@@ -121,16 +133,16 @@ def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None)
             for k in range(K)
         ]
     )
-    image = taken.imshow(shares, cmap=MAP, vmin=0, vmax=1)
-    taken.grid(visible=False)
-    figure.colorbar(image, ax=taken, label="mean probability")
-    step = max(1, -(-K // 12))  # names of at most a dozen
-    for set_ticks in (taken.set_xticks, taken.set_yticks):
+    image = matrix.imshow(shares, cmap=MAP, vmin=0, vmax=1)
+    matrix.grid(visible=False)
+    figure.colorbar(image, ax=matrix, label="mean probability")
+    step = max(1, -(-K // 12))  # at most a dozen names
+    for set_ticks in (matrix.set_xticks, matrix.set_yticks):
         set_ticks(range(0, K, step), [f"{name:.12}" for name in names[::step]])
     if K <= 8:
         for (i, j), share in np.ndenumerate(shares):
             if np.isfinite(share):
-                taken.text(
+                matrix.text(
                     j,
                     i,
                     f"{share:.2f}",
@@ -138,35 +150,38 @@ def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None)
                     va="center",
                     color="#ffffff" if share < 0.6 else "#000000",
                 )
-    taken.set_xlabel("taken for")
-    taken.set_ylabel("label")
-    taken.set_title(_title("labels and probabilities", len(truth), of))
-    _reliability(reliable, np.eye(K)[truth], chances)
+    matrix.set_xlabel("predicted class")
+    matrix.set_ylabel("label")
+    matrix.set_title(_title("mean probability of each class", len(truth), of))
+    _draw_calibration(calibration, np.eye(K)[truth], chances)
     return figure
 
 
-def _reliability(axes: Any, happened: Array, chances: Array) -> None:
-    """How often came true what was given each probability; of two classes, that of the second."""
+def _draw_calibration(axes: Any, outcomes: Array, chances: Array) -> None:
+    """Draw the observed frequency of classes against their predicted probability.
+
+    With two classes, only the second counts.
+    """
     if chances.shape[1] == 2:
-        happened, chances = happened[:, 1:], chances[:, 1:]
+        outcomes, chances = outcomes[:, 1:], chances[:, 1:]
     bins = np.minimum((chances.ravel() * 10).astype(int), 9)
     number = np.bincount(bins, minlength=10)
     filled = number > 0
-    said = np.bincount(bins, chances.ravel(), 10)[filled] / number[filled]
-    came = np.bincount(bins, happened.ravel(), 10)[filled] / number[filled]
+    predicted = np.bincount(bins, chances.ravel(), 10)[filled] / number[filled]
+    observed = np.bincount(bins, outcomes.ravel(), 10)[filled] / number[filled]
     axes.plot([0, 1], [0, 1], color=INK, **THIN)
-    axes.plot(said, came, "o-", color=COLOURS[0], markersize=4)
+    axes.plot(predicted, observed, "o-", color=COLOURS[0], markersize=4)
     axes.set_aspect("equal")
-    axes.set_xlabel("probability")
-    axes.set_ylabel("how often it came true")
-    axes.set_title("reliability")
+    axes.set_xlabel("predicted probability")
+    axes.set_ylabel("observed frequency")
+    axes.set_title("calibration")
 
 
 def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
-    figure, axes = _new(10, 4.6)
+    figure, axes = _new_figure(10, 4.6)
     good = np.isfinite(residuals)
     residuals, rows = residuals[good], rows[good]
-    _cloud(figure, axes, rows, residuals)
+    _draw_points(figure, axes, rows, residuals)
     axes.axhline(0, color=INK, **THIN)
     parts = [part for part in np.array_split(np.arange(len(rows)), WINDOWS) if len(part) >= 10]
     if parts:
@@ -188,14 +203,14 @@ def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
 def _stages(moves: Array, losses: Array) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    figure, (left, right) = _new(10, 4.2, 2)
+    figure, (left, right) = _new_figure(10, 4.2, 2)
     stage = np.arange(1, len(moves) + 1)
     left.bar(stage, moves, width=0.8, color=COLOURS[0])
-    left.set_title("how far each stage moves the answer")
+    left.set_title("how far each stage moves the prediction")
     right.plot(
         stage, losses, color=COLOURS[1], marker="o" if len(stage) <= 40 else "", markersize=3
     )
-    right.set_title("average loss if this stage were the last")
+    right.set_title("average loss after each stage")
     for axes in (left, right):
         axes.set_xlabel("stage")
         axes.set_xlim(0.2, len(stage) + 0.8)
@@ -210,7 +225,7 @@ def _sigma(rows: Array, sigma: Array) -> Any:
     from matplotlib.colors import Normalize
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _new(8, 4.2)
+    figure, axes = _new_figure(8, 4.2)
     N = sigma.shape[1]
     colours = ScalarMappable(Normalize(1, max(N, 2)), colormaps[MAP])
     each = colours.to_rgba(np.arange(1, N + 1))
@@ -222,27 +237,27 @@ def _sigma(rows: Array, sigma: Array) -> Any:
     axes.set_ylim(-0.02, max(0.1, 1.05 * float(sigma.max(initial=0))))
     axes.set_xlabel("rows")
     axes.set_ylabel("sigma")
-    axes.set_title("shrinkage of Algorithm 1")
+    axes.set_title("shrinkage sigma of Algorithm 1")
     axes.xaxis.set_major_formatter(format_count)
     return figure
 
 
 def _importances(importances: Mapping[Any, float], name: str) -> Any:
-    figure, axes = _new(7, 1.4 + 0.28 * len(importances))
+    figure, axes = _new_figure(7, 1.4 + 0.28 * len(importances))
     names = [text if len(text) <= 40 else f"{text[:37]}..." for text in map(str, importances)]
-    place = np.arange(len(names))
-    axes.barh(place, list(importances.values()), color=COLOURS[0])
-    axes.set_yticks(place, names)
+    positions = np.arange(len(names))
+    axes.barh(positions, list(importances.values()), color=COLOURS[0])
+    axes.set_yticks(positions, names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(name)
     axes.xaxis.set_major_formatter(format_amount)
-    axes.set_title("importance of features")
+    axes.set_title("feature importance")
     return figure
 
 
-def _cloud(figure: Any, axes: Any, x: Array, y: Array) -> None:
-    """Points; of many, how densely they lie."""
+def _draw_points(figure: Any, axes: Any, x: Array, y: Array) -> None:
+    """Draw the points, or their density if there are many."""
     if len(x) <= SCATTERED:
         size = 14 if len(x) <= 200 else 5
         axes.scatter(x, y, s=size, color=COLOURS[0], alpha=0.6, linewidths=0)
@@ -255,14 +270,14 @@ def _cloud(figure: Any, axes: Any, x: Array, y: Array) -> None:
 
 
 def _limits(values: Array) -> tuple[float, float]:
-    """A range that shows all but one in a thousand, and all of a few."""
+    """Return a range that contains all points, or 99.9% of them if there are many."""
     if not len(values):
         return -1.0, 1.0
     cut = 0.0005 if len(values) > SCATTERED else 0.0
     low, high = np.quantile(values, (cut, 1 - cut))
-    room = 0.04 * (high - low) or 0.5 * abs(high) or 1.0
-    return float(low - room), float(high + room)
+    margin = 0.04 * (high - low) or 0.5 * abs(high) or 1.0
+    return float(low - margin), float(high + margin)
 
 
-def _title(what: str, shown: int, of: int | None) -> str:
-    return what if of is None or of <= shown else f"{what}: {shown:,} of {of:,} rows"
+def _title(text: str, shown: int, of: int | None) -> str:
+    return text if of is None or of <= shown else f"{text}: {shown:,} of {of:,} rows"

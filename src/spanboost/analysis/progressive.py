@@ -1,4 +1,4 @@
-"""Progressive validation: every row is predicted first and learned afterwards."""
+"""Progressive validation: models predict each row before they learn from it."""
 
 import os
 import tempfile
@@ -16,22 +16,24 @@ from spanboost.models.model import Model
 
 
 class Step(NamedTuple):
-    """A batch, answered by every model, then learned."""
+    """A batch that every model has predicted and then learned."""
 
     batch: Batch
-    answers: dict[str, Array]
-    first: int  # rows before it
+    answers: dict[str, Array]  # predictions, by the model's name
+    first: int  # number of rows before the batch
     totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
 
 
 class LossTape:
-    """Totals after every row, in a file of its own: memory stays flat, any part can be asked for.
+    """The totals of weights and losses after every row, in a file: memory use stays constant.
 
-    The file has no name unless a path is given; then the totals of its first `rows` rows are kept.
+    columns: 1 for the weights, and 1 for each model.
+    path: the file; None is a temporary file.
+    rows: how many rows of the file at `path` to keep, to resume a run.
     """
 
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
-        self.columns, self.rows, self._kept = columns, rows, path is not None
+        self.columns, self.rows, self._named = columns, rows, path is not None
         if path is None:
             self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115
         else:
@@ -41,14 +43,14 @@ class LossTape:
         self._file.seek(0, os.SEEK_END)
 
     def extend(self, gains: Array) -> Array:
-        """Totals after each further row, of what each row adds to them [rows, columns]."""
+        """Append rows; `gains` [rows, columns] are added to the totals. Return the new totals."""
         totals = running_totals(self.last, gains)
         self._file.write(totals.data)
         self.rows, self.last = self.rows + len(gains), totals[-1]
         return totals
 
     def at(self, rows: int) -> Array:
-        """Totals after so many rows."""
+        """Return the totals after this number of rows."""
         if rows == 0:
             return np.zeros(self.columns)
         self._file.seek(8 * self.columns * (rows - 1))
@@ -57,17 +59,17 @@ class LossTape:
         return totals
 
     def flush(self) -> None:
-        """Everything said so far is in the file, and safe if it has a name."""
+        """Write everything to the file; sync it to disk if it has a path."""
         self._file.flush()
-        if self._kept:
+        if self._named:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """It is not needed any more."""
+        """Close the file; a temporary file is deleted."""
         self._file.close()
 
     def average(self, first: int, last: int) -> Array:
-        """Each model's average loss over the rows from `first` to before `last`; NaN over none."""
+        """Return each model's average loss over rows `first` to `last` - 1; NaN if they weigh 0."""
         sums = self.at(last) - self.at(first)
         return sums[1:] / sums[0] if sums[0] > 0 else np.full(self.columns - 1, np.nan)
 
@@ -75,9 +77,10 @@ class LossTape:
 def progressive(
     models: Mapping[str, Model], batches: Iterable[Batch], tape: LossTape, *, learn: bool = True
 ) -> Iterator[Step]:
-    """Every model over the same batches, in one pass; losses are in the labels' own units.
+    """Run every model over the same batches, in one pass; yield a step for each batch.
 
-    Without `learn` the models are tested as they are.
+    Losses are in the units of the labels and are appended to `tape`. With learn=False the models
+    only predict.
     """
     for batch in batches:
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
@@ -95,9 +98,9 @@ def progressive(
 
 
 def running_totals(start: Array, gains: Array) -> Array:
-    """Totals after each row, of what each adds to those at the start.
+    """Return the totals after each row: `start` plus the gains [rows, columns] up to that row.
 
-    They are added one after the other, so that the blocks in which rows come do not matter.
+    Rows are added one by one, so the result does not depend on how rows are grouped in blocks.
     """
     totals = np.empty_like(gains)
     _add_up(start.copy(), gains, totals)
@@ -113,15 +116,15 @@ def _add_up(last: Array, gains: Array, totals: Array) -> None:
 
 
 def rows_to_show(step: Step) -> Iterator[int]:
-    """Which rows of a step are the 1st, 2nd, 4th, 8th ... of the stream."""
-    power = 1 << step.first.bit_length()  # the first one above the rows before
+    """Yield the rows of a step that are the 1st, 2nd, 4th, 8th, ... of the stream."""
+    power = 1 << step.first.bit_length()  # the first power of 2 after the earlier rows
     while power <= step.first + len(step.totals):
         yield power - step.first - 1
         power *= 2
 
 
 def losses_of(model: Model, y: Any, answers: Array) -> Array:
-    """The loss of each row, [rows], in the units of its label."""
+    """Return the loss of each row, [rows], in the units of the labels."""
     loss = on_vectors(model.loss_)
     if isinstance(model.loss_, Softmax):
         y = np.eye(loss.d)[np.asarray(y, np.int64)]

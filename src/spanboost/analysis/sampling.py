@@ -1,4 +1,4 @@
-"""A few of many rows, in constant memory: for pictures of streams of any length."""
+"""A uniform sample of a stream's rows, in constant memory, for plots."""
 
 import numpy as np
 
@@ -6,25 +6,25 @@ from spanboost.compiling.arrays import Array
 
 
 class RowSample:
-    """So many rows of a stream, each of its rows as likely as any other; all of a short one.
+    """A uniform random sample of at most `size` rows of a stream.
 
-    The same stream gives the same sample, whatever the blocks it came in.
+    The sample depends only on the stream, not on how its rows are grouped in blocks.
 
-    >>> few = Sample(3)
+    >>> sample = RowSample(3)
     >>> for t in range(1000):
-    ...     few.add(np.array([[float(t), -float(t)]]))
-    >>> few.of, few.rows.shape
+    ...     sample.add(np.array([[float(t), -float(t)]]))
+    >>> sample.of, sample.rows.shape
     (1000, (3, 2))
     """
 
     def __init__(self, size: int) -> None:
-        self.size, self.of = size, 0
-        self.rows: Array = np.zeros((0, 0))  # in order
+        self.size, self.of = size, 0  # `of` counts all rows
+        self.rows: Array = np.zeros((0, 0))  # in the order of the stream
         self._draw = np.random.default_rng(0)
-        self._keys: Array = np.zeros(0)  # the smallest are kept
+        self._keys: Array = np.zeros(0)  # the rows with the smallest keys are kept
 
     def add(self, rows: Array) -> None:
-        """Further rows, [rows, columns]."""
+        """Add the next rows, [rows, columns]."""
         keys = np.append(self._keys, self._draw.random(len(rows)))
         rows = np.concatenate([self.rows, rows]) if self.of else rows
         self.of += len(keys) - len(self._keys)
