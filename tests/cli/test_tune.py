@@ -125,13 +125,13 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
     ("words", "message"),
     [
         (["--step", "0.01"], "--step must be between 1/n = 0.03125 and 1 (got 0.01)"),
-        (["--hidden", "3"], "'hidden' is no parameter to choose; LinearSGD and its boosters have"),
+        (["--hidden", "3"], "'hidden' cannot be tuned; for LinearSGD, choose from eta, scale,"),
         (["--rate", "quick"], "argument -l/--rate: invalid list of numbers value: 'quick'"),
         (["--feedback", "loud"], "--feedback must be 'linear' or 'greedy' (got 'loud')"),
         (["--split", "1.5"], "--split must be between 0 and 1 (got 1.5)"),
-        (["--split", "0.001"], "there are no rows to choose on: 200 in all, and split=0.001"),
+        (["--split", "0.001"], "--split selects none of 200 rows to choose on (got 0.001)"),
         (["--learner", "auto"], "argument --learner: invalid choice: 'auto'"),
-        (["--learner", "trees", "--rate", "1"], "'rate' is no parameter to choose; Trees"),
+        (["--learner", "trees", "--rate", "1"], "'rate' cannot be tuned; for Trees, choose from"),
         (["-o", "-"], "-o names a file: a model does not go to standard output"),
         (["--plot", "curves.pdf"], "curves.pdf: plots are .png or .svg files"),
         (["--threads", "0"], "argument --threads: 0 is below 1"),
@@ -154,4 +154,4 @@ def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,label,w", *rows]) + "\n")
     words = ("--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
-    assert "weigh 0" in shell("tune", path, *words, status=2).err
+    assert "its rows have weight 0" in shell("tune", path, *words, status=2).err

@@ -61,7 +61,7 @@ def test_a_team_on_the_cluster_is_the_team_here(learner, cluster, tmp_path):
 
 def test_a_sweep_on_the_cluster_is_the_sweep_here(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 100)
-    monkeypatch.setattr("spanboost.tuning.search.LANES", 8)
+    monkeypatch.setattr("spanboost.tuning.search.BANK_COPIES", 8)
     X, y = rows(600, 0)
     grid = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
     given = {"learner": LinearSGD(), "grid": grid, "n": 4, "label_range": "auto"}

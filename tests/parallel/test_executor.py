@@ -31,7 +31,7 @@ GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
 )
 def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)  # many tasks
-    monkeypatch.setattr("spanboost.tuning.search.LANES", 8)  # many groups
+    monkeypatch.setattr("spanboost.tuning.search.BANK_COPIES", 8)  # many groups
     X, y, weights = stream()
     told = []
     given = {"learner": learner, "grid": grid, "n": 4, "label_range": "auto", "split": 0.3}

@@ -1,4 +1,4 @@
-"""A sweep is its configurations run one by one: every loss, and every model, bit for bit."""
+"""Tuning equals running the configurations one by one: every loss and model, bit for bit."""
 
 import pickle
 
@@ -37,7 +37,7 @@ def two_labels(rows):
 
 
 def averages(model, X, y, weights, first):
-    """Losses of the two parts, as `spanboost evaluate` reckons them; the model learns."""
+    """Learn the rows; return the losses of the two parts as `spanboost evaluate` computes them."""
     weights = np.ones(len(y)) if weights is None else weights
     answers = model.learn_many(X, y, weights)
     tape = LossTape(2)
@@ -48,8 +48,8 @@ def averages(model, X, y, weights, first):
     return parts
 
 
-def assert_all_alone(tuned, X, y, weights, first, folder):
-    """Every configuration, and every number of copies, against a booster of its own."""
+def assert_equal_to_separate_runs(tuned, X, y, weights, first, folder):
+    """Compare every configuration and number of copies with a booster that learns alone."""
     compared = 0
     for k, one in enumerate(tuned.configurations):
         for n in np.flatnonzero(one.allowed()) + 1:
@@ -76,7 +76,7 @@ def assert_all_alone(tuned, X, y, weights, first, folder):
     ],
     ids=["linear", "stumps", "network", "trees"],
 )
-def test_a_sweep_is_its_configurations_one_by_one(learner, grid, booster, feedback, tmp_path):
+def test_tuning_equals_separate_runs(learner, grid, booster, feedback, tmp_path):
     X, y, weights = stream()
     grid = grid | {"eta": [0.25, 1.0], "feedback": [feedback]}
     tuned = tune(
@@ -84,7 +84,7 @@ def test_a_sweep_is_its_configurations_one_by_one(learner, grid, booster, feedba
         **{"learner": learner, "grid": grid, "booster": booster, "n": N, "split": 0.4},
         **{"label_range": "auto", "seed": 7},
     )
-    number = assert_all_alone(tuned, X, y, weights, 64, tmp_path)
+    number = assert_equal_to_separate_runs(tuned, X, y, weights, 64, tmp_path)
     values = np.prod([len(v) for name, v in grid.items() if name != "eta"])
     assert number == values * (2 + 5 if booster == "span" else 5)  # n >= 4 where eta is 1/4
 
@@ -100,10 +100,10 @@ def test_losses(loss, booster, feedback, tmp_path):
     fixed = {"learner": LinearSGD(), "grid": grid, "booster": booster, "n": N, "loss": loss}
     with plain():
         tuned = tune(X, y, **fixed)
-        assert_all_alone(tuned, X, y, None, 20, tmp_path)
-    denied = loss == "linear" and booster == "span"
-    assert {one.prefixes for one in tuned.configurations} == {not denied}
-    # B depends on n where the loss is logistic: there all have the one that serves any n
+        assert_equal_to_separate_runs(tuned, X, y, None, 20, tmp_path)
+    without_prefixes = loss == "linear" and booster == "span"
+    assert {one.prefixes for one in tuned.configurations} == {not without_prefixes}
+    # with the logistic loss, B depends on n: all boosters get the B that is valid for any n
     for one in tuned.configurations:
         free = loss == "logistic" and booster == "span"
         assert ("B" in one.parameters) == free
@@ -112,19 +112,19 @@ def test_losses(loss, booster, feedback, tmp_path):
 
 
 @pytest.mark.parametrize("booster", ["span", "hull"])
-def test_where_prefixes_are_no_boosters_the_number_of_copies_is_in_the_grid(booster, tmp_path):
+def test_the_grid_has_sizes_if_prefixes_are_not_boosters(booster, tmp_path):
     X, y = two_labels(40)
     grid = {"eta": [0.5, 1.0], "feedback": ["linear", "greedy"]}
     fixed = {"learner": Stumps(), "grid": grid, "booster": booster, "n": 6, "loss": "absolute"}
     with plain():
         tuned = tune(X, y, **fixed)
-        assert_all_alone(tuned, X, y, None, 20, tmp_path)
-    denied = [one for one in tuned.configurations if one.settings["feedback"] == "linear"]
-    assert not any(one.prefixes for one in denied)
-    sizes = [one.n for one in denied if one.settings.get("eta", 1.0) == 1]
+        assert_equal_to_separate_runs(tuned, X, y, None, 20, tmp_path)
+    without_prefixes = [one for one in tuned.configurations if one.settings["feedback"] == "linear"]
+    assert not any(one.prefixes for one in without_prefixes)
+    sizes = [one.n for one in without_prefixes if one.settings.get("eta", 1.0) == 1]
     assert sizes == [1, 2, 4, 6]
-    assert [one.n for one in denied if one.settings.get("eta") == 0.5] in ([], [2, 4, 6])
-    assert all(one.prefixes for one in tuned.configurations if one not in denied)
+    assert [one.n for one in without_prefixes if one.settings.get("eta") == 0.5] in ([], [2, 4, 6])
+    assert all(one.prefixes for one in tuned.configurations if one not in without_prefixes)
 
 
 @pytest.mark.parametrize("loss", [SquaredEuclidean(2), Softmax(3)])
@@ -135,7 +135,7 @@ def test_vectors(loss, tmp_path):
     grid = {"eta": [0.5, 1.0], "rate": [0.2, 0.5]}
     with plain():
         tuned = tune(X, labels, learner=LinearSGD(), grid=grid, n=4, loss=loss, **fixed)
-        assert_all_alone(tuned, X, labels, None, 20, tmp_path)
+        assert_equal_to_separate_runs(tuned, X, labels, None, 20, tmp_path)
 
 
 def as_sparse(X):
@@ -152,30 +152,30 @@ def as_sparse(X):
     ],
     ids=["sparse", "codes", "names"],
 )
-def test_rows_of_every_kind(given, tmp_path, monkeypatch):
+def test_rows_of_every_type(given, tmp_path, monkeypatch):
     monkeypatch.setattr(search, "ROWS", 37)
     X, y, weights = stream()
     rows = given(X)
     fixed = {"grid": {"rate": [0.2, 0.5], "eta": [0.5]}, "n": 3, "label_range": "auto-zero"}
     tuned = tune(rows, y, weights, learner=LinearSGD(), **fixed)
-    assert_all_alone(tuned, rows, y, weights, ROWS // 2, tmp_path)
+    assert_equal_to_separate_runs(tuned, rows, y, weights, ROWS // 2, tmp_path)
 
 
 @pytest.mark.parametrize("learner", [LinearSGD(), Trees(grace=8)], ids=["linear", "trees"])
-def test_rows_that_come_again_are_not_scored_again(learner, tmp_path, monkeypatch):
+def test_replayed_rows_are_not_scored_again(learner, tmp_path, monkeypatch):
     monkeypatch.setattr(search, "ROWS", 37)
     X, y, weights = stream()
     fixed = {"grid": {"eta": [0.5, 1.0]}, "n": 3, "label_range": "auto", "replay": 2, "memory": 50}
     tuned = tune(X, y, weights, learner=learner, **fixed)
-    assert_all_alone(tuned, X, y, weights, ROWS // 2, tmp_path)
+    assert_equal_to_separate_runs(tuned, X, y, weights, ROWS // 2, tmp_path)
 
 
-def test_a_learner_with_a_ball(tmp_path):
+def test_linear_ball(tmp_path):
     X, y, _ = stream(40)
     X, y = X / np.linalg.norm(X, axis=1, keepdims=True).max(), np.tanh(y - 50)
     with plain():
         tuned = tune(X, y, learner=LinearBall(), grid={"eta": [0.5, 1.0], "scale": [1.0, 2.0]}, n=3)
-        assert_all_alone(tuned, X, y, None, 20, tmp_path)
+        assert_equal_to_separate_runs(tuned, X, y, None, 20, tmp_path)
 
 
 FEW = {"rate": [0.05, 0.5, 1.0], "eta": [0.5, 1.0], "feedback": ["linear", "greedy"]}
@@ -189,17 +189,19 @@ def assert_same(tuned, other, folder):
     assert (folder / "0.sb").read_bytes() == (folder / "1.sb").read_bytes()
 
 
-@pytest.mark.parametrize(("threads", "lanes", "rows"), [(1, 8, 50), (2, 1, 4096), (7, 512, 1)])
-def test_threads_banks_and_blocks_do_not_matter(threads, lanes, rows, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("threads", "copies", "rows"), [(1, 8, 50), (2, 1, 4096), (7, 512, 1)])
+def test_the_result_does_not_depend_on_threads_banks_or_blocks(
+    threads, copies, rows, tmp_path, monkeypatch
+):
     X, y, weights = stream()
     fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
     usual = tune(X, y, weights, **fixed)
-    monkeypatch.setattr(search, "LANES", lanes)
+    monkeypatch.setattr(search, "BANK_COPIES", copies)
     monkeypatch.setattr(search, "ROWS", rows)
     assert_same(usual, tune(X, y, weights, threads=threads, **fixed), tmp_path)
 
 
-def test_compiled_and_plain_sweeps_are_assert_same(tmp_path):
+def test_compiled_and_plain_tuning_agree(tmp_path):
     X, y, weights = stream(40)
     fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
     compiled = tune(X, y, weights, **fixed)
@@ -207,7 +209,7 @@ def test_compiled_and_plain_sweeps_are_assert_same(tmp_path):
         assert_same(compiled, tune(X, y, weights, **fixed), tmp_path)
 
 
-def test_a_group_can_be_sent_elsewhere_at_any_time(tmp_path):
+def test_a_group_can_be_pickled_at_any_time(tmp_path):
     X, y, weights = stream()
     fixed = {"grid": FEW, "booster": "both", "n": 4, "label_range": "auto"}
     usual = tune(X, y, weights, learner=LinearSGD(), **fixed)
@@ -233,7 +235,7 @@ def test_a_group_can_be_sent_elsewhere_at_any_time(tmp_path):
     split=st.floats(0.05, 0.95),
     seed=st.integers(0, 1000),
 )
-def test_any_numbers(rates, etas, n, split, seed, tmp_path_factory):
+def test_any_rates_and_steps(rates, etas, n, split, seed, tmp_path_factory):
     X, y, weights = stream(40, seed)
     grid = {"rate": rates, "eta": etas}
     fixed = {"learner": LinearSGD(), "grid": grid, "n": n, "split": split, "label_range": "auto"}
@@ -249,15 +251,15 @@ def test_any_numbers(rates, etas, n, split, seed, tmp_path_factory):
         assert (folder / "cut.sb").read_bytes() == (folder / "alone.sb").read_bytes()
 
 
-def test_copies_do_not_disturb_each_other_where_weights_are_folded(tmp_path):
-    """Under linear feedback weights grow while `keep` shrinks, and are folded at 1e-9."""
+def test_configurations_are_independent_when_weights_are_rescaled(tmp_path):
+    """Under linear feedback, weights grow while `keep` shrinks, and are rescaled at 1e-9."""
     X, y = two_labels(3000)
     grid = {"rate": [1e-3, 50.0], "eta": [1.0], "feedback": ["linear"]}
     tuned = tune(X, y, learner=LinearSGD(), grid=grid, booster="span", n=2)
-    assert_all_alone(tuned, X, y, None, 1500, tmp_path)
+    assert_equal_to_separate_runs(tuned, X, y, None, 1500, tmp_path)
 
 
-def test_the_chosen_model_goes_on_as_if_it_had_been_alone():
+def test_the_chosen_model_continues_to_learn():
     X, y, weights = stream()
     fixed = {"learner": Network(hidden=3), "grid": {"rate": [0.1, 0.5], "eta": [0.5]}, "n": 4}
     tuned = tune(X[:100], y[:100], weights[:100], **fixed, label_range="auto")
@@ -267,11 +269,11 @@ def test_the_chosen_model_goes_on_as_if_it_had_been_alone():
     again = tuned.model()
     expected = alone.learn_many(X[100:], y[100:])
     assert again.learn_many(X[100:], y[100:]).tobytes() == expected.tobytes()
-    # and the sweep, of which it is a copy, is as it was
+    # the chosen model is a copy: learning does not change the result
     assert tuned.model().predict_many(X[:5]).tobytes() != again.predict_many(X[:5]).tobytes()
 
 
-def test_the_best_is_chosen_on_the_first_part_alone():
+def test_only_the_first_part_chooses():
     X, y, _ = stream()
     tuned = tune(X, y, learner=Stumps(), n=8, label_range="auto", split=0.25)
     best = tuned.best()
@@ -280,24 +282,28 @@ def test_the_best_is_chosen_on_the_first_part_alone():
     assert best == tuned.best_of_each()[0]
     losses = [one.loss_first for one in tuned.best_of_each()]
     assert losses == sorted(losses)
-    assert len(losses) == len(tuned.configurations) == 5 * (3 + 1)  # steps below 1/8 are left out
+    assert len(losses) == len(tuned.configurations) == 5 * (3 + 1)  # steps below 1/8 are omitted
     alone = tuned.best(booster="hull", n=1, rate=0.5)
     assert (alone.n, alone.settings) == (1, {"booster": "hull", "rate": 0.5})
-    with pytest.raises(ValueError, match="no booster of the sweep has a loss and n=99"):
+    with pytest.raises(
+        ValueError, match="no booster with n=99 has a finite loss on the first part"
+    ):
         tuned.best(n=99)
 
 
-def test_losses_beyond_all_numbers_are_not_chosen():
+def test_losses_that_overflow_are_not_chosen():
     X, y, _ = stream()
-    y = 1e200 * y  # squares of them are infinite
+    y = 1e200 * y  # their squares are infinite
     with np.errstate(over="ignore", invalid="ignore"):
         tuned = tune(X, y, learner=LinearSGD(), n=2, label_range="auto")
-    with pytest.raises(ValueError, match="no booster of the sweep has a loss"):
+    with pytest.raises(
+        ValueError, match=r"no booster has a finite loss on the first part: .* the loss overflowed"
+    ):
         tuned.best()
     assert len(tuned.best_of_each()) == len(tuned.configurations)
 
 
-def test_a_step_that_is_not_given_does_not_change_with_the_number_of_copies():
+def test_the_default_step_does_not_depend_on_the_number_of_copies():
     X, y, _ = stream()
     tuned = tune(X, y, learner=LinearSGD(), grid={}, booster="span", n=32, label_range="auto")
     (only,) = tuned.configurations
@@ -305,7 +311,7 @@ def test_a_step_that_is_not_given_does_not_change_with_the_number_of_copies():
     assert np.flatnonzero(only.allowed())[0] + 1 == 10
 
 
-def test_progress_is_counted():
+def test_progress_is_reported():
     X, y, _ = stream()
     counted = []
     tune(X, y, learner=LinearSGD(), n=2, label_range="auto", progress=counted.append)
@@ -315,22 +321,28 @@ def test_progress_is_counted():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"grid": {"depth": [3]}}, "'depth' is no parameter to choose; LinearSGD and its boosters"),
-        ({"grid": {"dtype": ["float32"]}}, "'dtype' is no parameter to choose"),
-        ({"grid": {"rate": 0.5}}, "'rate' needs a list of values, not 0.5"),
-        ({"grid": {"rate": []}}, "'rate' needs a list of values"),
-        ({"grid": {"feedback": "linear"}}, "'feedback' needs a list of values, not 'linear'"),
+        (
+            {"grid": {"depth": [3]}},
+            "'depth' cannot be tuned; for LinearSGD, choose from eta, scale,",
+        ),
+        ({"grid": {"dtype": ["float32"]}}, "'dtype' cannot be tuned"),
+        ({"grid": {"rate": 0.5}}, r"'rate' must be a non-empty list of values \(got 0.5\)"),
+        ({"grid": {"rate": []}}, r"'rate' must be a non-empty list of values \(got \[\]\)"),
+        (
+            {"grid": {"feedback": "linear"}},
+            r"'feedback' must be a non-empty list of values \(got 'linear'\)",
+        ),
         ({"grid": {"eta": [0.01]}}, "eta must be between 1/n = .* and 1 .got 0.01"),
         ({"grid": {"rate": [-1]}}, "rate=-1 is not allowed"),
         ({"booster": "alg3"}, r"booster must be 'span', 'hull' or 'both' \(got 'alg3'\)"),
         ({"split": 1}, r"split must be between 0 and 1 \(got 1\)"),
-        ({"split": 0.001}, "no rows to choose on: 160 in all, and split=0.001"),
+        ({"split": 0.001}, r"split selects none of 160 rows to choose on \(got 0.001\)"),
         ({"threads": 0}, r"threads must be a positive integer \(got 0\)"),
         ({"n": 0}, r"n must be a positive integer \(got 0\)"),
         ({"loss": "cubic"}, "loss='cubic' is not known"),
     ],
 )
-def test_what_cannot_be_tuned_is_said_in_a_sentence(wrong, message):
+def test_bad_parameters_are_refused(wrong, message):
     X, y, _ = stream()
     with pytest.raises(ValueError, match=message):
         tune(X, y, **{"learner": LinearSGD(), "label_range": "auto"} | wrong)
@@ -344,13 +356,15 @@ class Mean:
         pass
 
 
-def test_objects_are_refused():
+def test_user_defined_learners_are_refused():
     X, y, _ = stream()
-    with pytest.raises(ValueError, match="for learners of this package, and Mean is none"):
+    with pytest.raises(
+        ValueError, match="cannot tune Mean: only learners of this package can be tuned"
+    ):
         tune(X, y, learner=Mean(), n=2)
 
 
-def test_a_bad_row_is_named_by_its_number(monkeypatch):
+def test_a_bad_row_is_reported_by_its_number(monkeypatch):
     monkeypatch.setattr(search, "ROWS", 50)
     X, y, _ = stream()
     y[123] = np.nan

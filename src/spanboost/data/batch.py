@@ -9,6 +9,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.problems import StreamError
 from spanboost.errors import DataError
 from spanboost.rows.block import Rows
+from spanboost.rows.encoder import count_rows
 from spanboost.rows.validation import Sparse
 
 
@@ -48,6 +49,12 @@ class Batch(NamedTuple):
     def active(self, t: int) -> int:
         """How many features of row t are neither 0 nor missing, the constant among them."""
         return 1 + _active(_part(self.X, t, t + 1))
+
+
+def as_batch(X: Any, y: Any, weights: Any = None) -> Batch:
+    """Return rows in memory as one batch; it has no file, and lines count from 0."""
+    weights = None if weights is None else np.asarray(weights)
+    return Batch(X, np.asarray(y), weights, "", np.arange(count_rows(X)))
 
 
 def join_batches(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:

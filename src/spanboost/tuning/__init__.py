@@ -1,1 +1,1 @@
-"""Choose parameters in one pass: a grid of boosters over the same rows."""
+"""Tuning in one pass: a grid of boosters learns the same rows."""

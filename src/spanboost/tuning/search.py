@@ -1,8 +1,9 @@
-"""One-pass tuning: a grid of boosters over the same rows, chosen on the first of them.
+"""One-pass tuning: a grid of boosters learns the same rows, and the first part chooses.
 
-The paper's protocol: every configuration predicts and learns every row; parameters are chosen by
-the progressive loss of the first part, and what was chosen is judged by its loss on the rest. The
-number of copies needs no runs of its own where a booster's first n copies are the booster of n.
+This is the paper's protocol: every configuration predicts and learns every row. The progressive
+loss on the first part of the rows chooses the parameters, and the loss on the rest evaluates the
+choice. Where the first n copies of a booster equal the booster with n copies, one run gives the
+losses of all numbers of copies.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.threads import cpu_count, run_in_threads
-from spanboost.data.batch import Batch
+from spanboost.data.batch import Batch, as_batch
 from spanboost.errors import DataError, ParameterError
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
@@ -33,25 +34,27 @@ from spanboost.rows.encoder import count_rows
 from spanboost.tuning.grid import Configuration, configurations
 from spanboost.tuning.stacked import StackedBoosters, stacking_key
 
-LANES = 512  # copies in one bank: more are not faster, and threads want several banks
-ROWS = 4096  # learned between two looks at the clock
+BANK_COPIES = 512  # most copies in one bank: more are not faster, and threads need several banks
+ROWS = 4096  # learned between two reports of progress
 
 
 class Choice(NamedTuple):
-    """One booster of the sweep."""
+    """One booster of the grid, and its losses."""
 
     settings: dict[str, Any]
     n: int
-    loss_first: float  # average over the first part, by which it was chosen
-    loss_rest: float  # average over the rest; NaN over no rows
-    configuration: int  # its position among all
+    loss_first: float  # average over the first part; the least one is chosen
+    loss_rest: float  # average over the rest; NaN if that has no rows
+    configuration: int  # its index in `Tuned.configurations`
 
 
 class Tuned:
-    """What a sweep came to: average losses [configuration, n - 1], NaN where there is no such n.
+    """The result of tuning.
 
-    loss_first: over the rows that parameters are chosen on.
-    loss_rest: over the rest.
+    configurations: all configurations of the grid.
+    loss_first: average losses over the first part of the rows, which chooses the parameters:
+        [configuration, n - 1]; NaN if the configuration has no loss for n copies.
+    loss_rest: average losses over the rest.
     """
 
     def __init__(
@@ -60,17 +63,17 @@ class Tuned:
         groups: Sequence[StackedBoosters],
         order: Array,
     ) -> None:
-        """Groups hold the configurations in this order."""
+        """`order` are the indices of the configurations in the order of the groups' members."""
         self.configurations = list(configurations)
         self._groups = list(groups)
-        self._places: dict[int, tuple[StackedBoosters, int]] = {}
+        self._members: dict[int, tuple[StackedBoosters, int]] = {}
         shape = len(self.configurations), max(one.n for one in self.configurations)
         self.loss_first, self.loss_rest = np.full((2, *shape), np.nan)
-        waiting = iter(order.tolist())
+        indices = iter(order.tolist())
         for group in groups:
             for c, member in enumerate(group.members):
-                k = next(waiting)
-                self._places[k] = group, c
+                k = next(indices)
+                self._members[k] = group, c
                 allowed = self.configurations[k].allowed()
                 for table, losses in zip(
                     (self.loss_first, self.loss_rest), group.averages(), strict=True
@@ -78,9 +81,9 @@ class Tuned:
                     table[k, : member.n] = np.where(allowed, losses[c], np.nan)
 
     def best(self, **settings: Any) -> Choice:
-        """The least loss on the first part, among all or among those with these settings.
+        """Return the choice with the least loss on the first part, among those with these settings.
 
-        `best(booster="hull", n=1)`, for one, is the learner alone.
+        For example, `best(booster="hull", n=1)` is the learner alone.
         """
         losses = self.loss_first.copy()
         n = settings.pop("n", None)
@@ -91,36 +94,42 @@ class Tuned:
                 losses[k] = np.nan
         if not np.isfinite(self.loss_first).any():
             raise ValueError(
-                "no booster of the sweep has a loss to choose by: the rows of the first part weigh "
-                "0, or their losses are beyond all numbers"
+                "no booster has a finite loss on the first part: its rows have weight 0, or the "
+                "loss overflowed; check the weights, the labels and the learning rate"
             )
         if not np.isfinite(losses).any():
-            raise ValueError(f"no booster of the sweep has a loss and n={n}, {settings}")
-        i, k = divmod(int(np.nanargmin(losses.T)), len(losses))  # of equals, the fewest copies
+            wanted = settings if n is None else {"n": n, **settings}
+            text = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+            raise ValueError(f"no booster with {text} has a finite loss on the first part")
+        # transposed: among equal losses, the fewest copies come first
+        i, k = divmod(int(np.nanargmin(losses.T)), len(losses))
         return self.choice(k, i + 1)
 
     def choice(self, configuration: int, n: int) -> Choice:
-        """What became of n copies of a configuration."""
+        """Return n copies of a configuration as a choice, with its losses."""
         settings, at = self.configurations[configuration].settings, (configuration, n - 1)
         losses = float(self.loss_first[at]), float(self.loss_rest[at])
         return Choice(settings, n, *losses, configuration)
 
     def best_of_each(self) -> list[Choice]:
-        """Every configuration with its best number of copies, the best one first."""
+        """Return every configuration with its best number of copies, the least loss first."""
         losses = np.where(np.isfinite(self.loss_first), self.loss_first, np.inf)
         found = [self.choice(k, int(row.argmin()) + 1) for k, row in enumerate(losses)]
         return sorted(found, key=lambda one: np.nan_to_num(one.loss_first, nan=np.inf))
 
     def model(self, choice: Choice | None = None) -> Booster:
-        """The chosen booster, as if it had learned all rows alone, ready to go on."""
+        """Return the chosen booster; it has learned all rows and can continue to learn."""
         choice = self.best() if choice is None else choice
-        group, c = self._places[choice.configuration]
+        group, c = self._members[choice.configuration]
         alone = self.configurations[choice.configuration].model(choice.n)
         return group.extract(c, alone, self._groups[0].core.labels)
 
 
 class Sweeping:
-    """A sweep under way. Groups of configurations share nothing, so that threads do not matter."""
+    """A tuning run in progress.
+
+    Groups of configurations share nothing, so the result does not depend on the number of threads.
+    """
 
     def __init__(self, configurations: Sequence[Configuration], threads: int | None = None) -> None:
         if not (threads is None or (is_integer(threads) and threads >= 1)):
@@ -130,11 +139,11 @@ class Sweeping:
 
     @property
     def rows(self) -> int:
-        """How many were learned."""
+        """Number of rows learned so far."""
         return self.groups[0].core.labels.rows
 
     def at_once(self, rows: int) -> int:
-        """How many of so many rows are best learned at a time."""
+        """Return how many of `rows` rows to learn at a time."""
         return ROWS
 
     def learn(self, batch: Batch) -> None:
@@ -150,17 +159,17 @@ class Sweeping:
         run_in_threads(task, self.groups, self.threads)
 
     def mark(self) -> None:
-        """The first part ends here."""
+        """End the first part of the rows."""
         for group in self.groups:
             group.mark()
 
     def tuned(self) -> Tuned:
-        """What is known so far."""
+        """Return the result so far."""
         return Tuned(self.configurations, self.groups, self.order)
 
 
 class Spread(Sweeping):
-    """As `Sweeping`, bit for bit; every group of configurations is a task of its own."""
+    """A tuning run on an executor, one task for each group; same result as `Sweeping`."""
 
     def __init__(self, configurations: Sequence[Configuration], executor: Executor) -> None:
         super().__init__(configurations, threads=1)
@@ -170,15 +179,15 @@ class Spread(Sweeping):
 
     @property
     def rows(self) -> int:
-        """How many were learned."""
+        """Number of rows learned so far."""
         return self._rows
 
     def at_once(self, rows: int) -> int:
-        """A twentieth: with every task a group travels."""
+        """Return a twentieth of the rows: every task sends a whole group to a worker."""
         return max(ROWS, -(-rows // 20))
 
     def learn(self, batch: Batch) -> None:
-        """Learn and score some rows; they are sent to every machine once."""
+        """Learn and score some rows; each machine receives them once."""
         if not self._states:
             self._states = [self.executor.put(pickle_model(group)) for group in self.groups]
         X, y, weights = map(self.executor.put, (batch.X, batch.y, batch.weights))
@@ -186,17 +195,17 @@ class Spread(Sweeping):
             self.executor.call(learn_group, state, X, y, weights, answers=2)
             for state in self._states
         ]
-        said = self.executor.results([said for _, said in done])
-        self._states = [state for state, _ in done]  # only now: a bad row leaves all as it was
+        warnings = self.executor.results([texts for _, texts in done])
+        self._states = [state for state, _ in done]  # not earlier: a bad row must change nothing
         self._rows += batch.rows
-        reissue_warnings(said[0])  # the labels are the same everywhere
+        reissue_warnings(warnings[0])  # every group learns the same labels
 
     def mark(self) -> None:
-        """The first part ends here."""
+        """End the first part of the rows."""
         self._states = [self.executor.call(mark_group, state) for state in self._states]
 
     def tuned(self) -> Tuned:
-        """What is known so far."""
+        """Return the result so far."""
         if self._states:
             self.groups = list(map(unpickle_model, self.executor.results(self._states)))
         return super().tuned()
@@ -217,18 +226,18 @@ def tune(
     executor: Executor | None = None,
     **fixed: Any,
 ) -> Tuned:
-    """Every booster of a grid over the rows, in one pass.
+    """Run every booster of a grid over the rows, in one pass.
 
     learner: a learner of this package.
-    grid: values of parameters of the learner (rate, hidden, ...) and of the booster (eta, scale,
-        feedback, alpha, offset); None is a grid of rates and steps.
+    grid: lists of values for parameters of the learner (rate, hidden, ...) and of the booster (eta,
+        scale, feedback, alpha, offset); None is a grid of rates and steps.
     booster: "span", "hull" or "both".
-    n: most copies; losses of fewer are known too.
-    split: share of the rows that parameters are chosen on.
-    threads: None for as many as there are processors; the result is the same, bit for bit.
-    progress: called with how many rows more have been learned.
-    executor: where it is done, a `Cluster` for one; None is here. The result is the
-        same, bit for bit.
+    n: the largest number of copies; the result also has the losses of fewer copies.
+    split: share of the rows, at the start, that chooses the parameters.
+    threads: number of threads; None is the number of processors. The result does not depend on it.
+    progress: called with the number of rows that were learned since the last call.
+    executor: runs the tasks, for example a `Cluster`; None is this process. The result does not
+        depend on it.
     fixed: parameters that all boosters share, such as loss, D, label_range and seed.
 
     >>> import numpy as np
@@ -246,8 +255,7 @@ def tune(
     rows = count_rows(X)
     first = first_rows(rows, split)
     sweeping = sweep_of(configurations(learner, grid, booster, n, **fixed), threads, executor)
-    whole_block = Batch(X, np.asarray(y), _array(weights), "", np.arange(rows))
-    for batch in parts([whole_block], first, sweeping.at_once(rows)):
+    for batch in parts([as_batch(X, y, weights)], first, sweeping.at_once(rows)):
         try:
             sweeping.learn(batch)
         except DataError as error:
@@ -264,38 +272,38 @@ def sweep_of(
     threads: int | None = None,
     executor: Executor | None = None,
 ) -> Sweeping:
-    """A sweep, here or elsewhere."""
+    """Return a new tuning run, in this process or on an executor."""
     return (
         Sweeping(configurations, threads) if executor is None else Spread(configurations, executor)
     )
 
 
 def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[str]]:
-    """A group that has also learned these rows."""
+    """Learn the rows with a group; return its new snapshot and the warnings."""
     group = unpickle_model(state)
-    _, said = capture_warnings(partial(group.learn, X, y, weights))
-    return pickle_model(group), said
+    _, warnings = capture_warnings(partial(group.learn, X, y, weights))
+    return pickle_model(group), warnings
 
 
 def mark_group(state: bytes) -> bytes:
-    """A group whose first part ends here."""
+    """End the first part of a group; return its new snapshot."""
     group = unpickle_model(state)
     group.mark()
     return pickle_model(group)
 
 
 def first_rows(rows: int, split: float) -> int:
-    """How many rows parameters are chosen on."""
+    """Return the number of rows in the first part, which chooses the parameters."""
     if not (is_number(split) and 0 < split < 1):
         raise ParameterError("split", f"must be between 0 and 1 (got {split!r})")
     first = int(split * rows)
     if first == 0:
-        raise ValueError(f"there are no rows to choose on: {rows} in all, and split={split:g}")
+        raise ParameterError("split", f"selects none of {rows} rows to choose on (got {split:g})")
     return first
 
 
 def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iterator[Batch]:
-    """The same rows, a few at a time; none of them on both sides of the split."""
+    """Yield the same rows, at most `most` at a time; no batch crosses the end of the first part."""
     most, before = most or ROWS, 0
     for batch in batches:
         ends = {*range(most, batch.rows, most), batch.rows}
@@ -309,9 +317,9 @@ def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iter
 
 
 def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[StackedBoosters]]:
-    """Configurations side by side where they are alike, and in which order they are.
+    """Stack configurations of one kind in groups; return their order in the groups, and the groups.
 
-    A group learns on its own, `StackedBoosters.learn`, wherever it is sent: the unit of work.
+    A group is the unit of work: it learns independently of the others, on any machine.
     """
     members = [one.model(one.n) for one in configurations]
     keys = list(map(stacking_key, members))
@@ -320,7 +328,7 @@ def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[Stac
     groups = []
     for _, same in groupby(order, key=lambda k: kinds[keys[k]]):
         here = list(same)
-        size = _side_by_side(members[here[0]])
+        size = _group_size(members[here[0]])
         groups += [
             StackedBoosters([members[k] for k in here[i : i + size]])
             for i in range(0, len(here), size)
@@ -328,17 +336,14 @@ def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[Stac
     return np.array(order), groups
 
 
-def _side_by_side(member: Booster) -> int:
-    """How many of a kind share a bank."""
+def _group_size(member: Booster) -> int:
+    """Return how many configurations of the kind of `member` share a bank."""
     learner = as_learner(member.learner)
     if isinstance(learner, ObjectLearner):
         raise ValueError(
-            f"tuning is for learners of this package, and {type(member.learner).__name__} is none"
+            f"cannot tune {type(member.learner).__name__}: only learners of this package can be "
+            "tuned"
         )
     if not isinstance(learner, Descent) or on_vectors(resolve(member.loss)).d > 1:
         return 1
-    return max(1, LANES // (member.n * getattr(learner, "hidden", 1)))
-
-
-def _array(weights: Any) -> Any:
-    return None if weights is None else np.asarray(weights)
+    return max(1, BANK_COPIES // (member.n * getattr(learner, "hidden", 1)))

@@ -1,4 +1,4 @@
-"""Boosters side by side: one bank holds the copies of all, one pass over the rows learns them."""
+"""Stacked boosters: one bank holds the copies of many boosters, which learn together."""
 
 import copy
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ from spanboost.tuning.stacked_loop import (
 
 
 class StackedBoosters:
-    """Configurations of one kind, `members`, in one bank: they differ in numbers alone.
+    """Boosters of one kind, `members`, that learn together in one bank.
 
-    Members are fresh boosters with equally many copies, of one class, loss, feedback and learner,
-    up to their steps, scales and the learner's rate. They learn exactly what each would learn on
-    its own. A stack can be sent to another process at any time; it shares nothing.
+    Members are fresh boosters with the same number of copies, class, loss, feedback and learner;
+    they differ only in their steps, their scales and the learner's rate. Each learns exactly what
+    it would learn alone. A stack shares nothing with others, so it can be pickled at any time.
     """
 
     def __init__(self, members: Sequence[Booster]) -> None:
@@ -58,39 +58,39 @@ class StackedBoosters:
         )
         labels, memory = copy.deepcopy((first.labels, first.memory))
         self.core = BoosterCore(learner, task, state, labels, memory)
-        self.sums = np.zeros(self.n)  # of losses, in the labels' units, as `Scores` has them
-        self.weight = np.zeros(1)  # of the rows
+        self.sums = np.zeros(self.n)  # of losses, in the units of the labels; see `Scores.sums`
+        self.weight = np.zeros(1)  # sum of the weights of the rows
         self._point, self._value = np.empty((first.d, self.n)), np.empty(self.n)  # scratch
         self._marked: tuple[Array, Array] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any = None) -> None:
-        """Learn and score a block of rows; it is checked first, as by `learn_many`."""
+        """Check a block of rows as `learn_many` does, then learn and score it."""
         self.learn_block(self.core.check(X, y, weights), y, weights)
 
     def learn_block(self, block: CheckedBlock, y: Any, weights: Any = None) -> None:
-        """Learn and score a block that was checked, with labels and weights as they were given."""
+        """Learn and score a checked block; y and weights are as the caller gave them."""
         labels = block.labels
         given = labels if self.core.labels.scores else to_numbers(y)
-        score = np.column_stack(  # the weights and labels by which rows are scored
+        score = np.column_stack(  # weights and labels for scoring
             [
                 np.ones(len(labels)) if weights is None else to_numbers(weights),
                 np.array(given, np.float64).reshape(labels.shape),
             ]
         )
 
-        def scored(row: int) -> None:
-            score[row, 0] = 0  # it is answered again, in the wider range, and counts once
+        def skip_score(row: int) -> None:
+            score[row, 0] = 0  # it is predicted again in the wider label range, but scored once
 
-        self.core.learn(block, score, self._run, scored)
+        self.core.learn(block, score, self._run, skip_score)
 
     def mark(self) -> None:
-        """End the rows that parameters are chosen on."""
+        """End the first part of the rows, which chooses the parameters."""
         self._marked = self.sums.copy(), self.weight.copy()
 
     def averages(self) -> tuple[Array, Array]:
-        """Return average losses [C, N] before the mark and after it; without a mark all are before.
+        """Return average losses [C, N] before and after the mark; without a mark, all are before.
 
-        NaN over no weight.
+        They are NaN where the rows have weight 0.
         """
         sums, weight = self._marked or (self.sums, self.weight)
         shape = len(self.members), self.N
@@ -99,9 +99,9 @@ class StackedBoosters:
         return before.reshape(shape), after.reshape(shape)
 
     def extract(self, c: int, alone: Booster, labels: Labels) -> Booster:
-        """Fill a fresh booster with what configuration c has learned in its first copies.
+        """Copy the first copies of configuration c into a fresh booster, `alone`, and return it.
 
-        labels: those of the stream, which all of its models share.
+        labels: the label encoder of the stream, which all configurations share.
         """
         core, target = self.core, alone.core
         target.labels, alone.schema = copy.deepcopy(labels), self.schema
@@ -128,7 +128,7 @@ class StackedBoosters:
     ) -> None:
         stream = self.core.labels
         centre, half = stream.centre, float(stream.half)
-        if stream.scores:  # they are not in the units of labels
+        if stream.scores:  # scores have no unit
             centre, half = np.zeros(self.core.d), 1.0
         scores = Scores(
             labels=np.ascontiguousarray(score[:, 1:]),
@@ -145,7 +145,7 @@ class StackedBoosters:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # the parts of a trace share memory, which copies and pickles forget
+        # the parts of a trace share memory, which pickling does not preserve
         core = self.core
         trace = new_stacked_trace(core.d, len(self.members), self.N, core.dtype)
         core.state = core.state._replace(trace=trace)
@@ -161,7 +161,7 @@ def _stacked_algorithm(each: Sequence[Any], N: int) -> StackedAlgorithm:
 
 
 def stacking_key(booster: Booster) -> tuple[Any, ...]:
-    """What members of the same `StackedBoosters` have in common."""
+    """Return a key that is equal for boosters that can be members of one `StackedBoosters`."""
     learner = booster.learner
     if isinstance(learner, Descent):
         learner = replace(learner, rate=0.5)
@@ -170,7 +170,7 @@ def stacking_key(booster: Booster) -> tuple[Any, ...]:
 
 
 def _with_all_rates(learners: Sequence[Any], N: int) -> Any:
-    """One learner with the rates of all."""
+    """Return one learner with the rates of all."""
     if not isinstance(learners[0], Descent):
         return learners[0]
     rates = [np.broadcast_to(learner.rate, N) for learner in learners]
@@ -178,7 +178,7 @@ def _with_all_rates(learners: Sequence[Any], N: int) -> Any:
 
 
 def _concatenate(parts: Sequence[Any], *names: str) -> dict[str, Any]:
-    """Fields of all of them, one after the other."""
+    """Return the named fields of all parts, concatenated."""
     return {
         name: np.concatenate([np.atleast_1d(getattr(part, name)) for part in parts])
         for name in names
@@ -186,10 +186,10 @@ def _concatenate(parts: Sequence[Any], *names: str) -> dict[str, Any]:
 
 
 def _select_copies(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number: int) -> Any:
-    """Some of the copies of a bank, which has so many.
+    """Return some of the `number` copies of a bank.
 
-    Two banks without features, one like it and one like what is wanted, differ in the length of
-    those axes that copies lie on.
+    fresh, wanted: banks without features, the first with `number` copies and the second with as
+        many as wanted. Their shapes differ in the axis of the copies, which tells which axis it is.
     """
     if hasattr(bank, "_fields"):
         parts = zip(bank, fresh, wanted, strict=True)
@@ -199,6 +199,6 @@ def _select_copies(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number:
     if fresh.shape == wanted.shape:
         return bank.copy()
     axis = [a == b for a, b in zip(fresh.shape, wanted.shape, strict=True)].index(False)
-    blocks = fresh.shape[axis] // number  # copies lie side by side in each: outputs, or units
-    lanes = (number * np.arange(blocks)[:, None] + copies).ravel()
-    return np.ascontiguousarray(bank.take(lanes, axis))
+    blocks = fresh.shape[axis] // number  # one block of copies for each output or hidden unit
+    indices = (number * np.arange(blocks)[:, None] + copies).ravel()
+    return np.ascontiguousarray(bank.take(indices, axis))

@@ -1,9 +1,8 @@
-"""Many boosters of one kind side by side in one bank: one pass over the rows learns them all.
+"""The loop of stacked boosters: one pass over the rows for many boosters of one kind.
 
-Configuration c has the copies c N to c N + N - 1 of the bank, and runs the algorithm as it stands
-in algorithms.py over its part of the round. Every row is scored after each of its partial sums, so
-that the losses of all numbers of copies up to N are known, where a booster's first n copies are the
-booster of n copies.
+Configuration c owns the copies c N to c N + N - 1 of the bank, and runs the algorithm of
+core/algorithms.py over them. Every partial sum of a row is scored. Where the first n copies of a
+booster equal the booster with n copies, this gives the losses of all numbers of copies up to N.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from spanboost.losses import VectorLoss
 
 @kernel
 class Spans(NamedTuple):
-    """Algorithm 1 of every configuration."""
+    """Algorithm 1 for every configuration."""
 
     eta: Array  # [C N]
     sigma: Array  # [C N]
@@ -31,7 +30,7 @@ class Spans(NamedTuple):
     at_final: bool
 
     def one(self, c: int, first: int, last: int) -> Span:
-        """That of configuration c, with these copies."""
+        """Return the algorithm of configuration c; its copies are `first` to `last` - 1."""
         return Span(
             self.eta[first:last],
             self.sigma[first:last],
@@ -45,7 +44,7 @@ class Spans(NamedTuple):
 
 @kernel
 class Hulls(NamedTuple):
-    """Algorithm 2 of every configuration."""
+    """Algorithm 2 for every configuration."""
 
     eta: Array  # [C N]
     L_D: Array  # [C]
@@ -54,38 +53,38 @@ class Hulls(NamedTuple):
     linear: bool
 
     def one(self, c: int, first: int, last: int) -> Hull:
-        """That of configuration c, with these copies."""
+        """Return the algorithm of configuration c; its copies are `first` to `last` - 1."""
         return Hull(self.eta[first:last], self.L_D[c], self.scale[c], self.at_final, self.linear)
 
 
 class StackedTrace(NamedTuple):
-    """One round of all configurations: a `Trace` of all copies, and the same memory again."""
+    """One round: a `Trace` of all copies, and a view of it for each configuration."""
 
     output: Output
-    h: Array  # [d, C N] and so on, as the bank and the feedback see them
+    h: Array  # [d, C N], like `before` and `kept`: the layout of the bank and the feedback
     before: Array
     kept: Array
-    y: Array  # [C, d] the answers
+    y: Array  # [C, d] predictions
     slope: Array
     point: Array
-    each: Trace  # of [C, d, N]
+    each: Trace  # the same arrays as [C, d, N]
 
 
 @kernel
 class StackedAlgorithm(NamedTuple):
-    """Every configuration runs its algorithm over its own copies."""
+    """The algorithm of every configuration, each over its own copies."""
 
     each: Spans | Hulls
     N: int  # copies of one configuration
 
     def forward(self, trace: StackedTrace) -> None:
-        """From the weak predictions to the answers."""
+        """Compute the predictions from those of the copies."""
         for c in range(trace.y.shape[0]):
             first, last = c * self.N, (c + 1) * self.N
             self.each.one(c, first, last).forward(part(trace.each, c))
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: StackedTrace) -> None:
-        """From the loss function to the copies' losses."""
+        """Compute the losses of the copies from the loss function."""
         for c in range(trace.y.shape[0]):
             first, last = c * self.N, (c + 1) * self.N
             one = self.each.one(c, first, last)
@@ -94,7 +93,7 @@ class StackedAlgorithm(NamedTuple):
 
 @kernel
 def part(each: Trace, c: int) -> Trace:
-    """The round as configuration c sees it."""
+    """Return the trace of configuration c."""
     return Trace(
         each.output,
         each.h[c],
@@ -107,7 +106,7 @@ def part(each: Trace, c: int) -> Trace:
 
 
 def new_stacked_trace(d: int, C: int, N: int, dtype: Any) -> StackedTrace:
-    """Room for one round; of several configurations only where predictions are numbers."""
+    """Allocate the trace of one round; C > 1 requires numeric predictions."""
     trace = new_trace(d, C * N, dtype)._replace(y=np.zeros((C, d), dtype))
     shaped = {
         name: getattr(trace, name).reshape(C, d, N)
@@ -118,19 +117,19 @@ def new_stacked_trace(d: int, C: int, N: int, dtype: Any) -> StackedTrace:
 
 @kernel
 class Scores(NamedTuple):
-    """Losses in the units of the labels, as evaluate.py reckons them, of every partial sum."""
+    """Losses of every partial sum, in the units of the labels, as in analysis/progressive.py."""
 
     labels: Array  # [rows, d] float64
-    weights: Array  # [rows] float64; a row without weight is not scored
-    centre: Array  # [d] from the model's units to those of the labels: centre + half * y
+    weights: Array  # [rows] float64; a row with weight 0 is not scored
+    centre: Array  # [d]; centre + half * y converts y to the units of the labels
     half: float
-    sums: Array  # [C N] weighted losses so far, of c after n copies at c N + n - 1
-    total: Array  # [1] weights so far
+    sums: Array  # [C N] weighted losses so far; c N + n - 1 is configuration c with n copies
+    total: Array  # [1] sum of the weights so far
     point: Array  # [d, C N] scratch
     value: Array  # [C N] scratch
 
     def mark(self, t: int, loss: VectorLoss, N: int, trace: Any) -> None:
-        """Row t, as it has just been answered."""
+        """Score row t, which was just predicted."""
         weight = self.weights[t]
         if not weight > 0:
             return
@@ -139,7 +138,7 @@ class Scores(NamedTuple):
             point, before, centre = self.point[k], trace.before[k], self.centre[k]
             for i in range(point.shape[0] - 1):
                 point[i] = centre + self.half * np.float64(before[i + 1])
-            for c in range(trace.y.shape[0]):  # what follows the last copy is another's first
+            for c in range(trace.y.shape[0]):  # the last copy's partial sum is the prediction
                 point[c * N + N - 1] = centre + self.half * np.float64(trace.y[c, k])
         loss.values(self.labels[t], self.point, self.value)
         for i in range(self.sums.shape[0]):
@@ -155,7 +154,7 @@ def learn_scored(
     first: int,
     last: int,
 ) -> None:
-    """As loop.py's `learn`, but the answers are scored, not kept."""
+    """Learn rows as `learn` of core/loop.py does, but score predictions instead of storing them."""
     for t in range(first, last):
         learn_row(model, X.row(t), labels[t], weights[t])
         scores.mark(t, model.loss, model.algorithm.N, model.trace)
