@@ -1,4 +1,4 @@
-"""Averages of boosters, against the sums written out feature by feature."""
+"""Averages of boosters, compared with sums written out feature by feature."""
 
 import copy
 
@@ -29,7 +29,7 @@ def booster(learner, kind=SpanBoost, **parameters):
 
 
 def shards(learner, kind=SpanBoost, number=3, **parameters):
-    """A model, and what becomes of it on several shards, of several scales and ranges."""
+    """Return a model, and copies of it trained on shards with different scales and ranges."""
     before = booster(learner, kind, **parameters)
     before.learn_many(*rows(30, 0))
     models = [copy.deepcopy(before) for _ in range(number)]
@@ -40,7 +40,7 @@ def shards(learner, kind=SpanBoost, number=3, **parameters):
 
 
 def state(model):
-    """All numbers that a booster has learned."""
+    """Return all arrays that a booster has learned."""
     found = []
 
     def walk(node):
@@ -75,7 +75,7 @@ def test_the_average_of_equal_models_is_the_model(learner, feedback, kind):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-def test_nothing_that_is_given_changes(learner):
+def test_averaging_does_not_change_its_arguments(learner):
     before, models = shards(learner)
     kept = copy.deepcopy([before, *models])
     average(before, models)
@@ -84,8 +84,7 @@ def test_nothing_that_is_given_changes(learner):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-def test_rounds_on_the_same_shard_are_one_pass(learner):
-    """As many workers as one likes: the same rows to all of them are one worker."""
+def test_workers_with_the_same_rows_equal_one_worker(learner):
     alone = booster(learner)
     team = [booster(learner) for _ in range(3)]
     before = booster(learner, label_range="auto")
@@ -100,27 +99,27 @@ def test_rounds_on_the_same_shard_are_one_pass(learner):
     np.testing.assert_array_equal(before.predict_many(X), alone.predict_many(X))
 
 
-def gained(G_before, G, S_before, S_own, S):
-    """Squared gradients since then, had the feature been of the widest scale all the time."""
+def reference_gain(G_before, G, S_before, S_own, S):
+    """Return the squared gradients, and their gain, as if the scale had always been the widest."""
     now = G if S_own == S else max(G * (S_own / S) ** 2, LEAST) if S_own else 0.0
     then = G_before if S_before == S else max(G_before * (S_before / S) ** 2, LEAST)
     return now, max(now - (then if S_before else 0.0), 0.0)
 
 
-def weighted(values, gains):
+def reference_average(values, gains):
     total = sum(gains)
     parts = [gain / total for gain in gains] if total else [1 / len(gains)] * len(gains)
     return sum(part * value for part, value in zip(parts, values, strict=True))
 
 
 def in_common_units(before, models):
-    """All of them in the widest range of labels."""
-    everyone = copy.deepcopy([before, *models])
-    half = max(one.labels.half for one in everyone)
-    for one in everyone:
+    """Return the banks of all models, in the units of the widest label range."""
+    copies = copy.deepcopy([before, *models])
+    half = max(one.labels.half for one in copies)
+    for one in copies:
         if one.labels.half < half:
             one.core.widen(Widening(0, one.labels.centre, half))
-    return everyone[0].core.state.bank, [one.core.state.bank for one in everyone[1:]]
+    return copies[0].core.state.bank, [one.core.state.bank for one in copies[1:]]
 
 
 def assert_weighted_inputs(then, each, merged):
@@ -128,16 +127,18 @@ def assert_weighted_inputs(then, each, merged):
     np.testing.assert_array_equal(merged.S, S)
     compared = 0
     for f in np.flatnonzero(S):
-        for lane in range(merged.W.shape[1]):
+        for column in range(merged.W.shape[1]):
             pairs = [
-                gained(float(then.G[f, lane]), float(one.G[f, lane]), then.S[f], one.S[f], S[f])
+                reference_gain(
+                    float(then.G[f, column]), float(one.G[f, column]), then.S[f], one.S[f], S[f]
+                )
                 for one in each
             ]
             gains = [gain for _, gain in pairs]
-            W = weighted([float(one.W[f, lane]) for one in each], gains)
-            G = weighted([now for now, _ in pairs], gains)
-            np.testing.assert_allclose(merged.W[f, lane], W, rtol=1e-5, atol=1e-7)
-            np.testing.assert_allclose(merged.G[f, lane], G, rtol=1e-5)
+            W = reference_average([float(one.W[f, column]) for one in each], gains)
+            G = reference_average([now for now, _ in pairs], gains)
+            np.testing.assert_allclose(merged.W[f, column], W, rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(merged.G[f, column], G, rtol=1e-5)
             compared += 1
     assert compared == 5 * merged.W.shape[1]
     np.testing.assert_allclose(merged.seen, np.mean([one.seen for one in each], axis=0))
@@ -164,7 +165,9 @@ def test_networks_are_averaged_by_squared_gradients():
     for i in range(4):
         gains = [float(one.G[..., i].sum() - then.G[..., i].sum(dtype=np.float64)) for one in each]
         for name in ("V", "G"):
-            expected = weighted([getattr(one, name)[..., i].astype(float) for one in each], gains)
+            expected = reference_average(
+                [getattr(one, name)[..., i].astype(float) for one in each], gains
+            )
             np.testing.assert_allclose(getattr(merged, name)[..., i], expected, rtol=1e-4)
 
 
@@ -179,21 +182,25 @@ def test_stumps_are_averaged_by_squared_gradients(intercept):
             gains, now = [], []
             for one in each:
                 scales = then.S[f], one.S[f], S[f]
-                G, gain = gained(float(then.G[f, 0, 0, i]), float(one.G[f, 0, 0, i]), *scales)
+                G, gain = reference_gain(
+                    float(then.G[f, 0, 0, i]), float(one.G[f, 0, 0, i]), *scales
+                )
                 if intercept:
                     gain += float(one.G[f, 1, 0, i]) - float(then.G[f, 1, 0, i])
                 gains.append(gain)
                 now.append(G)
-            U = weighted([one.U[f, :, 0, i].astype(float) for one in each], gains)
+            U = reference_average([one.U[f, :, 0, i].astype(float) for one in each], gains)
             np.testing.assert_allclose(merged.U[f, :, 0, i], U, rtol=1e-4, atol=1e-7)
-            np.testing.assert_allclose(merged.G[f, 0, 0, i], weighted(now, gains), rtol=1e-5)
+            np.testing.assert_allclose(
+                merged.G[f, 0, 0, i], reference_average(now, gains), rtol=1e-5
+            )
     for name in ("score", "seen"):  # sums over rows
         mean = np.mean([getattr(one, name) for one in each], axis=0)
         np.testing.assert_allclose(getattr(merged, name), mean, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("learner", [LinearSGD(), Stumps(), Network(hidden=3)], ids=str)
-def test_a_feature_that_one_model_has_met_is_as_it_is_there(learner):
+def test_a_feature_that_one_model_has_seen_is_copied(learner):
     before = booster(learner, label_range=(-1, 1))
     one, other = (booster(learner, label_range=(-1, 1)) for _ in range(2))
     for column, model in ((3, one), (5, other)):
@@ -213,7 +220,7 @@ def test_a_feature_that_one_model_has_met_is_as_it_is_there(learner):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-def test_a_wider_range_of_labels_is_another_unit_of_the_same_functions(learner):
+def test_a_wider_label_range_does_not_change_predictions(learner):
     before, models = shards(learner)
     wide = copy.deepcopy(models[0])
     wide.core.widen(Widening(0, wide.labels.centre, 4 * wide.labels.half))
@@ -241,18 +248,18 @@ def test_functions_stay_bounded_under_linear_feedback(learner, seed):
     assert 0.2 < np.max(sizes) <= 0.3 * (1 + 1e-5)
 
 
-def test_what_cannot_be_averaged():
+def test_models_that_cannot_be_averaged_are_refused():
     with pytest.raises(ValueError, match="Trees cannot be averaged"):
         check_averageable(SpanBoost(Trees()))
     with pytest.raises(ValueError, match="LinearBall cannot be averaged"):
         check_averageable(SpanBoost(LinearBall()))
-    with pytest.raises(ValueError, match="rows to be learned again are of one model"):
+    with pytest.raises(ValueError, match="models with replay cannot be averaged"):
         check_averageable(SpanBoost(LinearSGD(), replay=2))
     before = booster(LinearSGD())
     models = [copy.deepcopy(before) for _ in range(2)]
     for k, model in enumerate(models):
         model.learn_many([[1.0]], [float(k)])
-    with pytest.raises(ValueError, match="label ranges have several centres"):
+    with pytest.raises(ValueError, match="label ranges have different centres"):
         average(before, models)
     with pytest.raises(ValueError, match="has learned nothing"):
         average(models[0], [models[0], booster(LinearSGD(), label_range=(-1, 1))])
@@ -267,6 +274,6 @@ def test_shares_add_up_to_one(gains):
 
 
 @given(st.floats(-(2.0**99), 2.0**99, width=32), st.integers(1, 9))
-def test_the_mean_of_one_number_is_that_number(value, times):
+def test_the_average_of_equal_numbers_is_that_number(value, times):
     values = [np.array([value], np.float32)] * times
     assert weighted_average(values, None)[0] == np.float32(value)

@@ -1,6 +1,7 @@
-"""On a Ray cluster: the same bits as here, and a clear end of whatever goes wrong.
+"""Ray clusters: the same bits as in one process, and clear errors when something fails.
 
-Ray is an extra, and its clusters take seconds to start: CONTRIBUTING.md has the command for these.
+Ray is an optional dependency, and its clusters take seconds to start. CONTRIBUTING.md has the
+command that runs these tests.
 """
 
 import json
@@ -24,7 +25,7 @@ from spanboost.parallel.team import Team
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'spanboost[ray]'")
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.filterwarnings("default"),  # Ray has warnings of its own
+    pytest.mark.filterwarnings("default"),  # Ray itself issues warnings
 ]
 LEARNERS = [LinearSGD(), Stumps(), Network(hidden=3), Trees(grace=4, candidates=8)]
 
@@ -41,13 +42,13 @@ def booster(learner):
     return SpanBoost(learner, n=4, label_range="auto")
 
 
-def written(model, path):
+def saved_bytes(model, path):
     save(model, path)
     return path.read_bytes()
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-def test_a_team_on_the_cluster_is_the_team_here(learner, cluster, tmp_path):
+def test_a_team_on_the_cluster_equals_a_local_team(learner, cluster, tmp_path):
     X, y = rows(400, 0)
     teams = [Team(booster(learner), 3, 40, executor) for executor in (None, cluster)]
     answers = [
@@ -55,11 +56,11 @@ def test_a_team_on_the_cluster_is_the_team_here(learner, cluster, tmp_path):
     ]
     for here, there in zip(*answers, strict=True):
         np.testing.assert_array_equal(here, there)
-    here, there = (written(team.model(), tmp_path / "m.sb") for team in teams)
+    here, there = (saved_bytes(team.model(), tmp_path / "m.sb") for team in teams)
     assert here == there
 
 
-def test_a_sweep_on_the_cluster_is_the_sweep_here(cluster, tmp_path, monkeypatch):
+def test_tuning_on_the_cluster_equals_local_tuning(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 100)
     monkeypatch.setattr("spanboost.tuning.search.BANK_COPIES", 8)
     X, y = rows(600, 0)
@@ -68,11 +69,11 @@ def test_a_sweep_on_the_cluster_is_the_sweep_here(cluster, tmp_path, monkeypatch
     here, there = (tune(X, y, executor=executor, **given) for executor in (None, cluster))
     np.testing.assert_array_equal(here.loss_first, there.loss_first)
     np.testing.assert_array_equal(here.loss_rest, there.loss_rest)
-    files = [written(one.model(), tmp_path / "m.sb") for one in (here, there)]
+    files = [saved_bytes(one.model(), tmp_path / "m.sb") for one in (here, there)]
     assert files[0] == files[1]
 
 
-def test_a_bad_row_is_named(cluster):
+def test_a_bad_row_is_reported(cluster):
     X, y = rows(100, 0)
     X[[60, 31], 0] = np.inf
     with pytest.raises(DataError, match="row 31: a feature is infinite"):
@@ -90,7 +91,7 @@ def test_a_bad_row_is_named(cluster):
 
 
 def workers():
-    """Processes that do tasks of ours right now."""
+    """Return the processes that run our tasks now."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -103,8 +104,8 @@ def workers():
     return found
 
 
-def killing(times, stop):
-    """Kills workers at work, so many times."""
+def kill_workers(times, stop):
+    """Kill busy workers, `times` times; return how many are left to kill."""
     while times and not stop.is_set():
         for pid in workers()[:1]:
             os.kill(pid, signal.SIGKILL)
@@ -114,7 +115,7 @@ def killing(times, stop):
     return times
 
 
-def test_a_worker_that_is_killed_does_its_task_again(cluster, tmp_path):
+def test_the_task_of_a_killed_worker_is_repeated(cluster, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 20))
     y = X[:, 0] - X[:, 1]
@@ -124,19 +125,21 @@ def test_a_worker_that_is_killed_does_its_task_again(cluster, tmp_path):
     )
     alone.learn_many(X, y)
     stop, left = threading.Event(), []
-    thread = threading.Thread(target=lambda: left.append(killing(2, stop)))
+    thread = threading.Thread(target=lambda: left.append(kill_workers(2, stop)))
     thread.start()
     disturbed.learn_many(X, y)
     stop.set()
     thread.join()
     assert left == [0]
-    assert written(alone.model(), tmp_path / "a") == written(disturbed.model(), tmp_path / "b")
+    assert saved_bytes(alone.model(), tmp_path / "a") == saved_bytes(
+        disturbed.model(), tmp_path / "b"
+    )
 
 
-def test_a_task_that_always_fails_ends_with_a_sentence(cluster, monkeypatch):
+def test_a_task_that_always_fails_raises_an_error(cluster, monkeypatch):
     monkeypatch.setattr("spanboost.parallel.cluster.RETRIES", 1)
 
-    def dies(given):  # inside, so that its text is sent along
+    def dies(given):  # a local function, so that its code is sent along
         os.kill(os.getpid(), signal.SIGKILL)
 
     def fails(given):
@@ -145,17 +148,22 @@ def test_a_task_that_always_fails_ends_with_a_sentence(cluster, monkeypatch):
     def full(given):
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(ClusterError, match="a worker was killed or crashed, and again when"):
+    with pytest.raises(
+        ClusterError,
+        match="a worker was killed or crashed, and its task failed after 1 retries",
+    ):
         cluster.results([cluster.call(dies, 1)])
     with pytest.raises(ClusterError, match="a task failed on the cluster: RuntimeError: no luck"):
         cluster.results([cluster.call(fails, 1)])
     with pytest.raises(OSError, match="No space left on device"):
         cluster.results([cluster.call(full, 1)])
-    assert cluster.results([cluster.call(lambda given: 2 * given, 3)]) == [6]  # it goes on
+    assert cluster.results([cluster.call(lambda given: 2 * given, 3)]) == [
+        6
+    ]  # the cluster still works
 
 
-def in_a_process(program, limit=200, **variables):
-    """A program of its own, with a cluster of its own; what it said."""
+def run_program(program, limit=200, **variables):
+    """Run a program in a new process; return its standard output and standard error."""
     root = Path(__file__).parents[2]
     paths = [str(root / "tests" / "support"), str(root / "src"), *sys.path]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | variables
@@ -179,20 +187,20 @@ from spanboost.errors import ClusterError
 from spanboost.parallel.team import Team
 machines = Machines(initialize_head=True, head_node_args={"num_cpus": 0})
 nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
-place = cluster.Cluster(machines.address)
+executor = cluster.Cluster(machines.address)
 machines.wait_for_nodes()
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60_000, 20)); y = X[:, 0] - X[:, 1]
-def team(place): return Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 10_000, place)
+def team(executor): return Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 10_000, executor)
 def lose(lost, after):
     time.sleep(after)
     for node in lost: machines.remove_node(node)
 """
 
 
-def test_a_machine_that_is_lost_changes_nothing():
+def test_a_lost_machine_does_not_change_the_result():
     program = """
-alone, disturbed = team(None), team(place)
+alone, disturbed = team(None), team(executor)
 expected = alone.learn_many(X, y)
 disturbed.learn_many(X[:1000], y[:1000])
 thread = threading.Thread(target=lose, args=(nodes[:1], 0.5)); thread.start()
@@ -200,56 +208,59 @@ found = disturbed.learn_many(X[1000:], y[1000:]); thread.join()
 alive = sum(node["Alive"] for node in ray.nodes())
 print(len(ray.nodes()), alive, (found == expected[1000:]).all())
 """
-    out, err = in_a_process(SIMULATED + program)
+    out, err = run_program(SIMULATED + program)
     assert out == "3 2 True", err
 
 
-def test_without_machines_there_is_an_end():
+def test_a_cluster_without_machines_raises_an_error():
     program = """
 cluster.PATIENCE = 5.0
 threading.Thread(target=lose, args=(nodes, 0.5)).start()
 try:
-    team(place).learn_many(X, y)
+    team(executor).learn_many(X, y)
 except ClusterError as error:
     print(error)
 """
-    out, err = in_a_process(SIMULATED + program)
-    assert "the cluster has had no processor for 5 seconds: its machines are lost" in out, err
+    out, err = run_program(SIMULATED + program)
+    assert (
+        "the cluster has had no processors for 5 seconds; check that its machines are running"
+        in out
+    ), err
 
 
-def test_a_full_disk_has_an_end():
-    """Ray refuses to keep what memory has no room for on a disk that is as full as this one."""
+def test_a_full_disk_raises_an_error():
+    """The threshold makes Ray treat the disk as full when it has to spill objects to it."""
     program = """
 import numpy as np, ray
 from spanboost.parallel.cluster import Cluster
 from spanboost.errors import ClusterError
 ray.init("local", num_cpus=1, object_store_memory=80_000_000, include_dashboard=False,
          _system_config={"local_fs_capacity_threshold": 0.0001})
-place, kept = Cluster(), []
+executor, kept = Cluster(), []
 try:
     for k in range(10):
-        kept.append(place.put(np.full(3_000_000, float(k))))
+        kept.append(executor.put(np.full(3_000_000, float(k))))
 except ClusterError as error:
     print(error)
 """
-    out, err = in_a_process(program)
-    assert out == "a disk of the cluster is full: Ray has no room for what it works on", err
+    out, err = run_program(program)
+    assert out == "a disk of the cluster is full; free some space for Ray", err
 
 
-def test_too_little_memory_has_an_end():
-    """Ray ends tasks where memory is short, here always, and would try again for ever."""
+def test_too_little_memory_raises_an_error():
+    """The threshold makes Ray kill every task; by default it would repeat them without end."""
     program = """
 import time
 from spanboost.parallel.cluster import Cluster
 from spanboost.errors import ClusterError
-with Cluster(processors=1) as place:
+with Cluster(processors=1) as executor:
     try:
-        place.results([place.call(lambda: time.sleep(60))])
+        executor.results([executor.call(lambda: time.sleep(60))])
     except ClusterError as error:
         print(error)
 """
     short = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "50"}
-    out, err = in_a_process(program, **short)
+    out, err = run_program(program, **short)
     assert out == "a machine of the cluster has too little memory for a task", err
 
 
@@ -262,12 +273,12 @@ try:
 except ClusterError as error:
     print(error)
 """
-    out, err = in_a_process(program)
-    assert out == "no Ray cluster at 127.0.0.1:1: Connection refused", err
+    out, err = run_program(program)
+    assert out == "cannot connect to a Ray cluster at 127.0.0.1:1: Connection refused", err
 
 
 @pytest.mark.usefixtures("cluster")
-def test_the_commands_work_on_it(shell, tmp_path):
+def test_commands_run_on_a_cluster(shell, tmp_path):
     file = put(tmp_path, "flats.csv", as_csv(FLATS))
     few = ("--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
     said = [
@@ -281,11 +292,11 @@ def test_the_commands_work_on_it(shell, tmp_path):
     assert json.loads(result.out)["examples"] == 200
 
 
-def test_a_local_cluster_is_quiet_and_ends(tmp_path):
+def test_a_local_cluster_prints_nothing_and_stops(tmp_path):
     file = put(tmp_path, "flats.csv", as_csv(FLATS))
     words = ["tune", str(file), "-n", "4", "--ray", "--quiet"]
     program = f"from spanboost.cli.main import main\nprint(main({words!r}))"
-    out, err = in_a_process(program)
+    out, err = run_program(program)
     assert out.endswith("0")
     assert [line for line in err.splitlines() if "compiling" not in line] == []
 

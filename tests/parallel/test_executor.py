@@ -1,4 +1,4 @@
-"""Work that is done elsewhere, without a cluster: snapshots travel, and every bit is the same."""
+"""Executors without a cluster: tuning with snapshots gives the same bits."""
 
 import sys
 
@@ -29,15 +29,15 @@ GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
         (Trees(grace=4), {"eta": [0.25, 1.0]}),
     ],
 )
-def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatch):
+def test_tuning_on_an_executor_equals_local_tuning(learner, grid, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)  # many tasks
     monkeypatch.setattr("spanboost.tuning.search.BANK_COPIES", 8)  # many groups
     X, y, weights = stream()
-    told = []
+    reported = []
     given = {"learner": learner, "grid": grid, "n": 4, "label_range": "auto", "split": 0.3}
     here = tune(X, y, weights, **given)
-    there = tune(X, y, weights, executor=LocalExecutor(), progress=told.append, **given)
-    assert sum(told) == len(y)
+    there = tune(X, y, weights, executor=LocalExecutor(), progress=reported.append, **given)
+    assert sum(reported) == len(y)
     assert len(there._groups) > 1
     np.testing.assert_array_equal(here.loss_first, there.loss_first)
     np.testing.assert_array_equal(here.loss_rest, there.loss_rest)
@@ -46,7 +46,7 @@ def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatc
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 
-def test_a_bad_row_is_named_and_nothing_is_learned():
+def test_a_bad_row_is_reported():
     X, y, _ = stream()
     X[100, 2] = np.inf
     with pytest.raises(DataError, match="row 100: a feature is infinite"):
@@ -55,17 +55,17 @@ def test_a_bad_row_is_named_and_nothing_is_learned():
         )
 
 
-def test_warnings_come_home_once():
+def test_warnings_are_issued_once():
     X, y, _ = stream()
     y[90] = 1e6
-    with pytest.warns(LabelWarning, match="row 90") as said:
+    with pytest.warns(LabelWarning, match="row 90") as caught:
         tune(
             X, y, learner=LinearSGD(), grid=GRID, n=4, label_range="auto", executor=LocalExecutor()
         )
-    assert len(said) == 1
+    assert len(caught) == 1
 
 
-def test_arrays_that_may_not_be_written_to_need_no_code_of_their_own():
+def test_read_only_arrays_are_encoded_as_writeable_ones():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3)).astype(np.float32)
     codes = rng.integers(0, 3, (20, 2))
@@ -91,7 +91,7 @@ def test_arrays_that_may_not_be_written_to_need_no_code_of_their_own():
         ("houses.jsonl", as_jsonl(HOUSES), "json"),
     ],
 )
-def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
+def test_batches_with_labels_are_joined(name, text, form, tmp_path, monkeypatch):
     files = [put(tmp_path, f"{k}{name}", text) for k in range(2)]
 
     def rows(batches):
@@ -114,23 +114,23 @@ def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
         assert repr(one) == repr(other)
 
 
-def test_an_address_belongs_to_ray_and_a_file_does_not():
+def test_an_address_is_an_argument_of_ray_and_a_file_is_not():
     for words in (["10.0.0.1:6379"], ["ray://head:10001"], ["auto"], ["local"]):
         assert arguments.joined(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
     for words in (["data.csv"], ["s3://place/data.csv"], ["-"], ["--quiet"], []):
         assert arguments.joined(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
 
 
-def test_the_variable_of_ray_names_a_cluster(monkeypatch):
+def test_ray_address_is_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     assert arguments.joined(["--ray"]) == ["--ray=head:6379"]
 
 
-def test_without_ray_there_is_a_hint(data, monkeypatch, capsys):
+def test_missing_ray_is_reported(data, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["tune", str(data), "--ray"]) == 2
-    said = capsys.readouterr().err
-    assert said == "spanboost: a cluster takes Ray: pip install 'spanboost[ray]'\n"
+    output = capsys.readouterr().err
+    assert output == "spanboost: clusters need Ray: pip install 'spanboost[ray]'\n"
 
 
 def test_batches_without_labels_are_joined():

@@ -1,4 +1,4 @@
-"""Teams of workers in this process: the same rounds row by row, and what they come to."""
+"""Teams of workers in this process, compared with the same rounds row by row."""
 
 import copy
 import json
@@ -37,13 +37,13 @@ def booster(learner, **parameters):
     return SpanBoost(learner, **{"n": 4, "label_range": "auto"} | parameters)
 
 
-def written(model, path):
+def saved_bytes(model, path):
     save(model, path)
     return path.read_bytes()
 
 
-def row_by_row(model, X, y, workers, every):
-    """A team, as slowly and plainly as can be."""
+def reference_team(model, X, y, workers, every):
+    """Learn row by row what a team learns; return the model and the predictions."""
     answers = [model.learn_one(X[0], y[0])]
     before, each, busy = model, [copy.deepcopy(model) for _ in range(workers)], set()
     for t in range(1, len(y)):
@@ -59,9 +59,9 @@ def row_by_row(model, X, y, workers, every):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 @pytest.mark.parametrize(("workers", "every", "blocks"), [(2, 7, 1), (3, 10, 4), (4, 30, 9)])
-def test_rounds_row_by_row(learner, workers, every, blocks, tmp_path):
+def test_a_team_equals_the_reference(learner, workers, every, blocks, tmp_path):
     X, y = rows(150, 0)
-    expected, predictions = row_by_row(booster(learner), X, y, workers, every)
+    expected, predictions = reference_team(booster(learner), X, y, workers, every)
     team = Team(booster(learner), workers, every)
     answers = [
         team.learn_many(*part)
@@ -69,19 +69,19 @@ def test_rounds_row_by_row(learner, workers, every, blocks, tmp_path):
     ]
     np.testing.assert_array_equal(np.concatenate(answers), predictions)
     assert team.rows == 150
-    assert written(team.model(), tmp_path / "a") == written(expected, tmp_path / "b")
+    assert saved_bytes(team.model(), tmp_path / "a") == saved_bytes(expected, tmp_path / "b")
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, TREES], ids=str)
-def test_one_worker_is_the_model_itself(learner, tmp_path):
+def test_one_worker_equals_the_model_alone(learner, tmp_path):
     X, y = rows(150, 0)
     alone, team = booster(learner), Team(booster(learner), 1, 20)
     weights = np.resize([1.0, 0.0, 2.0], 150)
     np.testing.assert_array_equal(team.learn_many(X, y, weights), alone.learn_many(X, y, weights))
-    assert written(team.model(), tmp_path / "a") == written(alone, tmp_path / "b")
+    assert saved_bytes(team.model(), tmp_path / "a") == saved_bytes(alone, tmp_path / "b")
 
 
-def test_a_team_learns_about_as_well_as_one():
+def test_a_team_is_about_as_accurate_as_one_model():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (8000, 4))
     y = X @ [3.0, -2.0, 1.0, 0.0] + 7
@@ -92,8 +92,8 @@ def test_a_team_learns_about_as_well_as_one():
         assert ours < max(3 * alone, 0.01 * np.var(y))
 
 
-def test_rows_before_the_first_that_is_learned():
-    """The range of labels is that around the first label with a weight, to all workers."""
+def test_rows_of_weight_0_before_the_first_learned_row():
+    """The first label with a positive weight is the centre of every worker's label range."""
     X, y = rows(60, 0)
     weights = np.ones(60)
     weights[:5] = 0
@@ -106,50 +106,55 @@ def test_rows_before_the_first_that_is_learned():
     assert (model.labels.rows, model.labels.seen) == (60, 55)
 
 
-def named(X):
+def as_named_rows(X):
     return [{f"x{j}": value for j, value in enumerate(row) if value} for row in X.tolist()]
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS[:2], TREES], ids=str)
-def test_names_of_features_are_the_same_to_all(learner, tmp_path):
+def test_all_workers_use_the_same_feature_names(learner, tmp_path):
     X, y = rows(90, 0)
     team = Team(booster(learner), 3, 10)
-    answers = [team.learn_many(named(X[k : k + 30]), y[k : k + 30]) for k in (0, 30, 60)]
+    answers = [team.learn_many(as_named_rows(X[k : k + 30]), y[k : k + 30]) for k in (0, 30, 60)]
     model = team.model()
     one = model.members[0] if isinstance(model, Committee) else model
     order = [int(name[1:]) for name in one.encoder.names.columns]
     assert sorted(order) == [0, 1, 2, 3]
-    sparse = [{f"{order.index(int(k[1:]))}": v for k, v in row.items()} for row in named(X)]
+    sparse = [{f"{order.index(int(k[1:]))}": v for k, v in row.items()} for row in as_named_rows(X)]
     other = Team(booster(learner), 3, 10)
     again = other.learn_many(sparse, y)
-    np.testing.assert_allclose(np.concatenate(answers), again, rtol=1e-5)  # rows sort their names
+    # not equal: the features of a row are summed in another order
+    np.testing.assert_allclose(np.concatenate(answers), again, rtol=1e-5)
     save(model, tmp_path / "named.sb")
     loaded = load(tmp_path / "named.sb")
-    np.testing.assert_array_equal(loaded.predict_many(named(X)), model.predict_many(named(X)))
+    np.testing.assert_array_equal(
+        loaded.predict_many(as_named_rows(X)), model.predict_many(as_named_rows(X))
+    )
     with pytest.raises(DataError, match="a sequence of numbers"):
         team.learn_many(X, y)
     assert team.rows == 90
 
 
 @pytest.mark.parametrize("learner", [LinearSGD(), TREES], ids=str)
-def test_the_first_bad_row_is_named_and_nothing_is_learned(learner, tmp_path):
+def test_the_first_bad_row_is_reported_and_nothing_is_learned(learner, tmp_path):
     X, y = rows(90, 0)
     bad = X.copy()
     bad[[61, 52, 53], 1] = np.inf
     team = Team(booster(learner), 3, 10)
     team.learn_many(X[:20], y[:20])
-    before = written(team.model(), tmp_path / "a")
+    before = saved_bytes(team.model(), tmp_path / "a")
     with pytest.raises(DataError, match="row 32: a feature is infinite"):
         team.learn_many(bad[20:], y[20:])
     assert team.rows == 20
-    assert written(team.model(), tmp_path / "b") == before
+    assert saved_bytes(team.model(), tmp_path / "b") == before
     undisturbed = Team(booster(learner), 3, 10)
     for one in (team, undisturbed):
         one.learn_many(X[one.rows :], y[one.rows :])
-    assert written(team.model(), tmp_path / "a") == written(undisturbed.model(), tmp_path / "b")
+    assert saved_bytes(team.model(), tmp_path / "a") == saved_bytes(
+        undisturbed.model(), tmp_path / "b"
+    )
 
 
-def test_warnings_name_the_row_of_the_stream():
+def test_warnings_have_the_row_number_in_the_stream():
     X, y = rows(150, 0)
     y[133] = 1e6
     with pytest.warns(LabelWarning, match="row 133: the label 1000000"):
@@ -157,7 +162,7 @@ def test_warnings_name_the_row_of_the_stream():
 
 
 @pytest.mark.parametrize("learner", [LinearSGD(), TREES], ids=str)
-def test_a_team_goes_on_from_where_another_was(learner, tmp_path):
+def test_a_team_can_continue_the_model_of_another(learner, tmp_path):
     X, y = rows(150, 0)
     whole, first = (Team(booster(learner), 3, 10) for _ in range(2))
     whole.learn_many(X, y)
@@ -165,10 +170,10 @@ def test_a_team_goes_on_from_where_another_was(learner, tmp_path):
     save(first.model(), tmp_path / "first.sb")
     second = Team(load(tmp_path / "first.sb"), 3, 10, rows=60)
     second.learn_many(X[60:], y[60:])
-    assert written(second.model(), tmp_path / "a") == written(whole.model(), tmp_path / "b")
+    assert saved_bytes(second.model(), tmp_path / "a") == saved_bytes(whole.model(), tmp_path / "b")
 
 
-def test_trees_are_a_committee(tmp_path):
+def test_trees_form_a_committee(tmp_path):
     X, y = rows(300, 0)
     team = Team(booster(TREES), 3)
     answers = team.learn_many(X, y)
@@ -203,14 +208,22 @@ def test_trees_are_a_committee(tmp_path):
     ("model", "given", "message"),
     [
         (booster(LinearSGD()), {"workers": 0}, r"workers must be a positive integer \(got 0\)"),
-        (booster(LinearSGD()), {"workers": 2, "average_every": 0.5}, "average_every=0.5 is not"),
-        (AutoBoost(), {"workers": 2}, "a team learns one booster, and AutoBoost is none"),
-        (booster(LinearSGD(), replay=1), {"workers": 2}, "rows to be learned again"),
-        (Committee([booster(TREES)] * 3), {"workers": 2}, "has 3 members, and there are 2"),
+        (
+            booster(LinearSGD()),
+            {"workers": 2, "average_every": 0.5},
+            r"average_every must be a positive integer \(got 0.5\)",
+        ),
+        (AutoBoost(), {"workers": 2}, "a team can only train a booster, not AutoBoost"),
+        (booster(LinearSGD(), replay=1), {"workers": 2}, "models with replay cannot be averaged"),
+        (
+            Committee([booster(TREES)] * 3),
+            {"workers": 2},
+            r"workers must equal the committee's 3 members \(got 2\)",
+        ),
     ],
     ids=str,
 )
-def test_mistakes_get_a_sentence(model, given, message):
+def test_bad_parameters_are_refused(model, given, message):
     with pytest.raises(ValueError, match=message):
         Team(model, **given)
 
@@ -223,16 +236,16 @@ def test_a_committee_has_members():
 # on the command line
 
 
-class Pretended(LocalExecutor):
+class FakeCluster(LocalExecutor):
     processors = 3
 
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """--ray works here."""
+    """Replace the cluster of --ray with an executor in this process."""
     monkeypatch.setattr(
         "spanboost.cli.commands.train.cluster_of",
-        lambda args: nullcontext(None if args.ray is None else Pretended()),
+        lambda args: nullcontext(None if args.ray is None else FakeCluster()),
     )
 
 
@@ -244,11 +257,11 @@ SMALL = ("-n", "4", "--average-every", "10", "--ray")
 def test_train_with_a_team(learner, shell, tmp_path):
     file = put(tmp_path, "flats.csv", as_csv(FLATS))
     out = tmp_path / "model.sb"
-    made = ("--learner", learner, *SMALL)
-    said = shell("train", file, "-o", out, *made, "--json", "--report", tmp_path / "page.html")
-    result = json.loads(said.out)
+    options = ("--learner", learner, *SMALL)
+    output = shell("train", file, "-o", out, *options, "--json", "--report", tmp_path / "page.html")
+    result = json.loads(output.out)
     assert result["examples"] == 200
-    assert "number of examples = 200" in said.err
+    assert "number of examples = 200" in output.err
     again = shell("evaluate", file, "-i", out, "-t", "--json", "--quiet")
     assert json.loads(again.out)["loss"] < result["loss"]
     assert isinstance(load(out), Committee) == (learner == "trees")
@@ -260,38 +273,38 @@ def test_train_with_a_team(learner, shell, tmp_path):
 
 
 @pytest.mark.usefixtures("cluster")
-def test_batches_and_files_do_not_matter_to_a_team(shell, tmp_path, monkeypatch):
+def test_a_team_does_not_depend_on_batches_and_files(shell, tmp_path, monkeypatch):
     whole = put(tmp_path, "houses.jsonl", as_jsonl(HOUSES))
     halves = [put(tmp_path, f"{k}.jsonl", as_jsonl(HOUSES[k : k + 100])) for k in (0, 100)]
-    made = ("--learner", "linear", *SMALL, "--quiet")
-    shell("train", whole, "-o", tmp_path / "a.sb", *made)
-    shell("train", *halves, "-o", tmp_path / "b.sb", *made)
+    options = ("--learner", "linear", *SMALL, "--quiet")
+    shell("train", whole, "-o", tmp_path / "a.sb", *options)
+    shell("train", *halves, "-o", tmp_path / "b.sb", *options)
     monkeypatch.setattr("spanboost.cli.run.MOST", 16)
-    shell("train", whole, "-o", tmp_path / "c.sb", *made)
+    shell("train", whole, "-o", tmp_path / "c.sb", *options)
     a, b, c = ((tmp_path / name).read_bytes() for name in ("a.sb", "b.sb", "c.sb"))
     assert a == b == c
 
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("learner", ["linear", "trees"])
-def test_a_team_resumes(learner, data, shell, tmp_path, monkeypatch):
-    made = ("--learner", learner, *SMALL, "--workers", "2", "--json", "--quiet")
-    undisturbed = json.loads(shell("train", data, "-o", tmp_path / "a.sb", *made).out)
+def test_a_team_resumes_from_a_checkpoint(learner, data, shell, tmp_path, monkeypatch):
+    options = ("--learner", learner, *SMALL, "--workers", "2", "--json", "--quiet")
+    undisturbed = json.loads(shell("train", data, "-o", tmp_path / "a.sb", *options).out)
     saves, save_one = [], Checkpoints.save
 
-    def killed(self, *args):
+    def save_and_interrupt(self, *args):
         save_one(self, *args)
         saves.append(args)
         if len(saves) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Checkpoints, "save", killed)
-    more = ("-o", tmp_path / "b.sb", *made, "--checkpoint-every", "40")
+    monkeypatch.setattr(Checkpoints, "save", save_and_interrupt)
+    more = ("-o", tmp_path / "b.sb", *options, "--checkpoint-every", "40")
     shell("train", data, *more, status=130)
-    said = shell("train", data, *more, "--resume")
+    output = shell("train", data, *more, "--resume")
     assert len(saves) > 4
     assert (tmp_path / "a.sb").read_bytes() == (tmp_path / "b.sb").read_bytes()
-    assert json.loads(said.out)["loss"] == undisturbed["loss"]
+    assert json.loads(output.out)["loss"] == undisturbed["loss"]
     assert json.loads(shell("train", data, *more, "--resume").out) == {"finished": True}
 
 
@@ -299,17 +312,20 @@ def test_a_team_resumes(learner, data, shell, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--workers", "2"], "--workers is for --ray"),
-        (["--average-every", "2"], "--average-every is for --ray"),
-        (["--ray"], "--ray trains one booster, and auto is many: name a --learner"),
-        (["--ray", "--learner", "linear", "--replay", "2"], "rows to be learned again"),
+        (["--workers", "2"], "--workers requires --ray"),
+        (["--average-every", "2"], "--average-every requires --ray"),
+        (["--ray"], "--ray cannot train --learner auto; choose another --learner"),
+        (
+            ["--ray", "--learner", "linear", "--replay", "2"],
+            "models with replay cannot be averaged",
+        ),
         (
             ["--ray", "--learner", "linear", "--checkpoint-every", "100"],
-            "it is a multiple of W times K, here of 30000",
+            "--checkpoint-every must be a multiple of 30000",
         ),
     ],
 )
-def test_mistakes_on_the_command_line(words, message, data, shell, tmp_path):
-    said = shell("train", data, "-o", tmp_path / "m.sb", *words, status=2)
-    assert message in said.err
-    assert said.err.count("\n") == 1
+def test_bad_options_are_refused(words, message, data, shell, tmp_path):
+    output = shell("train", data, "-o", tmp_path / "m.sb", *words, status=2)
+    assert message in output.err
+    assert output.err.count("\n") == 1

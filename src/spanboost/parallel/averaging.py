@@ -1,16 +1,17 @@
-"""One model of several that have learned different rows since they were the same.
+"""Average models that started as the same model and have learned different rows since.
 
-Every weight is averaged over the models, weighted by the squared gradients it has met in each since
-then: who has learned more about a weight has more say in it, and a feature that one model alone has
-met is taken as it is there. (A. Agarwal, O. Chapelle, M. Dudik, J. Langford, *A Reliable Effective
-Terascale Linear Learning System*, JMLR 2014, weigh by all squared gradients; those of a common past
-say nothing about who knows better.) The sums of squared gradients are averaged likewise, so that
-steps are those of one of the models, not of all rows: an average of many is steadier than one, and
-may step farther. What counts rows, or sums up over them, is averaged plainly.
+Each weight is averaged over the models. A model's share is proportional to the squared gradients of
+that weight since the start: a model that has learned more about a weight counts more, and a feature
+that only one model has seen is copied from it. (A. Agarwal, O. Chapelle, M. Dudik, J. Langford, *A
+Reliable Effective Terascale Linear Learning System*, JMLR 2014, use all squared gradients. Those of
+the common past do not tell which model knows more, so they are excluded here.) The sums of squared
+gradients are averaged in the same shares. Step sizes are therefore those of one model, not of all
+rows together: an average of several models is steadier than one, and can take larger steps. Counts
+of rows and sums over rows are averaged with equal shares.
 
-Models of one range of labels and one scale of each feature can be averaged; others are brought to
-the widest first, by the rules by which they widen on their own. The average of equal models is
-that model, bit for bit, and so is that of one.
+Models must have the same label range and the same scale of each feature. Others are first brought
+to the widest of them, by the rules by which a model widens its own. The average of equal models is
+that model, bit for bit, and so is the average of one model.
 """
 
 import copy
@@ -28,22 +29,22 @@ from spanboost.learners.stumps import StumpBank, Stumps
 from spanboost.models.booster import Booster
 from spanboost.rows.labels import Widening
 
-AVERAGED = (LinearSGD, Stumps, Network)  # learners whose functions an average makes sense of
+AVERAGED = (LinearSGD, Stumps, Network)  # learners whose functions can be averaged
 
 
 def average(before: Booster, models: Sequence[Booster]) -> Booster:
-    """The average of models that were once as `before`, and have learned some rows each since."""
+    """Return the average of models that were equal to `before` and have learned rows since."""
     models = [copy.deepcopy(model) for model in models]
     first = models[0]
     if len(models) == 1:
         return first
     before = _with_bank(copy.deepcopy(before), first)
     seen = before.labels.seen
-    _same_units([before, *models])
-    banks = _same_room([before, *models])
+    _widen_labels([before, *models])
+    banks = _grow_banks([before, *models])
     states = [model.core.state for model in models]
-    bank = _MERGED[type(banks[0])](banks[0], banks[1:])
-    algorithm = _algorithm([state.algorithm for state in states])
+    bank = _AVERAGE[type(banks[0])](banks[0], banks[1:])
+    algorithm = _average_algorithms([state.algorithm for state in states])
     first.core.state = states[0]._replace(bank=bank, algorithm=algorithm)
     labels = [model.labels for model in models]
     first.labels.rows = max(one.rows for one in labels)
@@ -53,11 +54,11 @@ def average(before: Booster, models: Sequence[Booster]) -> Booster:
 
 
 def check_averageable(model: Booster) -> None:
-    """Refuse what cannot be averaged."""
+    """Raise ValueError if models like this one cannot be averaged."""
     if not isinstance(model.learner, AVERAGED):
         raise ValueError(f"{type(model.learner).__name__} cannot be averaged")
     if model.replay:
-        raise ValueError("rows to be learned again are of one model: nothing averages them")
+        raise ValueError("models with replay cannot be averaged; set replay to 0")
 
 
 def _with_bank(before: Booster, like: Booster) -> Booster:
@@ -70,22 +71,24 @@ def _with_bank(before: Booster, like: Booster) -> Booster:
     return before
 
 
-def _same_units(models: Sequence[Booster]) -> None:
-    """The widest range of labels for all."""
+def _widen_labels(models: Sequence[Booster]) -> None:
+    """Widen the label ranges of all models to the widest."""
     labels = [model.labels for model in models]
     if any((one.centre != labels[0].centre).any() for one in labels):
-        raise ValueError("label ranges have several centres: models begin with one that is common")
+        raise ValueError(
+            "label ranges have different centres; only copies of one model can be averaged"
+        )
     widest = max(labels, key=lambda one: one.half)
     for model in models:
         if model.labels.half < widest.half:
             model.core.widen(Widening(0, widest.centre, widest.half))
 
 
-def _same_room(models: Sequence[Booster]) -> list[Any]:
-    """The banks of all, with room for the features of all."""
+def _grow_banks(models: Sequence[Booster]) -> list[Any]:
+    """Return the banks of all models, extended to the features of all."""
     names = [getattr(model.encoder.names, "columns", None) for model in models]
     if any(one != names[0] for one in names):
-        raise ValueError("features have several numberings: models read names that are common")
+        raise ValueError("features have different columns; give all models the same feature names")
     features = max(model.core.features for model in models)
     width = max(model.core.width for model in models)
     banks = []
@@ -97,8 +100,8 @@ def _same_room(models: Sequence[Booster]) -> list[Any]:
     return banks
 
 
-def _algorithm(each: Sequence[Any]) -> Any:
-    """Algorithm 1 has learned its shrinkage."""
+def _average_algorithms(each: Sequence[Any]) -> Any:
+    """Average the algorithm's state: Algorithm 1 learns its shrinkage, Algorithm 2 has none."""
     first = each[0]
     if not isinstance(first, Span):
         return first
@@ -109,32 +112,32 @@ def _algorithm(each: Sequence[Any]) -> Any:
     )
 
 
-def _linear(before: LinearBank, banks: Sequence[LinearBank]) -> LinearBank:
+def _average_linear(before: LinearBank, banks: Sequence[LinearBank]) -> LinearBank:
     first, outputs = banks[0], banks[0].inputs.W.shape[1] // len(banks[0].keep)
-    # weights are meant times `keep`: in units of the first one's
+    # stored weights are divided by `keep`: convert them to the unit of the first model
     units = [np.tile(bank.keep / first.keep, outputs) for bank in banks]
-    inputs = _inputs(before.inputs, [bank.inputs for bank in banks], units)
+    inputs = _average_weights(before.inputs, [bank.inputs for bank in banks], units)
     merged = first._replace(inputs=inputs, keep=first.keep.copy(), mass=first.mass.copy())
-    if any(bank.mass.any() for bank in banks):  # linear feedback: functions stay D-bounded
+    if any(bank.mass.any() for bank in banks):  # linear feedback: functions must stay D-bounded
         merged.mass[...] += _mass(merged) - _mass(first)
         merged.hold(0)
     return merged
 
 
 def _mass(bank: LinearBank) -> Array:
-    """Sum of |W| of every copy."""
+    """Return the sum of |W| of every copy."""
     W = np.abs(bank.inputs.W, dtype=np.float64)
     return np.asarray(W.reshape(-1, len(bank.keep)).sum(axis=0))
 
 
-def _stumps(before: StumpBank, banks: Sequence[StumpBank]) -> StumpBank:
-    """A feature's function is one convex combination of functions, and as D-bounded as they are."""
+def _average_stumps(before: StumpBank, banks: Sequence[StumpBank]) -> StumpBank:
+    """Average stumps; a feature's function is a convex combination, so it stays D-bounded."""
     first = banks[0]
-    S, seen = _widest([bank.S for bank in banks])
+    S, seen = _widest_scales([bank.S for bank in banks])
     squares = []
     for bank in (before, *banks):
         G = bank.G[seen].astype(np.float64)
-        G[:, 0] = _rescaled(G[:, 0], bank.S[seen], S[seen])
+        G[:, 0] = _rescale(G[:, 0], bank.S[seen], S[seen])
         squares.append(G)
     shares = gain_shares([(G - squares[0]).sum(axis=(1, 2), keepdims=True) for G in squares[1:]])
     tables = {name: getattr(first, name).copy() for name in ("U", "G", "score", "seen")}
@@ -146,32 +149,32 @@ def _stumps(before: StumpBank, banks: Sequence[StumpBank]) -> StumpBank:
     return merged
 
 
-def _network(before: NetworkBank, banks: Sequence[NetworkBank]) -> NetworkBank:
-    """The output layer of a copy is one convex combination, and as D-bounded as they are."""
+def _average_networks(before: NetworkBank, banks: Sequence[NetworkBank]) -> NetworkBank:
+    """Average networks; a copy's output layer is a convex combination, so it stays D-bounded."""
     gains = [bank.G.astype(np.float64) - before.G for bank in banks]
     shares = gain_shares([gain.sum(axis=(0, 1), keepdims=True) for gain in gains])
     return banks[0]._replace(
-        inputs=_inputs(before.inputs, [bank.inputs for bank in banks]),
+        inputs=_average_weights(before.inputs, [bank.inputs for bank in banks]),
         V=weighted_average([bank.V for bank in banks], shares),
         G=weighted_average([bank.G for bank in banks], shares),
     )
 
 
-_MERGED: dict[type, Callable[[Any, Any], Any]] = {
-    LinearBank: _linear,
-    StumpBank: _stumps,
-    NetworkBank: _network,
+_AVERAGE: dict[type, Callable[[Any, Any], Any]] = {
+    LinearBank: _average_linear,
+    StumpBank: _average_stumps,
+    NetworkBank: _average_networks,
 }
 
 
-def _inputs(
+def _average_weights(
     before: FeatureWeights, each: Sequence[FeatureWeights], units: Sequence[Array] | None = None
 ) -> FeatureWeights:
-    """Weights of features; those of each model times these units."""
+    """Average the weights of features, after multiplying each model's by its unit."""
     first = each[0]
-    S, seen = _widest([one.S for one in each])
+    S, seen = _widest_scales([one.S for one in each])
     squares = [
-        _rescaled(one.G[seen].astype(np.float64), one.S[seen], S[seen]) for one in (before, *each)
+        _rescale(one.G[seen].astype(np.float64), one.S[seen], S[seen]) for one in (before, *each)
     ]
     shares = gain_shares([G - squares[0] for G in squares[1:]])
     weights = [one.W[seen] for one in each]
@@ -183,21 +186,21 @@ def _inputs(
     return merged._replace(seen=weighted_average([one.seen for one in each], None))
 
 
-def _widest(scales: Sequence[Array]) -> tuple[Array, Array]:
-    """The largest scale of each feature, and the features that have one."""
-    S, common = scales[0].copy(), min(map(len, scales))  # nothing was seen beyond
+def _widest_scales(scales: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the largest scale of each feature, and the features that were seen."""
+    S, common = scales[0].copy(), min(map(len, scales))  # features beyond were not seen
     S[:common] = np.maximum.reduce([scale[:common] for scale in scales])
     return S, np.flatnonzero(S)
 
 
-def _rescaled(G: Array, own: Array, S: Array) -> Array:
-    """Squared gradients, had the feature been of scale S: as `inputs.widen`; 0 if never seen."""
+def _rescale(G: Array, own: Array, S: Array) -> Array:
+    """Convert squared gradients to scale S, as `feature_weights.widen` does; 0 if never seen."""
     shrink = (own.astype(np.float64) / S).reshape(-1, *[1] * (G.ndim - 1))
     return np.where(shrink == 1, G, np.where(shrink > 0, np.maximum(G * shrink**2, LEAST), 0.0))
 
 
 def gain_shares(gains: Sequence[Array]) -> list[Array]:
-    """How much each has to say: in proportion to what it gained; the same where nobody did."""
+    """Return each model's share, proportional to its gain; equal shares where all gains are 0."""
     gains = [np.maximum(gain, 0) for gain in gains]
     most = np.maximum.reduce(gains)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -207,7 +210,7 @@ def gain_shares(gains: Sequence[Array]) -> list[Array]:
 
 
 def weighted_average(values: Sequence[Array], shares: Sequence[Array] | None) -> Array:
-    """The average in these shares, or a plain one; of equal values it is that value."""
+    """Return the average in these shares, or in equal ones; equal values give that same value."""
     first = values[0].astype(np.float64)
     out = first.copy()
     for k, value in enumerate(values[1:], 1):

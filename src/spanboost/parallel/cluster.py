@@ -1,8 +1,8 @@
-"""A Ray cluster as a place to work (extra `ray`): a local one, or one that is there already.
+"""An executor on a Ray cluster (extra `ray`), either a new local one or an existing one.
 
-Ray does a task again whose worker was killed or whose machine was lost, from what the task was
-given: the last snapshot. It does so a few times; what fails then, and what no machine is left for,
-ends the run with a sentence.
+Ray repeats a task if its worker was killed or its machine was lost. The arguments of the task,
+which include the last snapshot, are sent again. After a few attempts, or if no machine is left, the
+run ends with a `ClusterError`.
 """
 
 import os
@@ -16,19 +16,19 @@ from spanboost.errors import ClusterError, UserError
 
 LOCAL = "local"
 RETRIES = 3  # of a task whose worker was lost
-PATIENCE = 60.0  # seconds without any processor in the cluster
-GLANCE = 1.0  # seconds between two looks at the cluster
-KNOCK = 20.0  # seconds until somebody answers at an address
+PATIENCE = 60.0  # seconds to wait for a cluster without processors
+POLL_INTERVAL = 1.0  # seconds between two checks of the cluster
+CONNECT_TIMEOUT = 20.0  # seconds to wait for a connection to an address
 
 
 class Cluster:
-    """A place to work on many machines, or on the processors of this one.
+    """Runs tasks on many machines, or on the processors of this one.
 
-    address: of a cluster, HOST:PORT or ray://HOST:PORT or "auto"; "local" starts one here, which
-        ends when this is closed. All machines need this version of the package.
-    processors: of a local one; None for all there are.
+    address: HOST:PORT, ray://HOST:PORT or "auto" for an existing cluster; "local" starts a cluster
+        on this machine, which stops on `close`. All machines need this version of the package.
+    processors: number of processors of a local cluster; None is all.
 
-    Where Ray is connected already its connection is used, and stays.
+    If this process is already connected to Ray, that connection is used and stays open.
     """
 
     def __init__(self, address: str = LOCAL, processors: int | None = None) -> None:
@@ -45,42 +45,45 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster; a local one ends."""
+        """Disconnect from the cluster; a local one stops."""
         if self._own:
             self._ray.shutdown()
 
     @property
     def processors(self) -> int:
-        """How many it has."""
+        """Number of processors of the cluster."""
         return int(self._ray.cluster_resources().get("CPU", 0))
 
     def put(self, value: Any) -> Any:
-        """A handle of something that many tasks will be given: sent to a machine once."""
+        """Return a handle for an argument of many tasks; each machine receives it once."""
         with translate_ray_errors():
             return self._ray.put(value)
 
-    def call(self, task: Callable[..., Any], *given: Any, answers: int = 1) -> Any:
-        """The handle of what a task answers, or so many of them; those given are looked up."""
+    def call(self, task: Callable[..., Any], *args: Any, answers: int = 1) -> Any:
+        """Start a task; return the handle of its result, or of each of several `answers`."""
         key = task, answers
         if key not in self._remote:
             options = {"num_returns": answers, "max_retries": RETRIES, "num_cpus": 1}
             self._remote[key] = self._ray.remote(task).options(**options)
         with translate_ray_errors():
-            return self._remote[key].remote(*given)
+            return self._remote[key].remote(*args)
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
-        """What became of them, in this order; waits for all of it, but not for what cannot be."""
+        """Wait for the results of these handles; return them in the same order.
+
+        Raises `ClusterError` if a task fails, or if the cluster has no processors for a minute.
+        """
         waiting, last = list(handles), time.monotonic()
         with translate_ray_errors():
             while waiting:
-                done, waiting = self._ray.wait(waiting, timeout=GLANCE)
-                self._ray.get(done)  # what went wrong is said at once
+                done, waiting = self._ray.wait(waiting, timeout=POLL_INTERVAL)
+                self._ray.get(done)  # raise errors at once
                 if done or self.processors > 0:
                     last = time.monotonic()
                 elif time.monotonic() - last > PATIENCE:
                     raise ClusterError(
-                        f"the cluster has had no processor for {PATIENCE:.0f} seconds: its "
-                        "machines are lost"
+                        f"the cluster has had no processors for {PATIENCE:.0f} seconds; check "
+                        "that its machines are running"
                     )
             return list(self._ray.get(list(handles)))
 
@@ -91,11 +94,11 @@ class Cluster:
             quiet |= {"include_dashboard": False, "num_cpus": processors}
         _hush()
         try:
-            _knock(address)
+            _check_address(address)
             self._ray.init(address, **quiet)
         except (OSError, ValueError, RuntimeError) as error:
             first = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-            raise ClusterError(f"no Ray cluster at {address}: {first}") from None
+            raise ClusterError(f"cannot connect to a Ray cluster at {address}: {first}") from None
 
 
 def _hush() -> None:
@@ -106,55 +109,55 @@ def _hush() -> None:
         worker._worker_logs_enabled = False
 
 
-def _knock(address: str) -> None:
-    """An OSError if nobody is there: Ray would wait for minutes."""
+def _check_address(address: str) -> None:
+    """Raise OSError if the address does not answer; Ray itself would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
 
 
 def _ray() -> Any:
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # no advice about graphics
-    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # else for ever
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # no warning about GPUs
+    os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # the default is without end
     try:
         import ray
     except ImportError:
-        raise UserError("a cluster takes Ray: pip install 'spanboost[ray]'") from None
+        raise UserError("clusters need Ray: pip install 'spanboost[ray]'") from None
     return ray
 
 
 @contextmanager
 def translate_ray_errors() -> Iterator[None]:
-    """Ray's errors: those of our own tasks as they were, all others as a sentence."""
-    from ray import exceptions as of_ray
+    """Raise an error of a task as it was, and any other error of Ray as a `ClusterError`."""
+    from ray import exceptions
 
     try:
         yield
-    except of_ray.RayTaskError as error:
+    except exceptions.RayTaskError as error:
         cause = getattr(error, "cause", None)
-        if isinstance(cause, of_ray.RayError):
+        if isinstance(cause, exceptions.RayError):
             raise ClusterError(describe_ray_error(cause)) from None
         if isinstance(cause, ValueError | OSError | MemoryError):
             raise cause from None
         last = str(error).strip().rpartition("\n")[2]
         raise ClusterError(f"a task failed on the cluster: {last}") from None
-    except of_ray.RayError as error:
+    except exceptions.RayError as error:
         raise ClusterError(describe_ray_error(error)) from None
 
 
 def describe_ray_error(error: Exception) -> str:
-    """What an error of Ray's own means."""
-    again = f"and again when it was repeated {RETRIES} times"
-    means = {
-        "OutOfDiskError": "a disk of the cluster is full: Ray has no room for what it works on",
-        "ObjectStoreFullError": "the cluster has no memory left for what it works on",
+    """Return a message for an error of Ray."""
+    retried = f"and its task failed after {RETRIES} retries"
+    messages = {
+        "OutOfDiskError": "a disk of the cluster is full; free some space for Ray",
+        "ObjectStoreFullError": "the cluster's object store is full; give Ray more memory",
         "OutOfMemoryError": "a machine of the cluster has too little memory for a task",
-        "WorkerCrashedError": f"a worker was killed or crashed, {again}",
-        "NodeDiedError": f"a machine of the cluster was lost, {again}",
-        "LocalRayletDiedError": "the cluster has ended on this machine",
+        "WorkerCrashedError": f"a worker was killed or crashed, {retried}",
+        "NodeDiedError": f"a machine of the cluster was lost, {retried}",
+        "LocalRayletDiedError": "Ray has stopped on this machine",
     }
     first = str(error).strip().partition("\n")[0]
     for kind in type(error).__mro__:
-        if kind.__name__ in means:
-            return means[kind.__name__]
+        if kind.__name__ in messages:
+            return messages[kind.__name__]
     return f"the cluster failed: {type(error).__name__}: {first}"

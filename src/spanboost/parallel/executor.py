@@ -1,8 +1,8 @@
-"""Where work is done: here, one task after the other, or on a cluster (cluster.py).
+"""Executors run tasks: in this process, one after the other, or on a cluster (cluster.py).
 
-A task is a function of this package and what it is given; it changes nothing that it is given, so
-that it can be done anywhere, and again if it was lost. What it answers may be given to the next one
-by its handle, without coming here.
+A task is a function of this package with its arguments. It must not change them, so that it can run
+anywhere, and again if its worker is lost. The handle of a task's result can be an argument of
+another task; the result then does not pass through this process.
 """
 
 import pickle
@@ -14,53 +14,59 @@ from spanboost.errors import LabelWarning, warn_caller
 
 
 class Executor(Protocol):
-    """Somewhere to work."""
+    """Runs tasks, locally or on a cluster."""
 
     def put(self, value: Any) -> Any:
-        """A handle of something that many tasks will be given."""
+        """Return a handle for a value that is an argument of many tasks."""
 
-    def call(self, task: Callable[..., Any], *given: Any, answers: int = 1) -> Any:
-        """The handle of what a task answers, or so many of them; those given are looked up."""
+    def call(self, task: Callable[..., Any], *args: Any, answers: int = 1) -> Any:
+        """Start a task; return the handle of its result, or of each of several `answers`.
+
+        Arguments that are handles are replaced by their values.
+        """
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
-        """What became of them, in this order; waits for all of it."""
+        """Wait for the results of these handles; return them in the same order."""
 
 
 class LocalExecutor:
-    """A place in this process."""
+    """Runs every task at once, in this process; the handle of a value is the value."""
 
     def put(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
-    def call(self, task: Callable[..., Any], *given: Any, answers: int = 1) -> Any:
-        """The answer itself."""
-        return task(*given)
+    def call(self, task: Callable[..., Any], *args: Any, answers: int = 1) -> Any:
+        """Run the task; return its result."""
+        return task(*args)
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
-        """They are here already."""
+        """Return the handles, which are the results."""
         return list(handles)
 
 
 def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What the work comes to, and our own warnings: nobody would hear them over there."""
-    with warnings.catch_warnings(record=True) as said:
+    """Run `work`; return its result and the texts of its label warnings.
+
+    On a worker these warnings would be lost.
+    """
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    return answer, [str(one.message) for one in said if issubclass(one.category, LabelWarning)]
+    return answer, [str(one.message) for one in caught if issubclass(one.category, LabelWarning)]
 
 
-def reissue_warnings(said: Sequence[str]) -> None:
-    """The warnings once more, to the one who called us."""
-    for text in said:
+def reissue_warnings(texts: Sequence[str]) -> None:
+    """Issue label warnings from a worker again, to the caller of this package."""
+    for text in texts:
         warn_caller(text, LabelWarning)
 
 
 def pickle_model(model: Any) -> bytes:
-    """A model as it is now."""
+    """Return a snapshot of a model."""
     return pickle.dumps(model, protocol=5)
 
 
 def unpickle_model(state: bytes) -> Any:
-    """The model of a snapshot, which shares nothing with it."""
+    """Return a new model from a snapshot."""
     return pickle.loads(state)
