@@ -159,7 +159,7 @@ def test_the_number_of_looks_at_sigma_is_bounded(data):
         (["--plot-stages", "s.png"], "--plot-stages is of one booster, and auto has many"),
         (["--plot-residuals", "r.pdf"], "plots are .png or .svg files"),
         (["--plot-stages", "s.png", "--compare", "linear,stumps"], "no --compare with it"),
-        (["--plot", "s.png", "--plot-sigma", "s.png", "-n", "2"], "writes something else there"),
+        (["--plot", "s.png", "--plot-sigma", "s.png", "-n", "2"], "writes another output to it"),
         (["--plot-residuals", "r.png", "--loss", "hinge", "-n", "2"], "needs probabilities"),
     ],
 )

@@ -417,4 +417,4 @@ def test_the_command_line_replays_and_goes_on(tmp_path, capsys):
     model.learn_many(X, y)
     np.testing.assert_array_equal(load(out).predict_many(X), model.predict_many(X))
     assert main(["train", str(tmp_path / "all.csv"), "-o", out, "--memory", "9", "-n", "5"]) == 2
-    assert "--memory is for --replay" in capsys.readouterr().err
+    assert "--memory requires --replay" in capsys.readouterr().err

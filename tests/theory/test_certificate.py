@@ -265,7 +265,7 @@ def test_a_ball_reads_tables(tmp_path, capsys):
     path = tmp_path / "rows.svmlight"
     path.write_text("1 1:1\n")
     assert main(["evaluate", str(path), *BALL]) == 2
-    assert "reads tables of numbers" in capsys.readouterr().err
+    assert "requires a table of numbers" in capsys.readouterr().err
 
 
 def test_rows_that_are_too_long_can_be_left_out(table, tmp_path, capsys):

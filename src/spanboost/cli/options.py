@@ -1,4 +1,4 @@
-"""From the command line's words to streams, schemas and models."""
+"""Build streams, schemas and models from the options of the command line."""
 
 import os
 from argparse import Namespace
@@ -24,10 +24,10 @@ OF_EVALUATE = ("baseline", "compare")
 
 
 def stream_from_args(args: Namespace) -> Stream:
-    """The rows of DATA."""
+    """Return the rows of the DATA files."""
     paths = [*args.data, *(args.more_data or [])]
     if not paths:
-        raise UsageError("no data: name a file, or - for standard input")
+        raise UsageError("no data; give a file, or - for standard input")
     return Stream(
         paths,
         args.format,
@@ -38,91 +38,97 @@ def stream_from_args(args: Namespace) -> Stream:
 
 
 def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
-    """Refuse to write where something is read from, or two things to one file."""
-    taken = {os.path.realpath(place) for place in read}
-    for place in written:
-        if place in (None, "-") or (os.path.exists(place) and not os.path.isfile(place)):
+    """Raise UsageError if an output is also an input, or if two outputs are the same file."""
+    taken = {os.path.realpath(path) for path in read}
+    for path in written:
+        if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
             continue
-        real = os.path.realpath(place)
+        real = os.path.realpath(path)
         if real in taken:
-            raise UsageError(f"{place}: this command reads it, or writes something else there")
+            raise UsageError(
+                f"{path}: the command also reads this file, or writes another output to it"
+            )
         taken.add(real)
 
 
 def spec_from_args(args: Namespace, form: str) -> ModelSpec:
-    """The model that was asked for; VW text is hashed, as Vowpal Wabbit hashes it."""
+    """Return the spec of the model; features of VW text are hashed to 18 bits by default."""
     given = {name: getattr(args, name) for name in (*OF_MODELS, "classes")}
-    asked = [name for name in OF_BOOSTERS if given[name] is not None]
-    if asked and given["learner"] is None:
+    chosen = [name for name in OF_BOOSTERS if given[name] is not None]
+    if chosen and given["learner"] is None:
         given["learner"] = "trees"
     with usage_errors():
         spec = ModelSpec(**{name: value for name, value in given.items() if value is not None})
-    if spec.learner == AUTO and asked:
-        raise UsageError(f"--learner auto chooses for itself: no {_spell(asked[0])} with it")
+    if spec.learner == AUTO and chosen:
+        raise UsageError(f"{_option(chosen[0])} cannot be combined with --learner auto")
     others = (getattr(args, "compare", None) or "").split(",")
     if args.budget is not None and AUTO not in (spec.learner, *others):
-        raise UsageError("--budget is for --learner auto")
+        raise UsageError("--budget requires --learner auto")
     if args.memory is not None and not spec.replay:
-        raise UsageError("--memory is for --replay")
+        raise UsageError("--memory requires --replay")
     if spec.loss == "softmax" and spec.classes is None:
-        raise UsageError("--loss softmax needs --classes K, how many classes there are")
+        raise UsageError("--loss softmax requires --classes K, the number of classes")
     if spec.loss != "softmax" and spec.classes is not None:
-        raise UsageError("--classes is for --loss softmax")
+        raise UsageError("--classes requires --loss softmax")
     if spec.predicts_scores and args.label_range is not None:
-        raise UsageError(f"--label-range is for numbers, and --loss {spec.loss} has classes")
+        raise UsageError(f"--label-range requires numeric labels; --loss {spec.loss} has classes")
     if spec.loss == "softmax" and args.positive is not None:
-        raise UsageError("--positive is for two labels, and --loss softmax has classes")
+        raise UsageError(
+            "--positive requires a loss with two labels; --loss softmax has more classes"
+        )
     return spec.replace(bits=18) if form == "vw" and spec.bits is None else spec
 
 
 def build_model(spec: ModelSpec, form: str) -> Model:
-    """A fresh model, for data of this form."""
+    """Return a new model for data of this form."""
     if spec.learner == "ball" and form != "table":
-        raise UsageError("--learner ball reads tables of numbers: CSV, TSV, Parquet or Arrow")
+        raise UsageError("--learner ball requires a table of numbers: CSV, TSV, Parquet or Arrow")
     with usage_errors():
         return spec.build()
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Raise errors about parameters as usage errors, under the names of options."""
+    """Raise errors about parameters as usage errors, with the names of options."""
     try:
-        with parameter_names(_SPELLED):
+        with parameter_names(_OPTION_NAMES):
             yield
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
 def load_with_schema(path: str) -> Model:
-    """The model of a file, which knows how data are to be read for it."""
+    """Load a model that has a schema, which says how to read data for it."""
     model = load(path)
     if model.schema is None:
-        raise UsageError(f"{path}: the model was not made from files, so nothing says how")
+        raise UsageError(
+            f"{path}: the model has no schema; train it with `spanboost train` or `serve`"
+        )
     return model
 
 
 def models_to_compare(args: Namespace, spec: ModelSpec) -> dict[str, ModelSpec]:
-    """The models of `evaluate`: one, or those of --compare; with --baseline each learner alone."""
+    """Return the models of `evaluate` by name: one, or those of --compare, and the baselines."""
     specs = [spec]
     if args.compare is not None:
         if args.learner is not None or args.booster is not None:
-            raise UsageError("--compare names learners and boosters: no --learner or --booster")
-        specs = [_of(spec, entry) for entry in args.compare.split(",")]
+            raise UsageError("--compare cannot be combined with --learner or --booster")
+        specs = [_spec_of_entry(spec, entry) for entry in args.compare.split(",")]
         if len(set(specs)) < len(specs):
-            raise UsageError(f"--compare {args.compare} names the same model twice")
+            raise UsageError(f"--compare {args.compare}: duplicate model")
     if not args.baseline:
         return {one.name: one for one in specs}
-    # of one copy, too, there is a baseline: itself
+    # a model of one copy is its own baseline, under two names
     named = {AUTO if one.learner == AUTO else f"{one.learner}:{one.booster}": one for one in specs}
     return named | {one.alone.name: one.alone for one in specs}
 
 
 def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
-    """How the rows are to be read, as far as options say."""
+    """Return the schema that the options define; the data complete it."""
     if form in ("vw", "svmlight"):
         for name in ("label", "weight", "ignore", "categorical"):
             if getattr(args, name):
-                raise UsageError(f"--{name} is for columns with names, which {form} has not")
+                raise UsageError(f"--{name} requires named columns; {form} files have none")
     return Schema(
         form=form,
         target=_target(args, spec),
@@ -135,7 +141,7 @@ def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
 
 
 def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[str, Any]:
-    """What must be the same for a run to be resumed, beside its data."""
+    """Return what must be equal, besides the data, to resume a run."""
     how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "no_header")
     reading = {name: getattr(args, name) for name in (*how, "on_error")}
     return {
@@ -145,22 +151,25 @@ def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[st
 
 
 def refuse_with_model(args: Namespace, option: str) -> None:
-    """A model that is loaded brings its own parameters."""
+    """Raise UsageError if an option would change the parameters of a loaded model."""
     for name in (*OF_MODELS, *OF_DATA, *OF_EVALUATE):
         given = getattr(args, name, None)
         if given is not None and given is not False:
-            raise UsageError(f"the model of {option} brings its own: no {_spell(name)} with it")
+            raise UsageError(
+                f"{_option(name)} cannot be combined with {option}, which loads a complete model"
+            )
 
 
-def _spell(name: str) -> str:
+def _option(name: str) -> str:
     return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
 _DEFAULTS = {one.name: one.default for one in fields(ModelSpec)}
-_SPELLED = {name: _spell(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
+_OPTION_NAMES = {name: _option(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
 
 
-def _of(spec: ModelSpec, entry: str) -> ModelSpec:
+def _spec_of_entry(spec: ModelSpec, entry: str) -> ModelSpec:
+    """Return `spec` with the learner and booster of an entry of --compare."""
     if entry == AUTO:
         plain = {name: _DEFAULTS[name] for name in (*OF_BOOSTERS, "memory", "x_norm")}
         return spec.replace(learner=AUTO, **plain)
@@ -168,8 +177,8 @@ def _of(spec: ModelSpec, entry: str) -> ModelSpec:
     booster = booster or spec.booster
     if learner not in LEARNERS or booster not in BOOSTERS:
         raise UsageError(
-            f"--compare: {entry!r} is not known; it is auto, LEARNER or LEARNER:BOOSTER, of "
-            f"{', '.join(LEARNERS)} and span, hull"
+            f"--compare: unknown model {entry!r}; use auto, LEARNER or LEARNER:BOOSTER with "
+            f"learners {', '.join(LEARNERS)} and boosters span, hull"
         )
     return spec.replace(
         learner=learner,
