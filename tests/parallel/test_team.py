@@ -194,8 +194,8 @@ def test_trees_form_a_committee(tmp_path):
     assert "Committee of 3" in repr(loaded)
     witness = Witness(loaded)
     witness.add(X, y)
-    assert "the theorems speak of one" in witness.certificate(1.0).unproved
-    # it goes on learning, all members every row
+    assert "the theorems are about one" in witness.certificate(1.0).unproved
+    # it continues to learn: every member learns every row
     assert loaded.learn_many(X[:5], y[:5])[0] == expected[0]
     each[0].learn_many(X[:5], y[:5])
     np.testing.assert_array_equal(loaded.members[0].predict_many(X), each[0].predict_many(X))
