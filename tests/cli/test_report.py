@@ -197,10 +197,10 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     ("option", "place", "message"),
     [
         ("--plot", "c.pdf", "plots are .png or .svg files"),
-        ("--plot", "no/c.png", "its folder does not exist"),
+        ("--plot", "no/c.png", "the folder does not exist"),
         ("--report", "r.txt", "reports are .html files"),
-        ("--report", "no/r.html", "its folder does not exist"),
-        ("--predictions", "no/p.csv", "its folder does not exist"),
+        ("--report", "no/r.html", "the folder does not exist"),
+        ("--predictions", "no/p.csv", "the folder does not exist"),
         ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
         ("--plot", "c.png", "plots need matplotlib: pip install 'spanboost[plot]'"),
     ],
