@@ -69,7 +69,7 @@ def made():
     recipes = [Recipe("stumps", n=2), Recipe("linear", "hull", n=2), Recipe("stumps").alone]
     models = {recipe.name: recipe.model() for recipe in recipes}
     words = ["evaluate", NASTY, "--report", "it's.html"]
-    bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
+    bad = [f"{NASTY}:{line}: '<b>' is not a number" for line in range(1, 4)]
     with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
         result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
@@ -109,7 +109,7 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
     assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
     assert "7, of which the first:" in page.text["p"]
-    assert page.text["li"].count("'<b>' is no number") == 3
+    assert page.text["li"].count("'<b>' is not a number") == 3
 
 
 def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):

@@ -178,7 +178,7 @@ BAD = [
     ({"size": 1e39, "label": 1}, "size", "too large"),
     ({"size": 1}, "label", "missing"),
     ({"size": 1, "label": None}, "label", "missing"),
-    ({"size": 1, "label": "many"}, "label", "no number"),
+    ({"size": 1, "label": "many"}, "label", "not a number"),
     ({"size": 1, "label": [1]}, "label", "a list"),
     ({"size": 1, "label": 1e301}, "label", "too large"),
     ({"id": "", "size": 1, "label": 1}, "id", "1 to 128"),
@@ -187,8 +187,8 @@ BAD = [
     ({"id": "a\nb", "size": 1, "label": 1}, "id", "1 to 128"),
     ({"id": 2**64, "size": 1, "label": 1}, "id", "64 bits"),
     ({"id": 2**64, "size": "\\:", "label": 1}, "id", "64 bits"),
-    (17, None, "where an object is expected"),
-    ([], None, "where an object is expected"),
+    (17, None, "expected a JSON object"),
+    ([], None, "expected a JSON object"),
 ]
 
 
@@ -261,7 +261,7 @@ def test_two_classes(tmp_path):
         assert learn(client, rows).json()["learned"] == 60
         refused = learn(client, [{"x": 1, "label": "maybe"}])
         assert refused.status_code == 422
-        assert "does not go with" in refused.json()["error"]
+        assert "cannot be used together with" in refused.json()["error"]
         answer = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
         assert answer["prediction"] == ["yes", "no"]
         assert answer["probability"][0] > 0.5 > answer["probability"][1]

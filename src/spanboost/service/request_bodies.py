@@ -3,7 +3,7 @@
 import struct
 from typing import Any, NamedTuple
 
-from spanboost.data.formats.jsonl import BadRowError, decoded
+from spanboost.data.formats.jsonl import BadRowError, decode_json
 from spanboost.service.middleware import Limits
 
 JSON, LINES, ARROW = (
@@ -28,7 +28,7 @@ class Body(NamedTuple):
 
 
 def body_of(kind: str, data: bytes, limits: Limits, exact: bool) -> Body:
-    """The rows of a body; `exact` as for `decoded`."""
+    """The rows of a body; `exact` as for `decode_json`."""
     limit = limits.rows
     if kind == ARROW:
         return Body(_arrow(data, limits))
@@ -41,7 +41,7 @@ def body_of(kind: str, data: bytes, limits: Limits, exact: bool) -> Body:
         _refuse_many(len(lines), limit)
         return Body([_line(line, exact) for line in lines])
     try:
-        value = decoded(text, exact=exact)
+        value = decode_json(text, exact=exact)
     except BadRowError as error:
         raise BodyError(f"the body is not JSON as it is read here: {error}") from None
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def body_of(kind: str, data: bytes, limits: Limits, exact: bool) -> Body:
 
 def _line(text: str, exact: bool) -> Any:
     try:
-        return decoded(text, exact=exact)
+        return decode_json(text, exact=exact)
     except BadRowError as error:
         return error
 

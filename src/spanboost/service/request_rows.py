@@ -82,7 +82,7 @@ class RowReader:
         """A row with its label, or the label of a row that was predicted."""
         members = self._members(value)
         id, label, weight = self._split(members)
-        plain = self._reader.plain_label(label)
+        plain = self._reader.parse_label(label)
         if isinstance(plain, float) and not abs(plain) <= LARGEST_LABEL:
             raise BadRowError("the label is not finite, or too large a number", self.label)
         weight = self._weight(weight, referring=id is not None and not members)
@@ -106,7 +106,7 @@ class RowReader:
     def _weight(self, weight: Any, *, referring: bool) -> float:
         if weight is None and referring:
             return 1.0
-        return self._reader.weight_of(weight)
+        return self._reader.parse_weight(weight)
 
     def _fitted(self, row: Row) -> Row:
         """Of a table, the columns that it has; numbers where it has numbers."""
@@ -144,14 +144,14 @@ def problem_of(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
     The target meets them now: whoever is not sure that they will be learned asks a copy of it.
     """
     wrong = np.flatnonzero(np.isnan(encode_rows(target, labels))).tolist()
-    return {t: target.complaint(labels[t]) for t in wrong}
+    return {t: target.error_message(labels[t]) for t in wrong}
 
 
 def encode_rows(target: Target, labels: Sequence[float | str]) -> Array:
     """Labels as numbers; NaN where one is not allowed."""
-    codes = [label if isinstance(label, float) else target.code(label) for label in labels]
+    codes = [label if isinstance(label, float) else target.encode_text(label) for label in labels]
     numbers = np.array(codes, np.float64)
-    return numbers if target.as_text else target.numbers(numbers)
+    return numbers if target.as_text else target.encode_numbers(numbers)
 
 
 def batches(

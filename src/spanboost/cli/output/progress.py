@@ -90,7 +90,7 @@ class ProgressTable:
         answer = _shown(step.answers[self.names[0]][row])
         self.say(
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
-            f"{label:>14} {answer:>14} {step.batch.active(row):>8}"
+            f"{label:>14} {answer:>14} {step.batch.count_active(row):>8}"
         )
 
 
@@ -105,8 +105,13 @@ def _reading(stream: Stream, schema: Schema) -> str:
         text += f"; the label is {label!r}"
     if schema.columns is not None:
         numbers, categories = len(schema.numbers), len(schema.categories)
-        text += f", features are {numbers} numbers and {categories} categories"
+        text += f", {_plural(numbers, 'numeric feature')}"
+        text += f", {_plural(categories, 'categorical feature')}"
     return text
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _ratio(totals: Any) -> float:
