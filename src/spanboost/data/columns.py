@@ -46,7 +46,7 @@ class BatchBuilder:
 
     def batches(self, part: ColumnPart) -> Iterator[Batch]:
         """Yield the good rows, then report the bad ones, in order."""
-        columns = _ColumnBlock(self.schema, part, self.learn)
+        columns = _PartColumns(self.schema, part, self.learn)
         # with bad rows there is a single block, so that they are reported in order
         step = max(len(part.lines), 1) if part.bad else self.rows
         for start in range(0, max(len(part.lines), 1), step):
@@ -57,7 +57,7 @@ class BatchBuilder:
             for line, what in sorted(bad):
                 self.problems.report(self.file, line, what)
 
-    def _batch(self, columns: "_ColumnBlock", rows: slice, bad: list[tuple[int, str]]) -> Batch:
+    def _batch(self, columns: "_PartColumns", rows: slice, bad: list[tuple[int, str]]) -> Batch:
         """Return the good ones of some rows; append the others to `bad`."""
         lines = columns.part.lines[rows]
         good = self._select_good(lines, bad)
@@ -86,7 +86,7 @@ class BatchBuilder:
         return lines < min(bad)[0]
 
 
-class _ColumnBlock:
+class _PartColumns:
     """The columns of one part, from which blocks of rows are made."""
 
     def __init__(self, schema: Schema, part: ColumnPart, learn: bool) -> None:
@@ -122,8 +122,8 @@ class _ColumnBlock:
         if self.weight is None:
             return None, {}
         weights = self.weight[rows].astype(np.float64)
-        wrong = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
-        return weights, {int(row): _weight_error(weights[row]) for row in wrong}
+        invalid = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
+        return weights, {int(row): _weight_error(weights[row]) for row in invalid}
 
     def labels(self, rows: slice, good: Any, skip: bool) -> tuple[Array | None, dict[int, str]]:
         """Return labels [rows] of the good rows, or None; and errors by row (the first, or all)."""
@@ -149,9 +149,7 @@ class _DistinctValues:
 
     def __init__(self, array: Any) -> None:
         if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
-            array = (
-                array.dictionary_decode()
-            )  # keep only the values of a large dictionary that occur here
+            array = array.dictionary_decode()  # keep only the values that occur here
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         indices = array.indices
@@ -197,8 +195,8 @@ class _NumericLabels:
         """Return the labels of the good rows; and errors, by index among the good rows."""
         values = self.values[rows][good].astype(np.float64)
         labels = self.target.encode_numbers(values)
-        wrong = np.flatnonzero(np.isnan(labels))[: None if skip else 1]
-        return labels, {int(row): self.target.error_message(float(values[row])) for row in wrong}
+        invalid = np.flatnonzero(np.isnan(labels))[: None if skip else 1]
+        return labels, {int(row): self.target.error_message(float(values[row])) for row in invalid}
 
 
 class _TextLabels:
@@ -207,10 +205,7 @@ class _TextLabels:
     def __init__(self, target: Target, array: Any) -> None:
         distinct = _DistinctValues(array)
         self.target, self.index = target, distinct.index
-        self.texts = [
-            *map(_text, distinct.values.to_pylist()),
-            "",
-        ]  # the last entry is for index -1
+        self.texts = [*map(_text, distinct.values.to_pylist()), ""]  # the last is for index -1
         self.table = np.full(len(self.texts), np.nan)
 
     def codes(self, rows: slice, good: Any, skip: bool) -> tuple[Array, dict[int, str]]:

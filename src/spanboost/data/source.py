@@ -21,7 +21,7 @@ _FIRST = 1 << 16  # bytes in a fingerprint
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # a zstd frame written by pzstd, after a byte 50 to 5f
-_PACKING = (".gz", ".gzip", ".zst", ".zstd")
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 
 
 class Source:
@@ -43,7 +43,7 @@ class Source:
         self._seekable = seekable
         self._once = once  # it can be read only once, like a pipe
         self._peeked: tuple[bytes, BinaryIO] | None = None  # first bytes of a pipe, and the pipe
-        self._spent = False
+        self._spent = False  # a pipe that was read
         self._pipe: BinaryIO | None = None  # the open pipe
 
     def open(self) -> io.RawIOBase:
@@ -56,7 +56,7 @@ class Source:
             head, file = self._start(len(_ZSTD))
             self._spent = self._once
             self._pipe = file if self._once else None
-            return _Decompressed(_Stored(self, head, file), head)
+            return _Decompressed(self.name, _Stored(self, head, file), head)
 
     def would_block(self) -> bool:
         """Return whether this is an open pipe without data, so that reading would block."""
@@ -124,8 +124,8 @@ class _Stored(io.RawIOBase):
 class _Decompressed(io.RawIOBase):
     """Decompressed bytes. Any failure is a StreamError."""
 
-    def __init__(self, stored: _Stored, head: bytes) -> None:
-        self._name, self._stored = stored._source.name, stored
+    def __init__(self, name: str, stored: _Stored, head: bytes) -> None:
+        self._name, self._stored = name, stored
         self._file: Any = stored
         if head.startswith(_GZIP):
             self._file = gzip.GzipFile(fileobj=stored)
@@ -170,7 +170,7 @@ def suffix(name: str) -> str:
     if "://" in name:
         name = name.partition("?")[0].partition("#")[0]
     stem, ending = os.path.splitext(name)
-    if ending.lower() in _PACKING:
+    if ending.lower() in _COMPRESSED:
         ending = os.path.splitext(stem)[1]
     return ending[1:].lower()
 

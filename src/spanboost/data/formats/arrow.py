@@ -66,14 +66,7 @@ class TableReader:
 
     def _check(self, table: _Table, positions: ColumnPositions) -> None:
         """Raise a StreamError for columns that must be numeric and are not."""
-        for position in (
-            *positions.categories,
-            *positions.numbers,
-            positions.weight,
-            positions.label,
-        ):
-            if position is None:
-                continue
+        for position in _used(positions):
             field = table.schema.field(position)
             category = _is_category(table.name, field)
             if category and (position in positions.numbers or position == positions.weight):
@@ -84,10 +77,7 @@ class TableReader:
     def _parts(self, table: _Table, positions: ColumnPositions) -> Iterator[ColumnPart]:
         """Yield the required columns, some rows at a time."""
         names = table.schema.names
-        wanted = [*positions.numbers, *positions.categories]
-        wanted += [
-            position for position in (positions.label, positions.weight) if position is not None
-        ]
+        wanted = _used(positions)
         width = sum(_value_bytes(table.schema.field(position).type) for position in wanted)
         rows = max(1, min(self.size, BYTES // width))
         first = 1
@@ -109,6 +99,11 @@ class TableReader:
                     bad=[],
                 )
                 first += len(batch)
+
+
+def _used(positions: ColumnPositions) -> list[int]:
+    optional = [p for p in (positions.label, positions.weight) if p is not None]
+    return [*positions.numbers, *positions.categories, *optional]
 
 
 def _open(name: str, file: BinaryIO) -> _Table:

@@ -43,12 +43,8 @@ class Parser:
         delimiter: str,
         beginning: Chunk,
     ) -> None:
-        self.schema, self.names, self.positions, self.delimiter = (
-            schema,
-            names,
-            positions,
-            delimiter,
-        )
+        self.schema, self.names = schema, names
+        self.positions, self.delimiter = positions, delimiter
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
         self.floats = [*positions.numbers, *weight]
         self.texts = [*positions.categories, *label]

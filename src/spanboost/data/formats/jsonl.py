@@ -1,4 +1,4 @@
-"""Read JSON Lines: every line is an object, and every key is a feature."""
+"""Read JSON Lines: every line is an object whose keys are the names of features."""
 
 import json
 import math
@@ -90,11 +90,8 @@ class JsonReader:
         if not self.labelled:
             return row, 0.0, 1.0
         weight = self.parse_weight(weight)
-        return (
-            row,
-            self._encode_label(label),
-            weight,
-        )  # last, so that the target learns no label of a bad row
+        # the label comes last, so that the target learns nothing from a bad row
+        return row, self._encode_label(label), weight
 
     def split(self, row: dict[str, Any]) -> tuple[Any, Any]:
         """Remove label and weight from a row and return them unchecked; keep only features."""

@@ -58,7 +58,7 @@ class _RecordBuffer:
         return memoryview(self.buffer)[self.start : self.stop].toreadonly()
 
     def read_chunks(self, problems: Problems) -> Iterator[Chunk]:
-        """Yield complete records that are not too long; report the others, in order."""
+        """Yield complete records that are not too overlong; report the others, in order."""
         while self.stop < len(_BOM) and not self.ended:
             self._read(len(_BOM) - self.stop)
         if self.pending == _BOM:
@@ -106,11 +106,11 @@ class _RecordBuffer:
         newline = self._relative(self.buffer.rfind(b"\n", self.start + self.scanned, self.stop))
         if not self.quoted:
             return newline
-        fresh = np.frombuffer(self.pending, np.uint8)[self.scanned :]
-        was_in_quotes, self.in_quotes = self.in_quotes, self.in_quotes ^ _odd_quotes(fresh)
-        if newline < 0 or self.in_quotes == _odd_quotes(fresh[newline + 1 - self.scanned :]):
+        unscanned = np.frombuffer(self.pending, np.uint8)[self.scanned :]
+        was_in_quotes, self.in_quotes = self.in_quotes, self.in_quotes ^ _odd_quotes(unscanned)
+        if newline < 0 or self.in_quotes == _odd_quotes(unscanned[newline + 1 - self.scanned :]):
             return newline
-        ends = _unquoted_newlines(fresh, was_in_quotes)  # the last newline is inside quotes
+        ends = _unquoted_newlines(unscanned, was_in_quotes)  # the last newline is inside quotes
         return int(ends[-1]) + self.scanned if len(ends) else -1
 
     def _end_before_overlong(self, last: bool) -> int:
@@ -120,8 +120,8 @@ class _RecordBuffer:
         if last and not self.in_quotes:
             ends = np.append(ends, len(data))  # the last line may lack its newline
         self.scanned = len(data)
-        long = np.flatnonzero(np.diff(ends, prepend=-1) - 1 > LIMIT)
-        ends = ends[: long[0]] if len(long) else ends
+        overlong = np.flatnonzero(np.diff(ends, prepend=-1) - 1 > LIMIT)
+        ends = ends[: overlong[0]] if len(overlong) else ends
         return min(int(ends[-1]) + 1, len(data)) if len(ends) else 0
 
     def _take(self, end: int) -> Chunk:
@@ -204,6 +204,5 @@ def _odd_quotes(data: Array) -> bool:
 
 
 def _count_lines(data: memoryview) -> int:
-    return int(
-        np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
-    )  # 5 times faster than data.count
+    # 5 times faster than data.count
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
