@@ -79,7 +79,7 @@ def test_also_where_predictions_and_partial_sums_are_cut():
     with plain():
         model = SpanBoost(LinearSGD(**FLOAT64), n=6, eta=1, D=0.1, B=0.15, alpha=0.3)
         model.learn_many(X, np.sign(y))
-        model._model.algorithm.sigma[:] = [0, 0.3, 0.1, 1, 0, 0.2]
+        model.core.state.algorithm.sigma[:] = [0, 0.3, 0.1, 1, 0, 0.2]
         found = list(explain_many(model, X))
     predictions = np.array([one.prediction for one in found])
     assert (np.abs(predictions) == 0.15).any()  # cut to B
@@ -139,12 +139,12 @@ def test_trees_credit_the_features_of_their_splits():
     with plain():
         model = SpanBoost(LEARNERS["trees"], n=3, eta=0.5)
         model.learn_many(X, 0.5 * np.sign(X[:, 0]) + 0.3 * np.sign(X[:, 2]))
-        bank = model._model.bank
+        bank = model.core.state.bank
         assert (bank.place >= 0).sum() > 6
         from spanboost.learners.contributions import contributions_of
 
         for x in X[:20]:
-            reading = model._reader.read([x])
+            reading = model.encoder.read([x])
             model.predict_many([x])
             feature, amount = contributions_of(bank, reading.rows, 0)
             for i in range(3):

@@ -40,7 +40,7 @@ def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
     assert lines[8].startswith("chosen on the first 100 rows: n ")
     assert lines[11].startswith("improvement = ")
     shell("train", flats, "-i", out, "-o", tmp_path / "more.sb", "--quiet")
-    assert load(tmp_path / "more.sb")._labels.rows == 400
+    assert load(tmp_path / "more.sb").labels.rows == 400
 
 
 def test_every_loss_is_in_the_json(data, shell):

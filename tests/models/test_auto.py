@@ -82,7 +82,7 @@ def test_it_combines_its_experts_as_it_says():
     expected, weights = plainly(np.array(forecasts).T, y)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(list(model.weights_.values()), weights, rtol=1e-5)
-    assert list(model.weights_)[-1] == auto.COMBINATION
+    assert list(model.weights_)[-1] == auto.REGRESSION
 
 
 def test_regret_against_every_expert():
@@ -109,7 +109,7 @@ def replaying(monkeypatch):
         auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
         auto.Expert("linear", auto.LinearSGD, {}),
     )
-    monkeypatch.setitem(auto.BUDGETS, "replaying", experts)
+    monkeypatch.setitem(auto.EXPERTS, "replaying", experts)
     return lambda: AutoBoost(budget="replaying", seed=3)
 
 
@@ -174,7 +174,7 @@ def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(loss, tmp_path):
         again.learn_many(X[90:], y[90:]), model.learn_many(X[90:], y[90:])
     )
     assert saved(again, tmp_path / "a.sb") == saved(model, tmp_path / "b.sb")
-    assert files.parameters_of(again) == files.parameters_of(model)
+    assert again.parameters() == model.parameters()
 
 
 def load_saved(model, folder):
@@ -289,7 +289,7 @@ def test_labels_of_one_value_and_answers_before_any():
 
 
 def test_what_it_is_made_of():
-    for budget, experts in auto.BUDGETS.items():
+    for budget, experts in auto.EXPERTS.items():
         model = AutoBoost(budget=budget)
         assert list(model.experts) == [name for name, *_ in experts]
         assert model.n == len(experts)

@@ -14,7 +14,7 @@ from serving import until
 
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
-from spanboost.models.recipe import Recipe
+from spanboost.models.model_spec import ModelSpec
 from spanboost.service import record_files
 from spanboost.service.engine import (
     FEW,
@@ -34,7 +34,7 @@ from spanboost.service.request_rows import Example
 from spanboost.service.state import Bounds, Entry, State, entry_of
 from spanboost.service.worker import Job, Worker
 
-RECIPE = Recipe(learner="linear", n=4)
+RECIPE = ModelSpec(learner="linear", n=4)
 
 
 def fresh(recipe=RECIPE, target=None):
@@ -488,7 +488,7 @@ def test_predictions_without_ids_leave_nothing_behind(engine):
 def test_classes_are_numbered_by_what_was_learned_not_by_what_was_refused(tmp_path):
     from spanboost.data.target import ClassTarget
 
-    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=2)
+    recipe = ModelSpec(learner="linear", n=2, loss="softmax", classes=2)
     engine = Engine(State(tmp_path, lambda: fresh(recipe, ClassTarget(2))))
     bad = [Example(None, {"x": 1.0}, label, 1.0) for label in ("a", "b", "c")]
     (problem,) = learned(engine, bad).problems
@@ -507,7 +507,7 @@ def test_classes_are_numbered_by_what_was_learned_not_by_what_was_refused(tmp_pa
 
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
 def test_a_few_rows_are_predicted_as_many_are(loss):
-    recipe = Recipe(learner="linear", n=2, loss=loss, classes=3 if loss == "softmax" else None)
+    recipe = ModelSpec(learner="linear", n=2, loss=loss, classes=3 if loss == "softmax" else None)
     model, _ = fresh(recipe)
     rows = [{"x": k / 7, "y": "abc"[k % 3]} for k in range(4 * FEW)]
     model.learn_many(rows, np.arange(len(rows)) % 3.0)
@@ -533,7 +533,7 @@ class Growing(list):
 def test_classes_that_are_met_while_rows_are_predicted_do_no_harm(tmp_path):
     from spanboost.data.target import ClassTarget
 
-    recipe = Recipe(learner="linear", n=2, loss="softmax", classes=4)
+    recipe = ModelSpec(learner="linear", n=2, loss="softmax", classes=4)
     engine = Engine(State(tmp_path, lambda: fresh(recipe, ClassTarget(4))))
     learned(engine, [Example(None, {"x": 1.0}, "a", 1.0)])
     model_of(engine)

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 from spanboost import __version__
 from spanboost.cli.arguments import (
-    LEARNERS,
     add_columns,
     add_data,
     add_loss,
@@ -22,8 +21,10 @@ from spanboost.cli.arguments import (
     numbers,
     whole_numbers,
 )
+from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
 
+TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
 DETECTORS = ("adwin", "page-hinkley")
 
 
@@ -184,7 +185,7 @@ def _add_tune(commands: Any) -> None:
     add_data(tune)
     model = tune.add_argument_group("model")
     model.add_argument(
-        "--learner", choices=LEARNERS[1:-1], default="linear", help="what is boosted (linear)"
+        "--learner", choices=TUNABLE, default="linear", help="what is boosted (linear)"
     )
     add_loss(model)
     grid = tune.add_argument_group("what is tried: one value or several, with commas between them")

@@ -17,8 +17,8 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import to_bytes
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.fair_lock import FairLock
 from spanboost.service.request_rows import GONE, Example, Problem, Row, problem_of, to_predict
@@ -268,7 +268,7 @@ class Engine:
         return self.state.model.schema.label or "label"
 
 
-def answers_of(model: AnyModel, rows: list[Row]) -> Array:
+def answers_of(model: Model, rows: list[Row]) -> Array:
     """What the model predicts; a DataError names the first row that it cannot read."""
     if model.schema.columns is None and len(rows) <= FEW:
         return np.array([_answer(model, t, row) for t, row in enumerate(rows)])
@@ -276,14 +276,14 @@ def answers_of(model: AnyModel, rows: list[Row]) -> Array:
     return np.concatenate([model.predict_many(batch.X) for batch in batches])
 
 
-def _answer(model: AnyModel, t: int, row: Row) -> Any:
+def _answer(model: Model, t: int, row: Row) -> Any:
     try:
         return model.predict_one(row)
     except DataError as error:
         raise DataError(t, error.what) from None
 
 
-def columns_of(model: AnyModel, answers: Any) -> dict[str, list[Any]]:
+def columns_of(model: Model, answers: Any) -> dict[str, list[Any]]:
     """Predictions as `spanboost predict` has them."""
     if not predicts_scores(model.loss_):
         return {"prediction": list(map(finite_or_none, answers.tolist()))}

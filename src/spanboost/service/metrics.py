@@ -10,7 +10,6 @@ from typing import Any
 from spanboost import __version__
 from spanboost.checks import finite_or_none
 from spanboost.losses import Softmax, predicts_scores
-from spanboost.models.auto import AutoBoost
 from spanboost.models.predictions import class_names
 from spanboost.service.engine import Engine
 from spanboost.service.state import State
@@ -58,7 +57,7 @@ def service_figures(engine: Engine, meter: RequestCounters) -> dict[str, Any]:
         "disk_problems": engine.unwritten + engine.unkept,
         "drifts": list(progress.drifts),
         "drifted": progress.drifted,
-        "weights": model.weights_ if isinstance(model, AutoBoost) else {},
+        "weights": model.weights_,
         "trouble": engine.trouble,
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
         "classes": class_names(model) if predicts_scores(model.loss_) else [],

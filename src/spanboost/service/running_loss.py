@@ -11,7 +11,7 @@ import numpy as np
 
 from spanboost.analysis.progressive import losses_of, running_totals
 from spanboost.compiling.arrays import Array
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 
 POINTS = 400  # of the curve at most
 PAIRS = 200  # of predictions and labels
@@ -64,7 +64,7 @@ class RunningLoss:
         last = list(self.steps)[-10:]
         return float(np.mean(last)) if last else self.loss
 
-    def add(self, model: AnyModel, y: Array, weights: Array, answers: Array, now: float) -> None:
+    def add(self, model: Model, y: Array, weights: Array, answers: Array, now: float) -> None:
         """More rows, answered and learned."""
         gains = np.stack([weights, weights * losses_of(model, y, answers)], axis=1)
         totals = running_totals(self.totals, gains)

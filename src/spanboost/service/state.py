@@ -23,8 +23,8 @@ from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.model import Model
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.pending_rows import PendingRows
@@ -89,14 +89,14 @@ BOUNDS = Bounds()
 class State:
     """A folder in use; methods are for the one thread that writes, figures for any."""
 
-    model: AnyModel
+    model: Model
     snapshot: int  # number of the last record in the last snapshot
     learned: int  # number of the last record that was learned
 
     def __init__(
         self,
         folder: Path,
-        fresh: Callable[[], tuple[AnyModel, Any]],
+        fresh: Callable[[], tuple[Model, Any]],
         bounds: Bounds = BOUNDS,
         check: Callable[[Any], None] = lambda identity: None,
         show: Callable[[int, int], None] = lambda done, size: None,
@@ -199,7 +199,7 @@ class State:
             if first < last:
                 self._learn(batch.part(first, last))
 
-    def _open(self, fresh: Callable[[], tuple[AnyModel, Any]]) -> None:
+    def _open(self, fresh: Callable[[], tuple[Model, Any]]) -> None:
         """The newest snapshot that can be read; a fresh one where there is nothing yet.
 
         One that cannot be read is passed over and renamed, as long as the journal goes back to one
@@ -232,7 +232,7 @@ class State:
             "backup"
         )
 
-    def _take(self, model: AnyModel, run: dict[str, Any]) -> None:
+    def _take(self, model: Model, run: dict[str, Any]) -> None:
         """A model, and all that goes with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])

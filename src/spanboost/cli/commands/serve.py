@@ -14,8 +14,8 @@ from spanboost.cli import options
 from spanboost.data.target import NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load
+from spanboost.models.model import Model
 from spanboost.service.request_rows import batches, to_predict
 from spanboost.service.running_loss import RunningLoss
 from spanboost.service.state import Bounds, State
@@ -105,11 +105,11 @@ def _any_label(target: Target) -> float | str:
 
 def _asks(args: Namespace) -> bool:
     """Whether options say which model it is to be."""
-    names = (*options.OF_MODELS, *options.OF_DATA, "seed")
+    names = (*options.OF_MODELS, *options.OF_DATA)
     return args.model is not None or any(getattr(args, name) is not None for name in names)
 
 
-def _asked(args: Namespace) -> tuple[AnyModel, Any]:
+def _asked(args: Namespace) -> tuple[Model, Any]:
     """The model to begin with, and what tells it from others, as JSON has it."""
     if args.model is not None:
         options.refuse_with_model(args, "-m")
@@ -119,11 +119,11 @@ def _asked(args: Namespace) -> tuple[AnyModel, Any]:
         if isinstance(getattr(model, "learner", None), LinearBall):
             raise UsageError(f"{args.model}: --learner ball cannot be served")
         return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
-    recipe = options.spec_from_args(args, "json")
-    model = options.build_model(recipe, "json")
-    model.schema = options.schema_from_args(args, "json", recipe)
+    spec = options.spec_from_args(args, "json")
+    model = options.build_model(spec, "json")
+    model.schema = options.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _READING}
-    return model, json.loads(json.dumps({"recipe": list(recipe), "reading": reading}))
+    return model, json.loads(json.dumps({"recipe": spec.identity(), "reading": reading}))
 
 
 class _Bar:

@@ -23,6 +23,7 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
+from spanboost.models.model_spec import ModelSpec
 from spanboost.tuning import plots
 from spanboost.tuning.grid import Configuration, configurations, default_grid
 from spanboost.tuning.search import Choice, Sweeping, Tuned, first_rows, parts, sweep_of
@@ -75,15 +76,14 @@ def _base(args: Namespace, stream: Stream) -> Booster:
     """A booster with the parameters that all of them share, and the schema."""
     others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
     fixed = Namespace(**vars(args) | others)
-    recipe = options.spec_from_args(fixed, stream.form)
-    base = options.build_model(recipe, stream.form)
-    assert isinstance(base, Booster)  # auto is none of the choices
-    base.schema = options.schema_from_args(args, stream.form, recipe)
-    return base
+    spec = options.spec_from_args(fixed, stream.form)
+    base = options.build_model(spec, stream.form)
+    base.schema = options.schema_from_args(args, stream.form, spec)
+    return base.as_booster()
 
 
 def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
-    n = args.n or (100 if args.learner == "trees" else 32)
+    n = args.n or ModelSpec(learner=args.learner).copies
     given = {name: getattr(args, SPELT.get(name, name)) for name in SWEPT}
     given = {name: values for name, values in given.items() if values is not None}
     grid = default_grid(base.learner, n) | given
