@@ -249,7 +249,7 @@ def test_columns_that_cannot_be_read_are_named(mixed):
     columns, price = mixed
     frame = as_pandas(columns)
     when = frame[["area"]].assign(when=pd.Timestamp("2020-01-01"))
-    with pytest.raises(ValueError, match=r"^column 'when' holds timestamp"):
+    with pytest.raises(ValueError, match=r"^column 'when' has type timestamp"):
         named("linear").fit(when, price)
     several = frame.assign(floor=[1, "two"] * 300)
     with pytest.raises(ValueError, match=r"mixes types.*column floor"):
