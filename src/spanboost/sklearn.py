@@ -114,7 +114,7 @@ class _Boosting(BaseEstimator):
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
         """As from nothing: several passes, each in an order of its own."""
         if not (is_integer(self.n_epochs) and self.n_epochs >= 1):
-            raise ValueError(f"n_epochs={self.n_epochs!r} is not allowed: a whole number from 1 on")
+            raise ValueError(f"n_epochs must be a positive integer (got {self.n_epochs!r})")
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
         model = self._new_model(loss, random)
@@ -370,5 +370,5 @@ def _classes(y: Any) -> Array:
 
 def _named(loss: Any, losses: dict[str, Any]) -> Any:
     if not isinstance(loss, str) or loss not in losses:
-        raise ValueError(f"loss={loss!r} is not known: {', '.join(map(repr, losses))}")
+        raise ValueError(f"loss must be {', '.join(map(repr, losses))} (got {loss!r})")
     return losses[loss]

@@ -47,9 +47,8 @@ def source_of(data):
 def read(data, schema, labelled=True, size=1 << 20):
     """Return the columns of all batches, and the messages about bad rows."""
     problems = AllProblems()
-    batches = list(
-        JsonReader(schema, problems, labelled=labelled, size=size).batches(source_of(data))
-    )
+    reader = JsonReader(schema, problems, labelled=labelled, size=size)
+    batches = list(reader.batches(source_of(data)))
     assert all(batch.rows for batch in batches)
     assert {batch.file for batch in batches} <= {"x.json"}
     columns = [

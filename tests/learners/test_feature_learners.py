@@ -135,7 +135,9 @@ def test_a_bad_sparse_row_leaves_the_table_as_it_was(name):
         bad, labels, weights = spoiled(what, X[20:], y[20:])
         with pytest.raises(DataError):
             model.learn_many(Csr(bad), labels, weights)  # with features it has not met
-    assert [array.shape for array in arrays_of(model.core.state)] == [array.shape for array in before]
+    assert [array.shape for array in arrays_of(model.core.state)] == [
+        array.shape for array in before
+    ]
     assert all(map(np.array_equal, before, arrays_of(model.core.state)))
 
 

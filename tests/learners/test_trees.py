@@ -523,7 +523,9 @@ def test_wild_labels_and_constant_ones_stay_finite(loss):
     for labels in (y, np.broadcast_to(y[:1], y.shape)):
         model = SpanBoost(SMALL, 3, loss=LOSSES[loss])
         assert np.isfinite(model.learn_many(X, labels)).all()
-        assert all(np.isfinite(a).all() for a in (model.core.state.bank.mean, model.core.state.bank.spread))
+        assert all(
+            np.isfinite(a).all() for a in (model.core.state.bank.mean, model.core.state.bank.spread)
+        )
 
 
 def test_boosted_trees_learn_what_linear_functions_cannot():

@@ -22,7 +22,7 @@ from spanboost import (
 )
 from spanboost.core.experts import shared_regret
 from spanboost.losses import Softmax
-from spanboost.models import auto, files
+from spanboost.models import auto
 
 ROWS = 600
 
@@ -109,8 +109,8 @@ def replaying(monkeypatch):
         auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
         auto.Expert("linear", auto.LinearSGD, {}),
     )
-    monkeypatch.setitem(auto.EXPERTS, "replaying", experts)
-    return lambda: AutoBoost(budget="replaying", seed=3)
+    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    return lambda: AutoBoost(seed=3)
 
 
 @pytest.mark.parametrize("kind", ["dense", "names", "codes"])
@@ -127,7 +127,7 @@ def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkey
     expected = whole.learn_many(rows(0, 400), y, weights)
     assert ((expected - y)[200:] ** 2).mean() < np.var(y)
     for threads, edges in ((1, (0, 3, 90, 400)), (2, (0, 200, 400)), (3, (0, 1, 2, 399, 400))):
-        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        monkeypatch.setattr(auto, "cpu_count", lambda n=threads: n)
         model, answers = replaying(), []
         for a, b in pairwise(edges):
             answers.append(model.learn_many(rows(a, b), y[a:b], weights[a:b]))
@@ -146,7 +146,7 @@ def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     expected = learned(whole, X, y)
     bytes_of_it = saved(whole, tmp_path / "whole.sb")
     for threads, cuts in ((1, ()), (3, (1, 100, 280)), (2, tuple(range(1, 300, 70)))):
-        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        monkeypatch.setattr(auto, "cpu_count", lambda n=threads: n)
         model = fast(loss=loss)
         np.testing.assert_array_equal(learned(model, X, y, cuts), expected)
         assert saved(model, tmp_path / "parts.sb") == bytes_of_it

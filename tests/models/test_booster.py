@@ -79,11 +79,11 @@ def same(first, second):
 NOT_ABOVE_0 = [0, -1.0, INF, NAN, "1", None, True]
 REFUSED = [
     *(({"n": v}, "n", "whole number") for v in (0, -3, 2.5, True, "8", None, NAN)),
-    *(({"D": v}, "D", "above 0") for v in NOT_ABOVE_0),
-    *(({"scale": v}, "scale", "above 0") for v in NOT_ABOVE_0),
+    *(({"D": v}, "D", "positive") for v in NOT_ABOVE_0),
+    *(({"scale": v}, "scale", "positive") for v in NOT_ABOVE_0),
     *(({"feedback": v}, "feedback", "'linear' or 'greedy'") for v in ("both", None, 1)),
     *(({"offset": v}, "offset", "'printed' or 'shrunk'") for v in ("none", 1, 0.0)),
-    *(({"alpha": v}, "alpha", "above 0") for v in (0, -0.1, INF, NAN, "1", True)),
+    *(({"alpha": v}, "alpha", "positive") for v in (0, -0.1, INF, NAN, "1", True)),
     *(({"seed": v}, "seed", "whole number") for v in (-1, 1.5, None, "0", True)),
     *(
         ({"label_range": v}, "label_range", "two finite numbers")

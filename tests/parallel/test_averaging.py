@@ -200,7 +200,9 @@ def test_a_feature_that_one_model_has_met_is_as_it_is_there(learner):
         data = np.linspace(-1, 1, 20)
         model.learn_many(Sparse(np.arange(21), np.full(20, column), data, (20,)), 0.8 * data)
     merged = average(before, [one, other])
-    tables = [getattr(model.core.state.bank, "inputs", model.core.state.bank) for model in (one, other)]
+    tables = [
+        getattr(model.core.state.bank, "inputs", model.core.state.bank) for model in (one, other)
+    ]
     found = getattr(merged.core.state.bank, "inputs", merged.core.state.bank)
     for table, column in zip(tables, (3, 5), strict=True):
         names = ("U", "G", "S") if isinstance(learner, Stumps) else ("W", "G", "S")

@@ -202,7 +202,7 @@ def test_trees_are_a_committee(tmp_path):
 @pytest.mark.parametrize(
     ("model", "given", "message"),
     [
-        (booster(LinearSGD()), {"workers": 0}, "workers=0 is not allowed"),
+        (booster(LinearSGD()), {"workers": 0}, r"workers must be a positive integer \(got 0\)"),
         (booster(LinearSGD()), {"workers": 2, "average_every": 0.5}, "average_every=0.5 is not"),
         (AutoBoost(), {"workers": 2}, "a team learns one booster, and AutoBoost is none"),
         (booster(LinearSGD(), replay=1), {"workers": 2}, "rows to be learned again"),

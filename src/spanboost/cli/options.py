@@ -2,7 +2,8 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -54,7 +55,8 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     asked = [name for name in OF_BOOSTERS if given[name] is not None]
     if asked and given["learner"] is None:
         given["learner"] = "trees"
-    spec = _spec({name: value for name, value in given.items() if value is not None})
+    with usage_errors():
+        spec = ModelSpec(**{name: value for name, value in given.items() if value is not None})
     if spec.learner == AUTO and asked:
         raise UsageError(f"--learner auto chooses for itself: no {_spell(asked[0])} with it")
     others = (getattr(args, "compare", None) or "").split(",")
@@ -77,9 +79,16 @@ def build_model(spec: ModelSpec, form: str) -> Model:
     """A fresh model, for data of this form."""
     if spec.learner == "ball" and form != "table":
         raise UsageError("--learner ball reads tables of numbers: CSV, TSV, Parquet or Arrow")
+    with usage_errors():
+        return spec.build()
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Raise errors about parameters as usage errors, under the names of options."""
     try:
         with parameter_names(_SPELLED):
-            return spec.build()
+            yield
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -143,20 +152,12 @@ def refuse_with_model(args: Namespace, option: str) -> None:
             raise UsageError(f"the model of {option} brings its own: no {_spell(name)} with it")
 
 
-def _spec(given: dict[str, Any]) -> ModelSpec:
-    try:
-        with parameter_names(_SPELLED):
-            return ModelSpec(**given)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
 def _spell(name: str) -> str:
     return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
 _DEFAULTS = {one.name: one.default for one in fields(ModelSpec)}
-_SPELLED = {name: _spell(name) for name in OPTIONS} | {"eta": "--step"}
+_SPELLED = {name: _spell(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
 
 
 def _of(spec: ModelSpec, entry: str) -> ModelSpec:

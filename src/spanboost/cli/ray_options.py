@@ -4,6 +4,7 @@ from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from spanboost.cli.options import usage_errors
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
 from spanboost.parallel.team import EVERY, Team
@@ -30,10 +31,8 @@ def check_team(args: Namespace, model: Model) -> None:
 def team_of(args: Namespace, model: Model, cluster: Any, rows: int) -> Team:
     """The workers that go on with a model which has learned so many rows of the stream."""
     workers = args.workers or max(1, cluster.processors)
-    try:
+    with usage_errors():
         team = Team(model, workers, args.average_every or EVERY, cluster, rows)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     every = args.checkpoint_every
     if every and team.averages and every % team.round:
         raise UsageError(

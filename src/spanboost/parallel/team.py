@@ -17,7 +17,7 @@ import numpy as np
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
-from spanboost.errors import DataError
+from spanboost.errors import DataError, ParameterError
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
 from spanboost.models.model import Model
@@ -90,7 +90,7 @@ class Team:
     ) -> None:
         for name, value in (("workers", workers), ("average_every", average_every)):
             if not (is_integer(value) and value >= 1):
-                raise ValueError(f"{name}={value!r} is not allowed: a whole number, at least 1")
+                raise ParameterError(name, f"must be a positive integer (got {value!r})")
         models = _members(model, workers)
         self.averages = workers > 1 and isinstance(models[0].learner, AVERAGED)
         if self.averages:

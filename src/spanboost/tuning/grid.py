@@ -9,6 +9,7 @@ import numpy as np
 
 from spanboost.checks import STEP_TOLERANCE, is_integer
 from spanboost.compiling.arrays import Array
+from spanboost.errors import ParameterError
 from spanboost.losses import radius
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.spec import default_step
@@ -52,9 +53,9 @@ def configurations(
     up to n, and one for n.
     """
     if booster not in (*BOOSTERS, "both"):
-        raise ValueError(f"booster={booster!r} is not known: 'span', 'hull' or 'both'")
+        raise ParameterError("booster", f"must be 'span', 'hull' or 'both' (got {booster!r})")
     if not (is_integer(n) and n >= 1):
-        raise ValueError(f"n={n!r} is not allowed: a whole number of copies, at least 1")
+        raise ParameterError("n", f"must be a positive integer (got {n!r})")
     own = _parameters(learner)
     grid = dict(default_grid(learner, n) if grid is None else grid)
     for name, values in grid.items():

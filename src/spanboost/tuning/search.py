@@ -16,7 +16,7 @@ from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch
-from spanboost.errors import DataError
+from spanboost.errors import DataError, ParameterError
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
@@ -124,7 +124,7 @@ class Sweeping:
 
     def __init__(self, configurations: Sequence[Configuration], threads: int | None = None) -> None:
         if not (threads is None or (is_integer(threads) and threads >= 1)):
-            raise ValueError(f"threads={threads!r} is not allowed: a whole number, at least 1")
+            raise ParameterError("threads", f"must be a positive integer (got {threads!r})")
         self.configurations, self.threads = list(configurations), threads or cpu_count()
         self.order, self.groups = groups_of(self.configurations)
 
@@ -287,7 +287,7 @@ def mark_group(state: bytes) -> bytes:
 def first_rows(rows: int, split: float) -> int:
     """How many rows parameters are chosen on."""
     if not (is_number(split) and 0 < split < 1):
-        raise ValueError(f"split={split!r} is not allowed: a share between 0 and 1")
+        raise ParameterError("split", f"must be between 0 and 1 (got {split!r})")
     first = int(split * rows)
     if first == 0:
         raise ValueError(f"there are no rows to choose on: {rows} in all, and split={split:g}")

@@ -49,18 +49,14 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         group.schema = base.schema
     batches = _read(args, stream, base)
     rows = sum(batch.rows for batch in batches)
-    try:
+    with options.usage_errors():
         first = first_rows(rows, args.split)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     began = time.perf_counter()
     log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
     tuned, seconds = sweeping.tuned(), time.perf_counter() - began
-    try:
+    with options.usage_errors():
         tuned.best()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if args.json != "-":
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
     _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})
@@ -88,10 +84,8 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
     given = {name: values for name, values in given.items() if values is not None}
     grid = default_grid(base.learner, n) | given
     fixed = {name: getattr(base, name) for name in ("loss", "D", "label_range", "seed")}
-    try:
+    with options.usage_errors():
         return configurations(base.learner, grid, args.booster, n, **fixed)
-    except ValueError as error:  # a parameter out of range, said in one sentence
-        raise UsageError(str(error)) from None
 
 
 def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:

@@ -104,14 +104,13 @@ def _reading(stream: Stream, schema: Schema) -> str:
     if label is not None:
         text += f"; the label is {label!r}"
     if schema.columns is not None:
-        numbers, categories = len(schema.numbers), len(schema.categories)
-        text += f", {_plural(numbers, 'numeric feature')}"
-        text += f", {_plural(categories, 'categorical feature')}"
+        numeric = _count(len(schema.numbers), "numeric feature")
+        text += f"; {numeric}, {_count(len(schema.categories), 'categorical feature')}"
     return text
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _ratio(totals: Any) -> float:
