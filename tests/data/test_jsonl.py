@@ -342,9 +342,8 @@ def test_the_first_bad_row_is_the_one_reported():
 
 def test_the_target_learns_nothing_from_bad_rows():
     schema = Schema(ClassTarget(2))
-    data = (
-        b'{"label": "bad", "a": []}\n{"label": "x"}\n{"label": "y"}\n{"label": "z"}\n{"label": "x"}'
-    )
+    labels = b'{"label": "x"}\n{"label": "y"}\n{"label": "z"}\n{"label": "x"}'
+    data = b'{"label": "bad", "a": []}\n' + labels
     columns, messages = read(data, schema)
     assert columns[1] == [0, 1, 0]
     assert schema.target.values == ["x", "y"]
