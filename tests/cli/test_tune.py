@@ -7,7 +7,7 @@ import pytest
 from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
 
 from spanboost import load
-from spanboost.tuning.search import Sweeping
+from spanboost.tuning.search import Sweep
 
 FEW = ("--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
 
@@ -88,7 +88,7 @@ def test_plots(data, shell, tmp_path):
 
 def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)
-    learn, calls = Sweeping.learn, []
+    learn, calls = Sweep.learn, []
 
     def interrupted(self, batch):
         learn(self, batch)
@@ -96,7 +96,7 @@ def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
         if len(calls) == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Sweeping, "learn", interrupted)
+    monkeypatch.setattr(Sweep, "learn", interrupted)
     files = ("-o", tmp_path / "m.sb", "--json", tmp_path / "m.json", "--plot", tmp_path / "m.svg")
     said = shell("tune", data, *FEW, *files, status=130)
     assert sum(calls) == 120
@@ -116,7 +116,7 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
     def interrupted(self, batch):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Sweeping, "learn", interrupted)
+    monkeypatch.setattr(Sweep, "learn", interrupted)
     said = shell("tune", data, *FEW, status=130)
     assert said.out == ""
 

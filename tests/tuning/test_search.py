@@ -224,7 +224,7 @@ def test_a_group_can_be_pickled_at_any_time(tmp_path):
             if last == 80:
                 group.mark()
         done.append(group)
-    assert_same(usual, search.Tuned(found, done, order), tmp_path)
+    assert_same(usual, search.TuningResult(found, done, order), tmp_path)
 
 
 @settings(max_examples=15)

@@ -20,7 +20,7 @@ from spanboost.learners.stumps import Stumps
 from spanboost.paper.cells import Cell, Chosen
 from spanboost.parallel.executor import Executor, LocalExecutor
 from spanboost.tuning.grid import Configuration, configurations
-from spanboost.tuning.search import parts, sweep_of
+from spanboost.tuning.search import new_sweep, split_batches
 
 LEARNERS: dict[str, Any] = {
     "linear": LinearSGD(),
@@ -72,13 +72,13 @@ def run(
     clock = time.process_time if executor is None else time.perf_counter
     started, half = clock(), examples.rows // 2
     ways = grid.ways(*named[2:], largest)
-    sweeping = sweep_of(
+    sweeping = new_sweep(
         [one for configured in ways.values() for one in configured], executor=executor
     )
-    for batch in parts([examples.part(0, half)], half, sweeping.at_once(half)):
+    for batch in split_batches([examples.part(0, half)], half, sweeping.block_rows(half)):
         sweeping.learn(batch)
         tell(batch.rows)
-    tuned, choices, first = sweeping.tuned(), [], 0
+    tuned, choices, first = sweeping.result(), [], 0
     alone = tuned.loss_first[: len(ways["baseline"])]
     for configured in ways.values():
         losses = tuned.loss_first[first : first + len(configured)]
@@ -141,5 +141,5 @@ def least(losses: Array) -> tuple[int, int]:
 def squared(one: Configuration, n: int, examples: Batch) -> Array:
     """The squared loss of every row, predicted before it was learned by n copies."""
     model = one.model(n)
-    answers = [model.learn_many(batch.X, batch.y) for batch in parts([examples], 0)]
+    answers = [model.learn_many(batch.X, batch.y) for batch in split_batches([examples], 0)]
     return (np.concatenate(answers) - examples.y) ** 2

@@ -8,14 +8,14 @@ import numpy as np
 from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, write
 from spanboost.compiling.arrays import Array
 from spanboost.tuning.grid import BOOSTERS
-from spanboost.tuning.search import Choice, Tuned
+from spanboost.tuning.search import Choice, TuningResult
 
 CURVES = len(COLOURS)  # configurations in the plot by number of copies
 ACROSS = 3  # most plots in a line
 NAMES = {"eta": "step eta", "rate": "learning rate", "scale": "scale lambda"}
 
 
-def save(path: str | Path, tuned: Tuned) -> None:
+def save(path: str | Path, tuned: TuningResult) -> None:
     """Write the plots to a PNG or SVG file, chosen by its suffix.
 
     The same losses give the same bytes.
@@ -23,13 +23,13 @@ def save(path: str | Path, tuned: Tuned) -> None:
     write(path, lambda: _figure(tuned))
 
 
-def names_of(tuned: Tuned) -> list[str]:
+def names_of(tuned: TuningResult) -> list[str]:
     """Return the names of the parameters that have more than one value."""
     names = dict.fromkeys(name for one in tuned.configurations for name in one.settings)
     return [name for name in names if len(values_of(tuned, name)) > 1]
 
 
-def values_of(tuned: Tuned, name: str) -> list[Any]:
+def values_of(tuned: TuningResult, name: str) -> list[Any]:
     """Return the values of a parameter, in order."""
     found = [one.settings[name] for one in tuned.configurations if name in one.settings]
     return sorted(set(found), key=lambda value: (isinstance(value, str), value))
@@ -41,7 +41,7 @@ def describe(settings: dict[str, Any], names: list[str]) -> str:
     return ", ".join(part.removeprefix("booster ").removeprefix("feedback ") for part in parts)
 
 
-def _figure(tuned: Tuned) -> Any:
+def _figure(tuned: TuningResult) -> Any:
     from matplotlib.figure import Figure
 
     names = names_of(tuned)
@@ -64,7 +64,7 @@ def _figure(tuned: Tuned) -> Any:
     return figure
 
 
-def _plot_by_copies(axes: Any, tuned: Tuned, names: list[str], best: Choice) -> None:
+def _plot_by_copies(axes: Any, tuned: TuningResult, names: list[str], best: Choice) -> None:
     """Plot the best configurations: solid on the first part, dashed on the rest."""
     copies = np.arange(1, tuned.loss_first.shape[1] + 1)
     shown: list[Array] = []
@@ -82,7 +82,7 @@ def _plot_by_copies(axes: Any, tuned: Tuned, names: list[str], best: Choice) -> 
     axes.set_xlabel("copies n")
 
 
-def _configurations_to_draw(tuned: Tuned) -> list[Choice]:
+def _configurations_to_draw(tuned: TuningResult) -> list[Choice]:
     """Return the best configurations, with at least one of each booster."""
     each = tuned.best_of_each()
     shown, rest = each[:CURVES], each[CURVES:]
@@ -91,7 +91,7 @@ def _configurations_to_draw(tuned: Tuned) -> list[Choice]:
     return [*shown[:-1], other[0]] if other else shown
 
 
-def _plot_by_value(axes: Any, tuned: Tuned, name: str, best: Choice) -> None:
+def _plot_by_value(axes: Any, tuned: TuningResult, name: str, best: Choice) -> None:
     """Plot the least loss for each value of a parameter, by booster."""
     values = values_of(tuned, name)
     categorical = any(isinstance(value, str | bool | None) for value in values)
@@ -117,7 +117,7 @@ def _plot_by_value(axes: Any, tuned: Tuned, name: str, best: Choice) -> None:
     axes.set_xlabel(NAMES.get(name, name))
 
 
-def _least_loss(tuned: Tuned, booster: str, name: str, value: Any) -> float:
+def _least_loss(tuned: TuningResult, booster: str, name: str, value: Any) -> float:
     try:
         return tuned.best(booster=booster, **{name: value}).loss_first
     except ValueError:  # the booster has no such parameter, or no finite loss with it

@@ -45,10 +45,10 @@ class Choice(NamedTuple):
     n: int
     loss_first: float  # average over the first part; the least one is chosen
     loss_rest: float  # average over the rest; NaN if that has no rows
-    configuration: int  # its index in `Tuned.configurations`
+    configuration: int  # its index in `TuningResult.configurations`
 
 
-class Tuned:
+class TuningResult:
     """The result of tuning.
 
     configurations: all configurations of the grid.
@@ -125,7 +125,7 @@ class Tuned:
         return group.extract(c, alone, self._groups[0].core.labels)
 
 
-class Sweeping:
+class Sweep:
     """A tuning run in progress.
 
     Groups of configurations share nothing, so the result does not depend on the number of threads.
@@ -142,7 +142,7 @@ class Sweeping:
         """Number of rows learned so far."""
         return self.groups[0].core.labels.rows
 
-    def at_once(self, rows: int) -> int:
+    def block_rows(self, rows: int) -> int:
         """Return how many of `rows` rows to learn at a time."""
         return ROWS
 
@@ -163,13 +163,13 @@ class Sweeping:
         for group in self.groups:
             group.mark()
 
-    def tuned(self) -> Tuned:
+    def result(self) -> TuningResult:
         """Return the result so far."""
-        return Tuned(self.configurations, self.groups, self.order)
+        return TuningResult(self.configurations, self.groups, self.order)
 
 
-class Spread(Sweeping):
-    """A tuning run on an executor, one task for each group; same result as `Sweeping`."""
+class DistributedSweep(Sweep):
+    """A tuning run on an executor, one task for each group; same result as `Sweep`."""
 
     def __init__(self, configurations: Sequence[Configuration], executor: Executor) -> None:
         super().__init__(configurations, threads=1)
@@ -182,7 +182,7 @@ class Spread(Sweeping):
         """Number of rows learned so far."""
         return self._rows
 
-    def at_once(self, rows: int) -> int:
+    def block_rows(self, rows: int) -> int:
         """Return a twentieth of the rows: every task sends a whole group to a worker."""
         return max(ROWS, -(-rows // 20))
 
@@ -204,11 +204,11 @@ class Spread(Sweeping):
         """End the first part of the rows."""
         self._states = [self.executor.call(mark_group, state) for state in self._states]
 
-    def tuned(self) -> Tuned:
+    def result(self) -> TuningResult:
         """Return the result so far."""
         if self._states:
             self.groups = list(map(unpickle_model, self.executor.results(self._states)))
-        return super().tuned()
+        return super().result()
 
 
 def tune(
@@ -225,7 +225,7 @@ def tune(
     progress: Callable[[int], None] | None = None,
     executor: Executor | None = None,
     **fixed: Any,
-) -> Tuned:
+) -> TuningResult:
     """Run every booster of a grid over the rows, in one pass.
 
     learner: a learner of this package.
@@ -254,28 +254,28 @@ def tune(
     """
     rows = count_rows(X)
     first = first_rows(rows, split)
-    sweeping = sweep_of(configurations(learner, grid, booster, n, **fixed), threads, executor)
-    for batch in parts([as_batch(X, y, weights)], first, sweeping.at_once(rows)):
+    sweep = new_sweep(configurations(learner, grid, booster, n, **fixed), threads, executor)
+    for batch in split_batches([as_batch(X, y, weights)], first, sweep.block_rows(rows)):
         try:
-            sweeping.learn(batch)
+            sweep.learn(batch)
         except DataError as error:
-            raise DataError(sweeping.rows + error.row, error.what) from None
-        if sweeping.rows == first:
-            sweeping.mark()
+            raise DataError(sweep.rows + error.row, error.what) from None
+        if sweep.rows == first:
+            sweep.mark()
         if progress is not None:
             progress(batch.rows)
-    return sweeping.tuned()
+    return sweep.result()
 
 
-def sweep_of(
+def new_sweep(
     configurations: Sequence[Configuration],
     threads: int | None = None,
     executor: Executor | None = None,
-) -> Sweeping:
+) -> Sweep:
     """Return a new tuning run, in this process or on an executor."""
-    return (
-        Sweeping(configurations, threads) if executor is None else Spread(configurations, executor)
-    )
+    if executor is None:
+        return Sweep(configurations, threads)
+    return DistributedSweep(configurations, executor)
 
 
 def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[str]]:
@@ -302,7 +302,7 @@ def first_rows(rows: int, split: float) -> int:
     return first
 
 
-def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iterator[Batch]:
+def split_batches(batches: Iterable[Batch], first: int, most: int | None = None) -> Iterator[Batch]:
     """Yield the same rows, at most `most` at a time; no batch crosses the end of the first part."""
     most, before = most or ROWS, 0
     for batch in batches:

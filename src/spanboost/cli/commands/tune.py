@@ -26,7 +26,14 @@ from spanboost.models.files import save
 from spanboost.models.model_spec import ModelSpec
 from spanboost.tuning import plots
 from spanboost.tuning.grid import Configuration, configurations, default_grid
-from spanboost.tuning.search import Choice, Sweeping, Tuned, first_rows, parts, sweep_of
+from spanboost.tuning.search import (
+    Choice,
+    Sweep,
+    TuningResult,
+    first_rows,
+    new_sweep,
+    split_batches,
+)
 
 SHOWN = 20  # configurations in the table
 SPELT = {"eta": "step"}  # as the command line has it
@@ -44,7 +51,7 @@ def tune(args: Namespace) -> int:
 
 def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     base = _base(args, stream)
-    sweeping = sweep_of(_configurations(args, base), args.threads, cluster)
+    sweeping = new_sweep(_configurations(args, base), args.threads, cluster)
     for group in sweeping.groups:
         group.schema = base.schema
     batches = _read(args, stream, base)
@@ -54,7 +61,7 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     began = time.perf_counter()
     log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
-    tuned, seconds = sweeping.tuned(), time.perf_counter() - began
+    tuned, seconds = sweeping.result(), time.perf_counter() - began
     with options.usage_errors():
         tuned.best()
     if args.json != "-":
@@ -103,13 +110,13 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
     return rows
 
 
-def _learn(args: Namespace, sweeping: Sweeping, batches: list[Batch], first: int) -> bool:
+def _learn(args: Namespace, sweeping: Sweep, batches: list[Batch], first: int) -> bool:
     """Whether all rows were learned."""
     rows = sum(batch.rows for batch in batches)
-    most = sweeping.at_once(rows)
+    most = sweeping.block_rows(rows)
     with _bar(args, rows, "learning", unit=" rows") as bar:
         try:
-            for batch in parts(join_batches(batches, most), first, most):
+            for batch in split_batches(join_batches(batches, most), first, most):
                 try:
                     sweeping.learn(batch)
                 except DataError as error:
@@ -132,7 +139,7 @@ def _bar(args: Namespace, total: int | None, what: str, unit: str) -> Any:
     return tqdm(total=total, desc=what, disable=hidden, **look)
 
 
-def _table(tuned: Tuned, first: int, rows: int) -> list[str]:
+def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
     """The best configurations, what was chosen, and the learner alone."""
     names = ["booster", *(name for name in plots.names_of(tuned) if name != "booster")]
     each = [one for one in tuned.best_of_each() if np.isfinite(one.loss_first)]
@@ -160,7 +167,7 @@ def _table(tuned: Tuned, first: int, rows: int) -> list[str]:
     return lines
 
 
-def _alone(tuned: Tuned) -> Choice | None:
+def _alone(tuned: TuningResult) -> Choice | None:
     """One copy is the learner without boosting; None if the grid has none."""
     try:
         return tuned.best(n=1)
@@ -174,7 +181,7 @@ def _words(choice: Choice, names: list[str]) -> str:
     return ", ".join(parts)
 
 
-def _write(args: Namespace, tuned: Tuned, sweeping: Sweeping, facts: dict[str, Any]) -> None:
+def _write(args: Namespace, tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> None:
     """The files that were asked for, but the model."""
     if args.json is not None:
         text = json.dumps(_content(tuned, sweeping, facts), indent=1, allow_nan=False) + "\n"
@@ -187,7 +194,7 @@ def _write(args: Namespace, tuned: Tuned, sweeping: Sweeping, facts: dict[str, A
         plots.save(args.plot, tuned)
 
 
-def _content(tuned: Tuned, sweeping: Sweeping, facts: dict[str, Any]) -> dict[str, Any]:
+def _content(tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> dict[str, Any]:
     alone = _alone(tuned)
     return facts | {
         "learned": sweeping.rows,
@@ -208,7 +215,7 @@ def _choice(choice: Choice) -> dict[str, Any]:
     return {"settings": choice.settings, "n": choice.n, **losses}
 
 
-def _sizes(tuned: Tuned, k: int) -> dict[str, list[Any]]:
+def _sizes(tuned: TuningResult, k: int) -> dict[str, list[Any]]:
     """The numbers of copies that a configuration tells the losses of, and these."""
     at = np.flatnonzero(tuned.configurations[k].allowed())
     return {
