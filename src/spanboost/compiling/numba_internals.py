@@ -31,10 +31,12 @@ NAMES = (
     "numba.core.caching:IndexDataCacheFile._load_index",
     "numba.core.caching:IndexDataCacheFile._save_data",
     "numba.core.caching:IndexDataCacheFile._save_index",
+    "numba.core.caching:CompileResultCacheImpl.filename_base",
     "numba.core.codegen:JITCPUCodegen.set_env",
     "numba.core.codegen:JITCodeLibrary._finalize_final_module",
     "numba.core.codegen:JITCodeLibrary._optimize_final_module",
     "numba.core.codegen:JITCodeLibrary.add_llvm_module",
+    "numba.core.codegen:JITCodeLibrary.codegen",
     "numba.core.codegen:JITCodeLibrary.enable_object_caching",
     "numba.core.codegen:JITCodeLibrary._finalized",
     "numba.core.compiler:Compiler.define_pipelines",
@@ -46,10 +48,12 @@ NAMES = (
 )
 # attributes of objects, which their classes do not show
 ATTRIBUTES = {
-    "dispatcher": ("_cache", "compile"),
+    "dispatcher": ("_cache",),
     "cache": ("_cache_file", "_impl"),
     "file": ("_cache_path", "_version"),
     "library": ("_final_module",),
+    "compiler": ("library", "state", "targetctx"),
+    "compiler state": ("func_id",),
 }
 
 
@@ -68,15 +72,16 @@ def _missing_attributes() -> list[tuple[str, str]]:
     import numba
     from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
 
-    file = IndexDataCacheFile("", "", "")
-    dispatcher = numba.njit(_missing_attributes)
     known = {
-        "dispatcher": dir(dispatcher),
-        "file": dir(file),
-        # to make one of these would take a folder, or get the compiler ready
+        "dispatcher": dir(numba.njit(_missing_attributes)),
+        "file": dir(IndexDataCacheFile("", "", "")),
+        # the names a method assigns or reads: its objects need a folder, or a compilation
         "cache": FunctionCache.__init__.__code__.co_names,
         "library": JITCodeLibrary.__init__.__code__.co_names,
+        "compiler": Compiler.__init__.__code__.co_names,
+        "compiler state": Compiler.compile_extra.__code__.co_names,
     }
     return [
         (kind, name)
