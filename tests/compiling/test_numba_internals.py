@@ -47,6 +47,13 @@ model = SpanBoost(LinearBall(), n=4)
 print(np.append(model.learn_many(X, y / 2), model.predict_many(X)).tobytes().hex())
 """
 
+LOSSES = """
+import numpy as np
+from spanboost.losses import Squared, on_vectors, values_of
+Y, labels = np.sin(np.arange(80.0).reshape(40, 2)), np.cos(np.arange(80.0).reshape(40, 2))
+print(values_of(on_vectors(Squared()), labels, Y).tobytes().hex())
+"""
+
 PATTERNS = {  # names that mean something else elsewhere
     "codegen": r"(?<!core)(?<=\.)codegen\b|(?<=def )codegen\b",
     "_nrt": r"\b_nrt(?= = _mapping)|(?<=\")_nrt(?=\")|\b_nrt(?==)",
@@ -54,9 +61,9 @@ PATTERNS = {  # names that mean something else elsewhere
 }
 
 
-def learn(*, before="", **environment):
+def run(script, **environment):
     return subprocess.run(
-        [sys.executable, "-c", before + LEARN],
+        [sys.executable, "-c", script],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -67,32 +74,37 @@ def learn(*, before="", **environment):
 
 @pytest.fixture(scope="module")
 def expected():
-    return learn().stdout
+    return {script: run(script).stdout for script in (LEARN, LOSSES)}
 
 
 def private_names():
     names = [(name, name.rpartition(".")[2]) for name in NAMES]
-    names += [(f"{kind}.{name}", name) for kind, of in ATTRIBUTES.items() for name in of]
-    first = [("numba.core.cpu:CPUTargetOptions._nrt", "_nrt")]
-    return first + [
-        pytest.param(*pair, marks=pytest.mark.slow) for pair in names if pair not in first
-    ]
+    return names + [(f"{kind}.{name}", name) for kind, of in ATTRIBUTES.items() for name in of]
+
+
+def assert_same_without(full, name, script, expected):
+    rename = RENAME.format(pattern=PATTERNS.get(name, rf"\b{name}\b"), name=name)
+    done = run(rename + script)
+    assert done.stdout == expected[script]
+    assert done.stderr.count("Warning: ") == 1
+    assert f"does not have {full}: every process compiles" in done.stderr
 
 
 def test_this_numba_has_every_name():
     assert missing_name() is None
 
 
+def test_without_a_private_name_a_model_learns_the_same(expected):
+    assert_same_without("numba.core.cpu:CPUTargetOptions._nrt", "_nrt", LEARN, expected)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("full", "name"), private_names())
-def test_without_a_private_name_the_results_are_the_same(expected, full, name):
-    rename = RENAME.format(pattern=PATTERNS.get(name, rf"\b{name}\b"), name=name)
-    done = learn(before=rename)
-    assert done.stdout == expected
-    assert done.stderr.count("Warning: ") == 1
-    assert f"does not have {full}: every process compiles" in done.stderr
+def test_without_any_private_name_the_results_are_the_same(expected, full, name):
+    assert_same_without(full, name, LOSSES, expected)
 
 
 def test_the_switch_turns_private_names_off_without_a_warning(expected):
-    done = learn(SPANBOOST_PLAIN_NUMBA="1")
-    assert done.stdout == expected
+    done = run(LEARN, SPANBOOST_PLAIN_NUMBA="1")
+    assert done.stdout == expected[LEARN]
     assert done.stderr == ""
