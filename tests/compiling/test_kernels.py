@@ -146,8 +146,9 @@ def test_methods_of_one_name_take_one_number_of_arguments():
     def ask(odd):
         return odd.slopes()
 
-    with pytest.raises(TypeError, match=r"Odd\.slopes takes 1 arguments"):
-        ask(Odd(1.0))
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"Odd\.slopes takes 1 arguments"):
+            ask(Odd(1.0))
 
 
 def test_a_field_may_have_the_name_of_a_method_elsewhere():

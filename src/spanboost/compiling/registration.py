@@ -30,17 +30,22 @@ def register_kernels(options: Options) -> None:
     waits for Numba's own lock, which a caller may hold.
     """
     with _lock:
-        items = [*_waiting]
-        _waiting.clear()
-        if not items:
-            return
-        from numba.extending import register_jitable
+        while _waiting:
+            item = _waiting.pop(0)
+            try:
+                _register(item, options)
+            except TypeError:
+                _known.discard(item)  # the next call with it fails as well
+                raise
 
-        for item in items:
-            if inspect.isfunction(item):
-                register_jitable(**options)(item)
-            else:
-                _register_class(item, options)
+
+def _register(item: Any, options: Options) -> None:
+    from numba.extending import register_jitable
+
+    if inspect.isfunction(item):
+        register_jitable(**options)(item)
+    else:
+        _register_class(item, options)
 
 
 def _register_class(item: Any, options: Options) -> None:
