@@ -134,7 +134,7 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
         (["--learner", "trees", "--rate", "1"], "'rate' is no parameter to choose; Trees"),
         (["-o", "-"], "-o names a file: a model does not go to standard output"),
         (["--plot", "curves.pdf"], "curves.pdf: plots are .png or .svg files"),
-        (["--threads", "0"], "argument --threads: 0 is below 1"),
+        (["--threads", "0"], "argument --threads: must be at least 1 (got 0)"),
     ],
 )
 def test_mistakes_get_a_sentence(words, message, data, shell):

@@ -377,7 +377,7 @@ def test_bytes_of_arrow_turned_at_random_are_answered(client):
 def test_days_that_are_none(days, capsys):
     with pytest.raises(SystemExit):
         parser().parse_args(["serve", "--dir", "state", "--pending-days", days])
-    assert f"{days} is no time in days" in capsys.readouterr().err
+    assert f"must be a positive number of days (got {days})" in capsys.readouterr().err
 
 
 def test_limits(tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from spanboost.cli.arguments import joined
+from spanboost.cli.arguments import attach_values
 from spanboost.cli.parser import parser
 from spanboost.errors import ClusterError, UserError
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     model; 130 for Ctrl-C; 1 for the rest.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    args = parser().parse_args(joined(words))
+    args = parser().parse_args(attach_values(words))
     args.words = words
     try:
         with warnings.catch_warnings():
