@@ -41,7 +41,7 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--delimiter", "ab"], "'ab' is not a single ASCII character"),
         (["--delimiter", '"'], "is not a single ASCII character"),
         (["--delimiter", ";"], "no column is left to learn from"),
-        (["--json", "-p", "-"], "--json has standard output for itself"),
+        (["--json", "-p", "-"], "--json and --predictions - both write to standard output"),
         (["--nonsense"], "--nonsense"),
         (["-i", "none.sb"], "none.sb: No such file"),
         (["-i", "houses.sb", "-n", "8"], "no -n with it"),
@@ -67,7 +67,7 @@ def test_bad_usage(command, words, what, data, model, shell, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["evaluate", "houses.csv", "-t"], "-t tests a model as it is: name it with -i"),
+        (["evaluate", "houses.csv", "-t"], "-t needs a model to test; name it with -i"),
         (["evaluate", "houses.csv", "-i", "houses.sb", "--baseline"], "no --baseline with it"),
         (["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "linear"], "no --compare"),
         (["evaluate", "houses.csv", "--compare", "tree"], "'tree' is not known"),

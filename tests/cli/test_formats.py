@@ -290,7 +290,7 @@ def test_kinds_of_columns_are_decided_once(form, size, shell, tmp_path, monkeypa
         "--on-error",
         "skip",
     )
-    assert "features are 2 numbers and 1 categories" in said.err
+    assert "2 numeric features, 1 categorical feature" in said.err
     assert f"left out: {path}:1002: 'old' is no number" in said.err
 
 

@@ -83,9 +83,9 @@ def test_a_finished_model_of_another_run_is_not_this_one(change, data, tmp_path,
     words = ("train", data, "-o", tmp_path / "m.sb", "--resume", *FEW)
     shell(*words)
     shell(*words)
-    assert "another run" in shell(*words, *change, status=2).err
+    assert "is the model of a different run" in shell(*words, *change, status=2).err
     assert (
-        "another run"
+        "is the model of a different run"
         in shell(
             "train", data, "-i", tmp_path / "m.sb", "-o", tmp_path / "m.sb", "--resume", status=2
         ).err
@@ -265,8 +265,8 @@ def test_a_file_that_was_just_moved_into_place_is_done(tmp_path, monkeypatch):
 
 def test_a_positive_label_that_never_comes_is_remarked_upon(data, tmp_path, shell):
     words = ("evaluate", data, "--label", "city", "--loss", "logistic", "--learner", "linear")
-    assert "no label was 'd'" in shell(*words, "-n", "3", "--positive", "d").err
-    assert "no label was" not in shell(*words, "-n", "3", "--positive", "a").err
+    assert "no label equals 'd'" in shell(*words, "-n", "3", "--positive", "d").err
+    assert "no label equals" not in shell(*words, "-n", "3", "--positive", "a").err
 
 
 @pytest.mark.parametrize("more", [["linear,linear"], ["linear,stumps", "-p", "x.csv"]])

@@ -108,7 +108,7 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
     assert by_model["linear:hull"]["booster"] == "HullBoost"
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
     assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
-    assert "7, of which the first:" in page.text["p"]
+    assert "7 rows, the first 3:" in page.text["p"]
     assert page.text["li"].count("'<b>' is no number") == 3
 
 
@@ -198,7 +198,7 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     [
         ("--plot", "c.pdf", "plots are .png or .svg files"),
         ("--plot", "no/c.png", "its folder does not exist"),
-        ("--report", "r.txt", "reports are .html files"),
+        ("--report", "r.txt", "a report must be a .html file"),
         ("--report", "no/r.html", "its folder does not exist"),
         ("--predictions", "no/p.csv", "its folder does not exist"),
         ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),

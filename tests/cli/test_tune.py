@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
     files = ("-o", tmp_path / "m.sb", "--json", tmp_path / "m.json", "--plot", tmp_path / "m.svg")
     said = shell("tune", data, *FEW, *files, status=130)
     assert sum(calls) == 120
-    assert "interrupted after 120 of 200 rows: no model is written" in said.err
+    assert "interrupted after 120 of 200 rows; no model was written" in said.err
     assert "chosen on the first 100 rows" in said.out
     assert "average loss of the other 20 rows" in said.out
     assert not (tmp_path / "m.sb").exists()
@@ -132,7 +132,7 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
         (["--split", "0.001"], "there are no rows to choose on: 200 in all, and split=0.001"),
         (["--learner", "auto"], "argument --learner: invalid choice: 'auto'"),
         (["--learner", "trees", "--rate", "1"], "'rate' is no parameter to choose; Trees"),
-        (["-o", "-"], "-o names a file: a model does not go to standard output"),
+        (["-o", "-"], "-o must name a file; a model cannot be written to standard output"),
         (["--plot", "curves.pdf"], "curves.pdf: plots are .png or .svg files"),
         (["--threads", "0"], "argument --threads: must be at least 1 (got 0)"),
     ],

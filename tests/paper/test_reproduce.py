@@ -18,7 +18,7 @@ from spanboost.paper.dataset_folder import read
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import LEARNERS, Grid
 from spanboost.paper.published import TABLE_2, Losses
-from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
+from spanboost.paper.reproduce import Selection, Watcher, find_datasets, reproduce, total_work
 from spanboost.paper.table_content import examples_of, shuffle_rows
 from spanboost.parallel.executor import LocalExecutor
 
@@ -124,15 +124,17 @@ def test_a_shuffle_is_the_same_every_time(data):
 
 
 def test_a_run_that_was_stopped_goes_on(data, tmp_path):
-    asked = Asked(["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"])
+    selection = Selection(
+        ["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"]
+    )
     kept, first = CellStore(tmp_path / "work"), []
     with pytest.raises(KeyboardInterrupt):
-        reproduce(asked, data, kept, watcher(first, interrupt_after=3), SMALL)
+        reproduce(selection, data, kept, watcher(first, interrupt_after=3), SMALL)
     second = []
-    cells, found = reproduce(asked, data, kept, watcher(second), SMALL)
+    cells, found = reproduce(selection, data, kept, watcher(second), SMALL)
     assert [before for _, before in second] == [True] * 3 + [False] * 5
     assert [cell for cell, _ in first] == cells[:3]
-    undisturbed, _ = reproduce(asked, data, CellStore(tmp_path / "other"), watcher(), SMALL)
+    undisturbed, _ = reproduce(selection, data, CellStore(tmp_path / "other"), watcher(), SMALL)
     for cell, other in zip(cells, undisturbed, strict=True):
         assert cell.models == other.models
     assert found["bank"].features == 5  # three numbers, and two categories that are not "?"
@@ -141,58 +143,60 @@ def test_a_run_that_was_stopped_goes_on(data, tmp_path):
 
 def test_elsewhere_it_is_the_same(data, tmp_path):
     """Cells come from several threads, their work from a place; all in the same order."""
-    asked = Asked(["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"])
-    here, _ = reproduce(asked, data, CellStore(tmp_path / "here"), watcher(), SMALL)
+    selection = Selection(
+        ["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"]
+    )
+    here, _ = reproduce(selection, data, CellStore(tmp_path / "here"), watcher(), SMALL)
     told = []
     there, _ = reproduce(
-        asked, data, CellStore(tmp_path / "there"), watcher(told), SMALL, LocalExecutor()
+        selection, data, CellStore(tmp_path / "there"), watcher(told), SMALL, LocalExecutor()
     )
     assert len(told) == len(there) == 8
     for cell, other in zip(here, there, strict=True):
         assert replace(cell, seconds=0) == replace(other, seconds=0)
     kept, stopped = CellStore(tmp_path / "stopped"), watcher([], interrupt_after=1)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(asked, data, kept, stopped, SMALL, LocalExecutor())
+        reproduce(selection, data, kept, stopped, SMALL, LocalExecutor())
 
 
 def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):
-    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
+    selection = Selection(["abalone"], ["linear"], ["file"], ["greedy"])
     kept, ended = CellStore(tmp_path / "work"), []
-    reproduce(asked, data, kept, watcher(ended), SMALL)
-    reproduce(asked, data, kept, watcher(ended), SMALL._replace(copies=5))
+    reproduce(selection, data, kept, watcher(ended), SMALL)
+    reproduce(selection, data, kept, watcher(ended), SMALL._replace(copies=5))
     file = data / "abalone.parquet"
     parquet.write_table(parquet.read_table(file).slice(1), file)
-    reproduce(asked, data, kept, watcher(ended), SMALL)
+    reproduce(selection, data, kept, watcher(ended), SMALL)
     (tmp_path / "work" / "abalone-file-linear-greedy.json").write_text("torn")
-    reproduce(asked, data, kept, watcher(ended), SMALL)
-    reproduce(asked, data, kept, watcher(ended), SMALL)
+    reproduce(selection, data, kept, watcher(ended), SMALL)
+    reproduce(selection, data, kept, watcher(ended), SMALL)
     assert [before for _, before in ended] == [False] * 4 + [True]
 
 
 def test_a_cell_is_the_same_after_json(data, tmp_path):
-    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
-    (cell,), _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
+    selection = Selection(["abalone"], ["linear"], ["file"], ["greedy"])
+    (cell,), _ = reproduce(selection, data, CellStore(tmp_path), watcher(), SMALL)
     assert cell_from_json(json.loads(json.dumps(cell.as_json()))) == cell
 
 
 def test_work_that_cannot_be_kept_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be made"):
+    with pytest.raises(UserError, match="cannot create the folder"):
         CellStore(tmp_path / "file" / "work")
 
 
 def test_all_of_the_work_is_told(data, tmp_path):
-    asked = Asked(["abalone", "bank"], ["linear"], ["file"], ["greedy"])
+    selection = Selection(["abalone", "bank"], ["linear"], ["file"], ["greedy"])
     for _ in range(2):  # kept cells are work, too
         works = []
         told = Watcher(lambda what: None, works.append, lambda cell, before: None)
-        reproduce(asked, data, CellStore(tmp_path), told, SMALL)
-        assert sum(works) == pytest.approx(work_of(asked))
+        reproduce(selection, data, CellStore(tmp_path), told, SMALL)
+        assert sum(works) == pytest.approx(total_work(selection))
 
 
 def test_absent_sets_are_named(data):
-    there, absent = present(["abalone", "slice"], data)
-    assert there == ["abalone"]
+    available, absent = find_datasets(["abalone", "slice"], data)
+    assert available == ["abalone"]
     assert "slice.parquet" in absent["slice"]
 
 
@@ -246,14 +250,14 @@ def test_the_command(data, tmp_path, capsys, monkeypatch):
 
 def test_a_folder_without_data_is_one_sentence(tmp_path, capsys):
     assert run(tmp_path, tmp_path, "--sets", "abalone") == 2
-    assert "none of the data sets is in" in capsys.readouterr().err
+    assert "no data set found in" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_is_known_at_once(data, tmp_path, capsys):
     assert run(data, tmp_path, "--report", tmp_path / "no" / "a.html") == 2
     assert run(data, tmp_path, "--report", tmp_path / "a.txt") == 2
     assert not (tmp_path / "work").exists()
-    assert "reports are .html files" in capsys.readouterr().err
+    assert "a report must be a .html file" in capsys.readouterr().err
 
 
 def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monkeypatch):
@@ -264,7 +268,7 @@ def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monke
     some = ["--learners", "linear", "--orders", "file", "--sets", "abalone", "slice"]
     assert run(data, tmp_path, *some, "--download") == 0
     err = capsys.readouterr().err
-    assert "slice.zip cannot be had" in err
+    assert "slice.zip is not available" in err
     assert "slice is left out" in err
 
 
@@ -274,7 +278,7 @@ def test_no_loss_leaves_nothing_to_improve():
 
 
 def test_lines_come_in_the_order_of_the_registry(data, tmp_path):
-    asked = Asked(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
-    cells, _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
+    selection = Selection(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
+    cells, _ = reproduce(selection, data, CellStore(tmp_path), watcher(), SMALL)
     table = summary.lines(cells, "greedy", "headline")
     assert [line.cell.set for line in table] == ["abalone", "bank"]

@@ -299,9 +299,9 @@ def test_a_team_resumes(learner, data, shell, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--workers", "2"], "--workers is for --ray"),
-        (["--average-every", "2"], "--average-every is for --ray"),
-        (["--ray"], "--ray trains one booster, and auto is many: name a --learner"),
+        (["--workers", "2"], "--workers requires --ray"),
+        (["--average-every", "2"], "--average-every requires --ray"),
+        (["--ray"], "--ray cannot train --learner auto; choose another --learner"),
         (["--ray", "--learner", "linear", "--replay", "2"], "rows to be learned again"),
         (
             ["--ray", "--learner", "linear", "--checkpoint-every", "100"],

@@ -146,9 +146,7 @@ def test_a_bound_is_claimed_where_a_theorem_speaks(booster, weights, options, re
     else:
         assert reason in certificate.unproved
         assert promises == [None] * len(promises)
-        assert any(
-            f"no bound is claimed: {certificate.unproved}" == w for w in describe(certificate)
-        )
+        assert any(f"no bound applies: {certificate.unproved}" == w for w in describe(certificate))
 
 
 def test_a_used_model_has_no_bound_but_a_regret():
@@ -243,7 +241,7 @@ def test_a_model_of_a_file_is_tested_as_it_is(table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loss", "absolute", "--certificate"], "--certificate is for --loss squared"),
+        (["--loss", "absolute", "--certificate"], "--certificate requires --loss squared"),
         (["--compare", "linear,stumps", "--certificate"], "no --compare"),
         (["--learner", "ball", "--label-range", "0,1"], "needs --x-norm R"),
         (["--learner", "ball", "--x-norm", "1"], "--label-range LO,HI"),
@@ -252,7 +250,7 @@ def test_a_model_of_a_file_is_tested_as_it_is(table, tmp_path, capsys):
         ([*BALL, "-b", "10"], "no -b"),
         ([*BALL, "--x-norm", "-1"], "x_norm=-1.0 is not allowed"),
         ([*BALL, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
-        ([*BALL, "--categorical", "a"], "--learner ball reads numbers"),
+        ([*BALL, "--categorical", "a"], "--learner ball needs numeric features"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_and_status_2(table, arguments, message, capsys):

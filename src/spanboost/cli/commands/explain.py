@@ -1,4 +1,4 @@
-"""`spanboost explain`: what each feature contributes to the predictions of a few rows."""
+"""`spanboost explain`: print what each feature contributes to the predictions of a few rows."""
 
 import json
 from argparse import Namespace
@@ -16,57 +16,58 @@ from spanboost.errors import DataError
 from spanboost.models.auto import AnyModel
 from spanboost.models.predictions import prediction_table
 
-_WIDTH = 30  # of bars
+_BAR_WIDTH = 30
 
 
 def explain(args: Namespace) -> int:
-    """Print an explanation of each of the first rows."""
+    """Print an explanation for each of the first rows."""
     model = load_with_schema(args.model)
-    for file, line, found in _explanations(model, stream_from_args(args), args.rows):
+    for file, line, explanation in _explanations(model, stream_from_args(args), args.rows):
         if args.json:
-            given = {"file": file, "line": line, **_spelt(found)}
-            print(json.dumps(given, allow_nan=False))
+            row = {"file": file, "line": line, **_as_json(explanation)}
+            print(json.dumps(row, allow_nan=False))
         else:
-            print("\n".join(_shown(model, f"{file}:{line}", found, args.top)))
+            print("\n".join(_describe(model, f"{file}:{line}", explanation, args.top)))
     return 0
 
 
 def _explanations(
     model: AnyModel, stream: Stream, rows: int
 ) -> Iterator[tuple[str, int, Explanation]]:
-    """Of the first rows, with the places they stand at."""
+    """Yield the file, line and explanation of each of the first rows."""
     fit = row_filter([model], stream.problems)
     with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
         for batch in batches:
-            asked = batch.part(0, min(rows, batch.rows))
+            first = batch.part(0, min(rows, batch.rows))
             try:
-                for line, found in zip(asked.lines, explain_many(model, asked.X), strict=True):
-                    yield asked.file, int(line), found
+                for line, found in zip(first.lines, explain_many(model, first.X), strict=True):
+                    yield first.file, int(line), found
             except DataError as error:
                 raise batch.located(error) from None
-            rows -= asked.rows
+            rows -= first.rows
             if rows == 0:
                 return
 
 
-def _spelt(found: Explanation) -> dict[str, Any]:
-    """In terms of JSON."""
+def _as_json(found: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON types."""
 
     def plain(part: Any) -> Any:
         return part.tolist() if isinstance(part, np.ndarray) else part
 
     contributions = {str(name): plain(part) for name, part in found.contributions.items()}
-    given = {name: plain(part) for name, part in found._asdict().items() if name != "contributions"}
-    return given | {"contributions": contributions}
+    rest = {name: plain(part) for name, part in found._asdict().items() if name != "contributions"}
+    return rest | {"contributions": contributions}
 
 
-def _shown(model: AnyModel, place: str, found: Explanation, top: int) -> Iterator[str]:
-    """For people; of classes, the score of the likeliest one."""
+def _describe(model: AnyModel, place: str, found: Explanation, top: int) -> Iterator[str]:
+    """Yield an explanation as lines of text; for classes, it explains the most likely one."""
     (answer,) = prediction_table(model, np.array([found.prediction])).to_pylist()
     probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))
     sure = "" if probability is None else f", probability {probability:.4g}"
-    said = answer["prediction"]
-    yield f"{place}: prediction {said if isinstance(said, str) else f'{said:.6g}'}{sure}"
+    predicted = answer["prediction"]
+    shown = predicted if isinstance(predicted, str) else f"{predicted:.6g}"
+    yield f"{place}: prediction {shown}{sure}"
     best = int(np.argmax(found.prediction)) if np.ndim(found.prediction) else None
 
     def amount(part: Any) -> float:
@@ -82,7 +83,7 @@ def _shown(model: AnyModel, place: str, found: Explanation, top: int) -> Iterato
         lines.append((amount(found.rest), "(rest)"))
     width = max(len(name) for _, name in lines)
     for k, (part, name) in enumerate(lines):
-        bar = "#" * round(_WIDTH * abs(part) / size) if k and size else ""
+        bar = "#" * round(_BAR_WIDTH * abs(part) / size) if k and size else ""
         yield f"  {part:>+12.6g}  {name:<{width}}  {bar}".rstrip()
     last = "prediction" if probability is None else "score"
     yield f"  {amount(found.prediction):>+12.6g}  {last}"

@@ -1,4 +1,4 @@
-"""`spanboost inspect`: parameters, size, and what was learned."""
+"""`spanboost inspect`: print the parameters and size of a model, and what it has learned."""
 
 import json
 import os
@@ -21,15 +21,15 @@ from spanboost.rows.block import origin_of
 
 
 def inspect(args: Namespace) -> int:
-    """Print what a model is."""
+    """Print a report of a model."""
     model = load(args.model)
     found = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
-    print(json.dumps(found, indent=2, allow_nan=False) if args.json else shown(found))
+    print(json.dumps(found, indent=2, allow_nan=False) if args.json else describe(found))
     return 0
 
 
 def report(model: AnyModel, top: int) -> dict[str, Any]:
-    """Everything, in terms of JSON."""
+    """Return everything that is known of a model, as JSON types; at most `top` features."""
     labels = model._labels
     found = parameters_of(model) | {
         "examples": labels.rows,
@@ -53,44 +53,44 @@ def report(model: AnyModel, top: int) -> dict[str, Any]:
 
 
 def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
-    """What trees go by; nothing of other learners."""
+    """Return the features with the largest gains in the splits of trees; {} for other learners."""
     if not (model.started and isinstance(model.learner, Trees)):
         return {}
     shares = feature_importances(model)
-    gains = _named(model, dict(islice(shares.items(), top)))
+    gains = _rename_features(model, dict(islice(shares.items(), top)))
     return {"features": len(shares), "largest_gains": gains}
 
 
 def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
-    """Who is asked, and how much each counts; what the best trees go by."""
-    made = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
-    found: dict[str, Any] = {"experts": made, "weights": model.weights_}
+    """Return the experts, their weights, and the features with the largest gains in trees."""
+    experts = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
+    found: dict[str, Any] = {"experts": experts, "weights": model.weights_}
     if not model.started:
         return found
     best = best_trees(model)
     shares = feature_importances(model)
-    gains = _named(model, dict(islice(shares.items(), top)))
+    gains = _rename_features(model, dict(islice(shares.items(), top)))
     return found | {"best_trees": best, "features": len(shares), "largest_gains": gains}
 
 
 def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
-    """Of learners that sum over features: which of them matter most, and which stages."""
+    """Return the features and stages with the largest effect, for sums over features."""
     labels = model._labels
     weights = coefficients(model) * (1.0 if labels.scores else labels.half)
-    moved = sizes * weights  # [features, N] how far each moves the answer, in the user's units
+    moved = sizes * weights  # [features, N] how far each moves the prediction, in label units
     each, total = moved.sum(axis=1), float(moved.sum())
     order = np.argsort(-each, kind="stable")[:top]
-    names = _names(model)
+    name = _feature_namer(model)
     stages = moved.sum(axis=0) / total if total > 0 else np.zeros(model.n)
     return {
         "features": len(features),
-        "largest_effects": {names(int(features[k])): float(each[k]) for k in order},
+        "largest_effects": {name(int(features[k])): float(each[k]) for k in order},
         "stage_contributions": stages.tolist(),
     }
 
 
-def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
-    """Features of trees under the names of the table they were read from."""
+def _rename_features(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
+    """Replace the numbers of a tree's features by the column names of the table."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
         names |= {j: column.name for j, column in enumerate(model.schema.numbers)}
@@ -98,12 +98,12 @@ def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
     return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
-def shown(found: dict[str, Any]) -> str:
-    """For people."""
+def describe(found: dict[str, Any]) -> str:
+    """Return a report as lines of text."""
     parameters = found["parameters"]
     hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
     lines = [
-        *(_shown_experts(found) if "experts" in found else [_copies(found, parameters)]),
+        *(_describe_experts(found) if "experts" in found else [_describe_booster(found)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
         f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
     ]
@@ -111,18 +111,16 @@ def shown(found: dict[str, Any]) -> str:
         centre, half = found["label_centre"][0], found["label_half_width"]
         lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
     if found["schema"] is not None:
-        lines += ["read from:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
+        lines += ["input:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
     if "largest_gains" in found:
-        whose = f" of {found['best_trees']}" if "best_trees" in found else ""
-        lines.append(
-            f"splits{whose} are by {found['features']:,} features; their shares of the gain:"
-        )
+        trees = f" of {found['best_trees']}" if "best_trees" in found else ""
+        lines.append(f"{found['features']:,} features in the splits{trees}; share of the gain:")
         lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
     if "largest_effects" in found:
         features = f"{found['features']:,} features"
-        lines.append(f"{features}; how far the largest can move the prediction:")
+        lines.append(f"{features}; largest effects on the prediction:")
         lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]
-        lines += ["stage  share of that  sigma" if "sigma" in found else "stage  share of that"]
+        lines += ["stage  effect share   sigma" if "sigma" in found else "stage  effect share"]
         sigmas = found.get("sigma", [None] * len(found["stage_contributions"]))
         for i, (share, sigma) in enumerate(zip(found["stage_contributions"], sigmas, strict=True)):
             bar = "#" * round(40 * share / max(found["stage_contributions"] or [1]) if share else 0)
@@ -131,26 +129,27 @@ def shown(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _copies(found: dict[str, Any], parameters: dict[str, Any]) -> str:
-    learner, booster = parameters["learner"], found["booster"]
+def _describe_booster(found: dict[str, Any]) -> str:
+    parameters, booster = found["parameters"], found["booster"]
+    learner = parameters["learner"]
     if "members" in found:
         booster += f" of {found['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
     return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
 
 
-def _shown_experts(found: dict[str, Any]) -> list[str]:
-    """Who is asked, and how much each counts."""
+def _describe_experts(found: dict[str, Any]) -> list[str]:
+    """Return the experts and their weights as lines of text."""
     lines = [f"AutoBoost, {len(found['experts'])} experts; their weights:"]
     for name, weight in found["weights"].items():
         expert = found["experts"].get(name)
-        what = "" if expert is None else f"{expert['n']} of {expert['learner']['class']}"
-        lines.append(f"  {weight:>7.2%} {name:<20} {what}".rstrip())
+        copies = "" if expert is None else f"{expert['n']} copies of {expert['learner']['class']}"
+        lines.append(f"  {weight:>7.2%} {name:<20} {copies}".rstrip())
     return lines
 
 
 def _schema(schema: Any) -> dict[str, Any]:
-    """The schema without the values of its categories, of which there may be millions."""
+    """Return the schema without the values of categories, as there may be millions of them."""
     state = schema.state()
     columns = state.pop("columns")
     if columns is not None:
@@ -161,8 +160,8 @@ def _schema(schema: Any) -> dict[str, Any]:
     return {name: value for name, value in state.items() if value not in (None, [], {})}
 
 
-def _names(model: Booster) -> Any:
-    """From a feature's number to its name."""
+def _feature_namer(model: Booster) -> Any:
+    """Return a function from the number of a feature to its name."""
     schema, names = model.schema, model._reader.names
     hashed = getattr(model.learner, "bits", None) is not None
     known = list(names.columns) if names is not None else []
@@ -174,7 +173,7 @@ def _names(model: Booster) -> Any:
         if feature == 0:
             return "(constant)"
         if hashed:
-            return f"place {feature}"
+            return f"slot {feature}"
         column, code = origin_of(feature, len(categories))
         if code is not None:
             return f"{categories[column].name}={texts[column][code]}"
