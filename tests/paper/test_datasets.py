@@ -141,7 +141,7 @@ def test_files_are_unpacked_by_what_is_in_them(data, member):
 
 
 def test_an_archive_without_the_file_is_refused():
-    with pytest.raises(UserError, match=r"no wanted\.csv"):
+    with pytest.raises(UserError, match=r"the archive does not contain wanted\.csv"):
         unpack_file(zipped("other.csv", b""), "wanted.csv")
 
 
