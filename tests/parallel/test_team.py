@@ -189,7 +189,7 @@ def test_trees_are_a_committee(tmp_path):
     assert "Committee of 3" in repr(loaded)
     witness = Witness(loaded)
     witness.add(X, y)
-    assert "the theorems speak of one" in witness.certificate(1.0).unproved
+    assert "the theorems cover one booster" in witness.certificate(1.0).unproved
     # it goes on learning, all members every row
     assert loaded.learn_many(X[:5], y[:5])[0] == expected[0]
     each[0].learn_many(X[:5], y[:5])

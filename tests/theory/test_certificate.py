@@ -132,7 +132,12 @@ def test_the_range_of_a_growing_model_is_the_last_one():
         (ball(), 2.0, {}, "weights of at most 1"),
         (ball(), 0.5, {}, None),
         (ball(), None, {"learn": False}, "nothing was learned"),
-        (HullBoost(FiniteClass([lambda x: 1.0]), n=2, feedback="linear"), None, {}, "not found"),
+        (
+            HullBoost(FiniteClass([lambda x: 1.0]), n=2, feedback="linear"),
+            None,
+            {},
+            "cannot be computed",
+        ),
     ],
 )
 def test_a_bound_is_claimed_where_a_theorem_speaks(booster, weights, options, reason):

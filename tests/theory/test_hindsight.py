@@ -108,7 +108,7 @@ def test_the_triangle_knows_what_all_rows_know(kind, seed, sizes, weighted, bits
     best = np.linalg.lstsq(root * A / norms, root[:, 0] * (y - 5e5), rcond=1e-10)[0]
     least = w @ (A / norms @ best - (y - 5e5)) ** 2
     assert seen.linear().loss == pytest.approx(least, rel=1e-8, abs=1e-9)
-    assert seen.of_constant(5e5 + 1) == pytest.approx(w @ (y - 5e5 - 1) ** 2, rel=1e-9, abs=1e-9)
+    assert seen.constant_loss(5e5 + 1) == pytest.approx(w @ (y - 5e5 - 1) ** 2, rel=1e-9, abs=1e-9)
     assert seen.weight == pytest.approx(w.sum())
     assert seen.heaviest == w.max()
 

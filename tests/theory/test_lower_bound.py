@@ -97,7 +97,7 @@ def test_the_table_of_all_values_is_never_made():
 
 @pytest.mark.parametrize("wrong", [{"N": 0}, {"M": 2}, {"T": 0}, {"beta": 0.0}, {"D": -1.0}])
 def test_sizes_are_checked(wrong):
-    with pytest.raises(ValueError, match="must be positive, and M not below N"):
+    with pytest.raises(ValueError, match=r"must be positive, and M at least N \(got Construction"):
         Construction(**{"N": 3, "M": 30, "T": 10, **wrong})
 
 
@@ -240,6 +240,6 @@ def test_progress_is_for_terminals(capsys, monkeypatch):
 def test_mistakes_are_found_before_the_runs(tmp_path, capsys):
     with pytest.raises(SystemExit):
         lb.main(["--seed=-1"])
-    assert "--seed must not be negative" in capsys.readouterr().err
+    assert "--seed must be at least 0 (got -1)" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError):
         lb.main(["--json", str(tmp_path / "missing" / "file.json")])

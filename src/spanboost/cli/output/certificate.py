@@ -49,7 +49,7 @@ def _compared(one: Comparison, weight: float) -> Iterator[str]:
     yield f"  regret = {_both(one.regret, weight)}: {meaning}"
     if one.promise is None or one.slack is None:
         return
-    bound, middle = one.promise.bound, one.promise.of_middle
+    bound, middle = one.promise.bound, one.promise.middle_regret
     yield f"  {one.promise.theorem}'s bound = {_both(bound, weight)}: proved for every stream"
     if bound >= middle:
         yield (
