@@ -13,7 +13,7 @@ from spanboost.data.generated import drifting
 from spanboost.models import recipe
 
 
-def test_demo_prints_a_table_and_what_boosting_gained(capsys):
+def test_demo_prints_a_table_and_the_improvement(capsys):
     assert main(["demo", "--rows", "3000", "-n", "16"]) == 0
     out = capsys.readouterr().out
     table = [line.split() for line in out.splitlines() if re.match(r" *[\d,]+ +\d\.\d{4}", line)]
@@ -44,7 +44,7 @@ def test_the_same_seed_prints_the_same(capsys):
         (["learn"], "invalid choice"),
     ],
 )
-def test_bad_usage_is_one_sentence_and_status_2(arguments, message, capsys):
+def test_bad_usage_is_one_line_and_status_2(arguments, message, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
@@ -59,7 +59,7 @@ def test_version_and_help(capsys):
         assert text in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_reader_that_leaves_early_is_no_error():
+def test_a_reader_that_closes_the_pipe_is_not_an_error():
     command = f"{sys.executable} -m spanboost demo --rows 3000 -n 4 | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
@@ -68,7 +68,7 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert done.stdout.startswith("A generated stream")
 
 
-def test_the_stream_drifts_and_keeps_its_ranges():
+def test_the_generated_stream_drifts_and_stays_in_range():
     X, y = drifting(4000, seed=1)
     assert np.abs(X).max() <= 1
     assert np.abs(y).max() <= 1
@@ -80,8 +80,8 @@ def test_the_stream_drifts_and_keeps_its_ranges():
     np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
 
 
-def test_the_words_of_the_command_line_are_those_that_are_understood():
-    """They stand in arguments.py as well, so that --help loads nothing."""
+def test_the_choices_of_the_command_line_are_those_of_the_library():
+    """arguments.py repeats the names, so that --help imports nothing heavy."""
     assert set(arguments.FORMATS) == set(stream.FORMS)
     assert set(arguments.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
     assert set(recipe.SCORES) < set(arguments.LOSSES)
