@@ -161,7 +161,10 @@ def test_looks_at_sigma_are_so_many_at_most(data):
             "--plot-stages needs a single booster; choose a --learner other than auto",
         ),
         (["--plot-residuals", "r.pdf"], "plots are .png or .svg files"),
-        (["--plot-stages", "s.png", "--compare", "linear,stumps"], "no --compare with it"),
+        (
+            ["--plot-stages", "s.png", "--compare", "linear,stumps"],
+            "--plot-stages cannot be combined with --compare",
+        ),
         (["--plot", "s.png", "--plot-sigma", "s.png", "-n", "2"], "writes something else there"),
         (["--plot-residuals", "r.png", "--loss", "hinge", "-n", "2"], "needs probabilities"),
     ],

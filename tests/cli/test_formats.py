@@ -151,9 +151,8 @@ def test_the_size_of_blocks_does_not_matter(size, shell, tmp_path, monkeypatch):
         printed = [
             shell("evaluate", path, "--json", "--learner", "linear", "-n", "4") for path in paths
         ]
-        tables = [
-            "\n".join(one.err.splitlines()[:-1]) for one in printed
-        ]  # the last line has the time
+        # without the last line, which has the time
+        tables = ["\n".join(one.err.splitlines()[:-1]) for one in printed]
         return [train(shell, tmp_path, path) for path in paths], tables
 
     large = everything()

@@ -305,7 +305,7 @@ def test_a_team_resumes(learner, data, shell, tmp_path, monkeypatch):
         (["--ray", "--learner", "linear", "--replay", "2"], "rows to be learned again"),
         (
             ["--ray", "--learner", "linear", "--checkpoint-every", "100"],
-            "it is a multiple of W times K, here of 30000",
+            "--checkpoint-every must be a multiple of 30000",
         ),
     ],
 )
