@@ -92,7 +92,7 @@ class ProgressivePass:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
     def _count(self, batch: Batch, answers: Array) -> None:
-        assert batch.y is not None  # labels were asked for
+        assert batch.y is not None  # the stream yields labels
         self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
         if self.drift is not None:
             self.drift.add(losses_of(self.first, batch.y, answers), batch.y)

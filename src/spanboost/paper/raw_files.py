@@ -77,8 +77,8 @@ def _csv(raw: Raw, data: bytes) -> Any:
     lines = data.splitlines(keepends=True)
     if raw.comment or raw.broken:
         comment, broken = raw.comment.encode(), raw.broken.encode()
-        kept = (line for line in lines if not (comment and line.startswith(comment)))
-        data = b"".join(line for line in kept if not (broken and broken in line))
+        data_lines = (line for line in lines if not (comment and line.startswith(comment)))
+        data = b"".join(line for line in data_lines if not (broken and broken in line))
     table = csv.read_csv(
         io.BytesIO(data),
         csv.ReadOptions(autogenerate_column_names=True, skip_rows=int(raw.header)),

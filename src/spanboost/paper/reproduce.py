@@ -38,7 +38,7 @@ class Selection(NamedTuple):
                     yield order, learner, feedback
 
 
-class Found(NamedTuple):
+class DataSetFacts(NamedTuple):
     """Facts about a data set in the folder."""
 
     published: bool  # whether its content is the published one
@@ -77,19 +77,19 @@ def reproduce(
     watcher: Watcher,
     grid: Grid,
     executor: Executor | None = None,
-) -> tuple[list[Cell], dict[str, Found]]:
+) -> tuple[list[Cell], dict[str, DataSetFacts]]:
     """Run all cells that the store lacks; return all cells and the facts of each data set.
 
     With an executor, several cells of a data set run at once.
     """
     cells: list[Cell] = []
-    found = {}
+    facts = {}
     for name in selection.sets:
         watcher.on_start(name)
         one = SETS[name]
         table = read(one, folder)
         content, examples = digest(table), examples_of(one, table)
-        found[name] = Found(content == one.content, examples.rows, *count_features(examples))
+        facts[name] = DataSetFacts(content == one.content, examples.rows, *count_features(examples))
         orders = {"file": examples, "shuffled": shuffle_rows(examples)}
         stamp = stamp_of(content, (grid, protocol.SCALES))
 
@@ -113,7 +113,7 @@ def reproduce(
             return cell
 
         cells += _each(work, list(selection.cells()), 1 if executor is None else AT_ONCE)
-    return cells, found
+    return cells, facts
 
 
 def _each(work: Callable[[Any], Cell], items: Sequence[Any], at_once: int) -> list[Cell]:

@@ -40,21 +40,21 @@ def is_headline(cell: Cell) -> bool:
 
 def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[SummaryLine]:
     """Return the lines of Table 2 for one feedback mode and one of the `VIEWS`."""
-    kept = [
+    selected = [
         cell
         for cell in cells
         if cell.feedback == feedback
         and (is_headline(cell) if view == "headline" else cell.order == view)
         and not (view == "file" and SETS[cell.set].ordered)
     ]
-    kept.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
+    selected.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
     return [
         SummaryLine(
             cell,
             Losses(*(cell.models[way].second_half for way in Losses._fields)),
             TABLE_2[cell.set][cell.learner],
         )
-        for cell in kept
+        for cell in selected
     ]
 
 

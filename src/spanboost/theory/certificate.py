@@ -99,9 +99,10 @@ class Witness:
         seen, unproved = self.seen, self._unproved
         if unproved is None:
             unproved = _refusal(check_weights, seen.heaviest)
-        found = [] if seen.too_many else self._comparators(unproved is None)
+        comparators = [] if seen.too_many else self._comparators(unproved is None)
         comparisons = [
-            Comparison(name, loss, best.loss, best.gap, promise) for name, best, promise in found
+            Comparison(name, loss, best.loss, best.gap, promise)
+            for name, best, promise in comparators
         ]
         return Certificate(seen.weight, seen.features, comparisons, unproved)
 

@@ -40,8 +40,10 @@ def _explanations(
         for batch in batches:
             first = batch.part(0, min(rows, batch.rows))
             try:
-                for line, found in zip(first.lines, explain_many(model, first.X), strict=True):
-                    yield first.file, int(line), found
+                for line, explanation in zip(
+                    first.lines, explain_many(model, first.X), strict=True
+                ):
+                    yield first.file, int(line), explanation
             except DataError as error:
                 raise batch.located(error) from None
             rows -= first.rows
@@ -49,41 +51,43 @@ def _explanations(
                 return
 
 
-def _as_json(found: Explanation) -> dict[str, Any]:
+def _as_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON types."""
 
     def plain(part: Any) -> Any:
         return part.tolist() if isinstance(part, np.ndarray) else part
 
-    contributions = {str(name): plain(part) for name, part in found.contributions.items()}
-    rest = {name: plain(part) for name, part in found._asdict().items() if name != "contributions"}
+    contributions = {str(name): plain(part) for name, part in explanation.contributions.items()}
+    rest = {
+        name: plain(part) for name, part in explanation._asdict().items() if name != "contributions"
+    }
     return rest | {"contributions": contributions}
 
 
-def _describe(model: AnyModel, place: str, found: Explanation, top: int) -> Iterator[str]:
+def _describe(model: AnyModel, place: str, explanation: Explanation, top: int) -> Iterator[str]:
     """Yield an explanation as lines of text; for classes, it explains the most likely one."""
-    (answer,) = prediction_table(model, np.array([found.prediction])).to_pylist()
+    (answer,) = prediction_table(model, np.array([explanation.prediction])).to_pylist()
     probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))
     sure = "" if probability is None else f", probability {probability:.4g}"
     predicted = answer["prediction"]
     shown = predicted if isinstance(predicted, str) else f"{predicted:.6g}"
     yield f"{place}: prediction {shown}{sure}"
-    best = int(np.argmax(found.prediction)) if np.ndim(found.prediction) else None
+    best = int(np.argmax(explanation.prediction)) if np.ndim(explanation.prediction) else None
 
     def amount(part: Any) -> float:
         return float(part if best is None else part[best])
 
-    parts = [(amount(part), str(name)) for name, part in found.contributions.items()]
+    parts = [(amount(part), str(name)) for name, part in explanation.contributions.items()]
     parts.sort(key=lambda part: -abs(part[0]))
-    lines = [(amount(found.base), "(base)"), *parts[:top]]
+    lines = [(amount(explanation.base), "(base)"), *parts[:top]]
     if parts[top:]:
         lines.append((sum(part for part, _ in parts[top:]), f"({len(parts[top:]):,} more)"))
     size = max(abs(part) for part, _ in lines[1:]) if parts else 0.0
-    if abs(amount(found.rest)) > 1e-5 * max(size, abs(amount(found.base))):
-        lines.append((amount(found.rest), "(rest)"))
+    if abs(amount(explanation.rest)) > 1e-5 * max(size, abs(amount(explanation.base))):
+        lines.append((amount(explanation.rest), "(rest)"))
     width = max(len(name) for _, name in lines)
     for k, (part, name) in enumerate(lines):
         bar = "#" * round(_BAR_WIDTH * abs(part) / size) if k and size else ""
         yield f"  {part:>+12.6g}  {name:<{width}}  {bar}".rstrip()
     last = "prediction" if probability is None else "score"
-    yield f"  {amount(found.prediction):>+12.6g}  {last}"
+    yield f"  {amount(explanation.prediction):>+12.6g}  {last}"

@@ -23,33 +23,33 @@ from spanboost.rows.block import origin_of
 def inspect(args: Namespace) -> int:
     """Print a report of a model."""
     model = load(args.model)
-    found = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
-    print(json.dumps(found, indent=2, allow_nan=False) if args.json else describe(found))
+    facts = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
+    print(json.dumps(facts, indent=2, allow_nan=False) if args.json else describe(facts))
     return 0
 
 
 def report(model: AnyModel, top: int) -> dict[str, Any]:
     """Return everything that is known of a model, as JSON types; at most `top` features."""
     labels = model._labels
-    found = parameters_of(model) | {
+    facts = parameters_of(model) | {
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
     if isinstance(model, AutoBoost):
-        return found | _experts(model, top)
+        return facts | _experts(model, top)
     if isinstance(model, Committee):
-        return found | {"members": len(model.members)} | _gains(model, top)
-    found |= _gains(model, top)
+        return facts | {"members": len(model.members)} | _gains(model, top)
+    facts |= _gains(model, top)
     bank = model._model.bank if model._model is not None else None
     if isinstance(model, SpanBoost):
-        found["sigma"] = model.sigma_.astype(float).tolist()
+        facts["sigma"] = model.sigma_.astype(float).tolist()
     effects = getattr(bank, "effects", None)
     if effects is None:
-        return found
+        return facts
     features, sizes = effects()
-    return found | _effects(model, features, sizes, top)
+    return facts | _effects(model, features, sizes, top)
 
 
 def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
 def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
     """Return the experts, their weights, and the features with the largest gains in trees."""
     experts = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
-    found: dict[str, Any] = {"experts": experts, "weights": model.weights_}
+    facts: dict[str, Any] = {"experts": experts, "weights": model.weights_}
     if not model.started:
-        return found
+        return facts
     best = best_trees(model)
     shares = feature_importances(model)
     gains = _rename_features(model, dict(islice(shares.items(), top)))
-    return found | {"best_trees": best, "features": len(shares), "largest_gains": gains}
+    return facts | {"best_trees": best, "features": len(shares), "largest_gains": gains}
 
 
 def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
@@ -98,51 +98,51 @@ def _rename_features(model: AnyModel, shares: dict[str | int, float]) -> dict[st
     return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
-def describe(found: dict[str, Any]) -> str:
+def describe(facts: dict[str, Any]) -> str:
     """Return a report as lines of text."""
-    parameters = found["parameters"]
+    parameters = facts["parameters"]
     hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
     lines = [
-        *(_describe_experts(found) if "experts" in found else [_describe_booster(found)]),
+        *(_describe_experts(facts) if "experts" in facts else [_describe_booster(facts)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
-        f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
+        f"{facts['examples']:,} examples seen, {facts['bytes']:,} bytes",
     ]
-    if found["label_half_width"] and len(found["label_centre"]) == 1:
-        centre, half = found["label_centre"][0], found["label_half_width"]
+    if facts["label_half_width"] and len(facts["label_centre"]) == 1:
+        centre, half = facts["label_centre"][0], facts["label_half_width"]
         lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
-    if found["schema"] is not None:
-        lines += ["input:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
-    if "largest_gains" in found:
-        trees = f" of {found['best_trees']}" if "best_trees" in found else ""
-        lines.append(f"{found['features']:,} features in the splits{trees}; share of the gain:")
-        lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
-    if "largest_effects" in found:
-        features = f"{found['features']:,} features"
+    if facts["schema"] is not None:
+        lines += ["input:", *(f"  {k} = {v}" for k, v in facts["schema"].items())]
+    if "largest_gains" in facts:
+        trees = f" of {facts['best_trees']}" if "best_trees" in facts else ""
+        lines.append(f"{facts['features']:,} features in the splits{trees}; share of the gain:")
+        lines += [f"  {share:<8.2%} {name}" for name, share in facts["largest_gains"].items()]
+    if "largest_effects" in facts:
+        features = f"{facts['features']:,} features"
         lines.append(f"{features}; largest effects on the prediction:")
-        lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]
-        lines += ["stage  effect share   sigma" if "sigma" in found else "stage  effect share"]
-        sigmas = found.get("sigma", [None] * len(found["stage_contributions"]))
-        for i, (share, sigma) in enumerate(zip(found["stage_contributions"], sigmas, strict=True)):
-            bar = "#" * round(40 * share / max(found["stage_contributions"] or [1]) if share else 0)
+        lines += [f"  {size:<12.6g} {name}" for name, size in facts["largest_effects"].items()]
+        lines += ["stage  effect share   sigma" if "sigma" in facts else "stage  effect share"]
+        sigmas = facts.get("sigma", [None] * len(facts["stage_contributions"]))
+        for i, (share, sigma) in enumerate(zip(facts["stage_contributions"], sigmas, strict=True)):
+            bar = "#" * round(40 * share / max(facts["stage_contributions"] or [1]) if share else 0)
             tail = "" if sigma is None else f"  {sigma:<9.4g}"
             lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
     return "\n".join(lines)
 
 
-def _describe_booster(found: dict[str, Any]) -> str:
-    parameters, booster = found["parameters"], found["booster"]
+def _describe_booster(facts: dict[str, Any]) -> str:
+    parameters, booster = facts["parameters"], facts["booster"]
     learner = parameters["learner"]
-    if "members" in found:
-        booster += f" of {found['members']}"
+    if "members" in facts:
+        booster += f" of {facts['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
     return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
 
 
-def _describe_experts(found: dict[str, Any]) -> list[str]:
+def _describe_experts(facts: dict[str, Any]) -> list[str]:
     """Return the experts and their weights as lines of text."""
-    lines = [f"AutoBoost, {len(found['experts'])} experts; their weights:"]
-    for name, weight in found["weights"].items():
-        expert = found["experts"].get(name)
+    lines = [f"AutoBoost, {len(facts['experts'])} experts; their weights:"]
+    for name, weight in facts["weights"].items():
+        expert = facts["experts"].get(name)
         copies = "" if expert is None else f"{expert['n']} copies of {expert['learner']['class']}"
         lines.append(f"  {weight:>7.2%} {name:<20} {copies}".rstrip())
     return lines

@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
     with cluster_of(args) as cluster, _Progress(total_work(selection), args.quiet) as bar:
         store = CellStore(Path(args.work))
         try:
-            cells, found = reproduce(selection, folder, store, bar.watcher(), Grid(), cluster)
+            cells, facts = reproduce(selection, folder, store, bar.watcher(), Grid(), cluster)
         except KeyboardInterrupt:
             print(
                 f"\nspanboost: finished results are in {args.work}; run the same command to resume",
@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
         with atomic_write(args.json) as file:
             file.write(json.dumps(result, indent=1, allow_nan=False).encode())
     if args.report:
-        report.save(args.report, reproduction_report.page(args.words, cells, found, absent))
+        report.save(args.report, reproduction_report.page(args.words, cells, facts, absent))
     return 0
 
 

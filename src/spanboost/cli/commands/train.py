@@ -77,10 +77,10 @@ def _train(
     output = Path(args.output)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
-    found = checkpoints.find() if args.resume else None
-    if found is not None:
-        model, rows, every = found.model, found.rows, every or found.every
-        labels = LabelSums(model.loss_, found.labels)
+    saved = checkpoints.find() if args.resume else None
+    if saved is not None:
+        model, rows, every = saved.model, saved.rows, every or saved.every
+        labels = LabelSums(model.loss_, saved.labels)
         log(args, f"resuming after {rows:,} rows")
     elif args.resume and output.exists():
         return _report_complete(args, output, model)
@@ -170,12 +170,12 @@ def _report_complete(args: Namespace, output: Path, model: AnyModel) -> int:
     return 0
 
 
-def _same_reading(done: Any, asked: Any) -> bool:
+def _same_reading(done: Any, requested: Any) -> bool:
     """Return whether a schema that has read files was created with the same options."""
-    if done is None or asked.label not in (None, done.label):
+    if done is None or requested.label not in (None, done.label):
         return False
     names = ("form", "weight", "ignore", "categorical", "bits")
-    return all(getattr(done, name) == getattr(asked, name) for name in names)
+    return all(getattr(done, name) == getattr(requested, name) for name in names)
 
 
 def _resume_hint(every: int | None) -> str:

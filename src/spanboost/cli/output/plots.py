@@ -176,8 +176,8 @@ class PlotCollector:
 
 def importances(model: AnyModel) -> tuple[Mapping[str, float], str]:
     """Return the importance of the most important features, and what the numbers mean."""
-    found: dict[str, Any] = report(model, BARS)
-    if "largest_gains" in found:
-        return found["largest_gains"], "share of the gain of all splits"
-    effects = {name: size for name, size in found["largest_effects"].items() if size > 0}
+    facts: dict[str, Any] = report(model, BARS)
+    if "largest_gains" in facts:
+        return facts["largest_gains"], "share of the gain of all splits"
+    effects = {name: size for name, size in facts["largest_effects"].items() if size > 0}
     return effects, "largest effect on the prediction"

@@ -197,11 +197,11 @@ def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
     return table(["rows", *names], rows)
 
 
-def _drift(found: Mapping[str, Any]) -> str:
+def _drift(drift: Mapping[str, Any]) -> str:
     """Return the rows at which errors rise."""
-    moments = ", ".join(f"{row:,}" for row in found["rows"])
+    moments = ", ".join(f"{row:,}" for row in drift["rows"])
     where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
-    return f"<p>The errors of the first model {where} (detector: {escape(found['detector'])}).</p>"
+    return f"<p>The errors of the first model {where} (detector: {escape(drift['detector'])}).</p>"
 
 
 def _powers(last: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ from spanboost.paper import plots
 from spanboost.paper.cells import FEEDBACKS, Cell
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.reproduce import Found
+from spanboost.paper.reproduce import DataSetFacts
 from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, improvements, lines
 
 NOTE = (
@@ -21,7 +21,7 @@ NOTE = (
 def page(
     words: Sequence[str],
     cells: Sequence[Cell],
-    found: Mapping[str, Found],
+    facts: Mapping[str, DataSetFacts],
     absent: Mapping[str, str],
 ) -> str:
     """Return a page with the tables, plots, tuned parameters and data sets."""
@@ -40,7 +40,7 @@ def page(
     drawn = [name for name in LEARNERS if any(line.cell.learner == name for line in headline)]
     sections += [
         *(section(f"Curves of {plots.TITLES[name]}", _curves(headline, name)) for name in drawn),
-        section("Data sets", _sets(found, absent)),
+        section("Data sets", _sets(facts, absent)),
     ]
     return document("Online Gradient Boosting: the experiments reproduced", words, sections, NOTE)
 
@@ -119,7 +119,7 @@ def _curves(headline: Sequence[SummaryLine], learner: str) -> str:
     )
 
 
-def _sets(found: Mapping[str, Found], absent: Mapping[str, str]) -> str:
+def _sets(facts: Mapping[str, DataSetFacts], absent: Mapping[str, str]) -> str:
     head = [
         "name",
         "rows (paper's)",
@@ -130,9 +130,9 @@ def _sets(found: Mapping[str, Found], absent: Mapping[str, str]) -> str:
     head += ["as published", "licence", "source"]
     rows = []
     for name, one in SETS.items():
-        if name not in found and name not in absent:
+        if name not in facts and name not in absent:
             continue
-        paper, here = one.paper, found.get(name)
+        paper, here = one.paper, facts.get(name)
         counts = (NONE, NONE) if here is None else (f"{here.features}", f"{here.active:.2f}")
         rows.append(
             [
@@ -149,7 +149,7 @@ def _sets(found: Mapping[str, Found], absent: Mapping[str, str]) -> str:
     remarks = "".join(
         f"<li>{escape(name)}: {escape(one.remark)}</li>"
         for name, one in SETS.items()
-        if one.remark and name in found
+        if one.remark and name in facts
     )
     missing = "".join(f"<li>{escape(n)}: {escape(why)}</li>" for n, why in absent.items())
     return (
