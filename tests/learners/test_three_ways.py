@@ -83,7 +83,7 @@ def test_compiled_and_plain_agree(name, booster, feedback, loss, dtype):
         np.testing.assert_array_equal(said, expected, err_msg=kind)
         assert np.isfinite(said).all()
         assert np.ptp(said) > 0
-        assert_same_state(compiled._model, reference._model)
+        assert_same_state(compiled.core.state, reference.core.state)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -171,7 +171,7 @@ def test_one_row_at_a_time_gives_the_same_model(name):
     expected = whole.learn_many(X, y, weights)
     said = [single.learn_one(x, label, w) for x, label, w in zip(X, y, weights, strict=True)]
     np.testing.assert_array_equal(said, expected)
-    assert_same_state(single._model, whole._model)
+    assert_same_state(single.core.state, whole.core.state)
 
 
 # --------------------------------------------------------------------------------------------
@@ -190,11 +190,11 @@ def test_the_seed_decides(name):
 
 def partial_sums(model, X, y):
     """[T, n + 1, d]: y^0 ... y^n of every round, learning each row. Plain Python."""
-    block = model._reader.read(X)
-    state = model._start(block, block.features)
+    block = model.encoder.read(X)
+    state = model.core.prepare(block, block.features)
     sums = []
     for t, label in enumerate(y.reshape(len(y), -1)):
-        learn_row(state, block.rows.row(t), label, model._dtype(1))
+        learn_row(state, block.rows.row(t), label, model.core.dtype(1))
         sums.append(np.vstack([state.trace.before.T, state.trace.y]))
     return np.array(sums)
 
@@ -270,7 +270,7 @@ def test_one_copy_of_either_booster_is_the_learner_alone(name, feedback, loss):
             GreedyFeedback(Scalar(LOSSES[loss]), label, w, np.zeros((1, 1)), np.ones(1), point)
             for label, w in zip(y[:, None], weights, strict=True)
         ]
-        alone = driven(learner.bank(model._task._replace(rows=rows)), rows, told, (1, 1), F64)
+        alone = driven(learner.bank(model.core.task._replace(rows=rows)), rows, told, (1, 1), F64)
         np.testing.assert_array_equal(np.clip(alone, -1, 1)[:, 0, 0], hull[0])
 
 
@@ -279,7 +279,7 @@ def test_one_copy_of_either_booster_is_the_learner_alone(name, feedback, loss):
 
 
 def table_of(model):
-    bank = model._model.bank
+    bank = model.core.state.bank
     return len(getattr(bank, "inputs", bank).S)
 
 
@@ -324,7 +324,7 @@ def test_a_hashed_table_stays_its_size(name):
     with plain():
         oracle = SpanBoost(learner_of(name, bits=2), 3)
         np.testing.assert_array_equal(said, oracle.learn_many(Csr(X), y))
-        assert_same_state(model._model, oracle._model)
+        assert_same_state(model.core.state, oracle.core.state)
         apart = SpanBoost(Separate(learner_of(name, bits=2)), 3)
         np.testing.assert_array_equal(said, apart.learn_many(Csr(X), y))
     free = SpanBoost(learner_of(name), 3).learn_many(Csr(X), y)
@@ -390,10 +390,10 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(name):
     X, y = stream(60)
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(X[:30], y[:30])
-    before, expected = arrays_of(model._model), model.predict_many(X[30:])
+    before, expected = arrays_of(model.core.state), model.predict_many(X[30:])
     said = model.learn_many(X[30:], y[30:], np.zeros(30))
     np.testing.assert_array_equal(said, expected)
-    for a, b in zip(before, arrays_of(model._model), strict=True):
+    for a, b in zip(before, arrays_of(model.core.state), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -240,7 +240,7 @@ def listing(booster, make, loss, X, y, weights):
 
     make(c, D, i): the naive copy i, told the curvature c and, if bounded, its bound D.
     """
-    naive_loss, d = NAIVE_LOSSES[loss], booster._d
+    naive_loss, d = NAIVE_LOSSES[loss], booster.core.d
     rows = active_rows(X, booster.learner.bits)
     rows = zip(rows, np.reshape(y, (-1, d)).tolist(), weights.tolist(), strict=True)
     rows = [(x, label if loss == "euclidean2" else label[0], w) for x, label, w in rows]

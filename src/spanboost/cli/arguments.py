@@ -1,6 +1,6 @@
 """The options that several commands share, and the functions that parse option values.
 
-The names of formats, learners and losses are repeated here so that --help imports nothing heavy.
+The names of formats and losses are repeated here so that --help imports nothing heavy.
 """
 
 import argparse
@@ -11,8 +11,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from spanboost.models.model_spec import model_options
+
+OPTIONS = model_options()
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 PLOTS = {
     "predictions": "Plot predictions against labels (for classes: confusion and calibration)",
@@ -92,90 +94,36 @@ def add_columns(data: Any, label: str) -> None:
 def add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
     """Add the options of the model to train."""
     model = parser.add_argument_group("model")
-    model.add_argument(
-        "--learner",
-        choices=LEARNERS,
-        help="Learner to boost. `auto` (default) trains many boosters and weights them, with "
-        "nothing to tune. The default is `trees` if --booster, -n, --step, --feedback, --rate or "
-        "--replay is given",
-    )
-    model.add_argument(
-        "--budget",
-        choices=("fast", "default", "thorough"),
-        help="Size of the ensemble of --learner auto: a larger one has a lower loss and takes "
-        "longer (default: default)",
-    )
-    model.add_argument(
-        "--x-norm",
-        type=float,
-        metavar="R",
-        help="Largest Euclidean norm of a row; required by --learner ball (linear functions with "
-        "a proved regret bound)",
-    )
-    model.add_argument(
-        "--booster",
-        choices=("span", "hull"),
-        help="Boosting algorithm: `span` is Algorithm 1 (default), `hull` is Algorithm 2",
-    )
-    model.add_argument(
-        "-n",
-        type=at_least(1),
-        metavar="N",
-        help="Number of copies of the learner (default: 32; trees: 100)",
-    )
-    model.add_argument(
-        "--step",
-        type=float,
-        metavar="ETA",
-        help="Step size eta of Algorithm 1 (default: the larger of 1/n and ln n / n)",
-    )
-    model.add_argument(
-        "--feedback",
-        choices=("greedy", "linear"),
-        help="Feedback for the copies: `greedy` fits the loss itself (default), `linear` fits its "
-        "gradients, as the paper states the algorithms",
-    )
-    model.add_argument(
-        "--replay",
-        type=between(0, 1000),
-        metavar="R",
-        help="Number of earlier rows, drawn at random, to learn again after each new row "
-        "(default: 0)",
-    )
-    model.add_argument(
-        "--memory",
-        type=at_least(1),
-        metavar="K",
-        help="Number of latest rows that --replay draws from (default: 50,000)",
-    )
-    model.add_argument("-l", "--rate", type=float, metavar="R", help="Learning rate (default: 0.5)")
-    add_loss(model)
+    for name in OPTIONS:
+        _add_parameter(model, name)
     model.add_argument(*initial, metavar="MODEL", help="Model file to start from")
 
 
 def add_loss(model: Any) -> None:
     """Add the options of the loss, the label range, feature hashing and the random seed."""
-    model.add_argument(
-        "--loss",
-        type=_loss,
-        metavar="LOSS",
-        help=f"Loss: {', '.join(LOSSES)} (default: squared). It is never guessed from the labels",
+    for name in ("loss", "label_range", "bits", "seed"):
+        _add_parameter(model, name)
+
+
+def _add_parameter(group: Any, name: str) -> None:
+    """Add a parameter of `ModelSpec` as an option, as its field describes it."""
+    option = OPTIONS[name]
+    flags = option.flags or (f"--{name.replace('_', '-')}",)
+    kinds = {
+        "count": between(option.least, option.most or sys.maxsize),
+        "number": float,
+        "loss": _loss,
+        "range": _range,
+        "text": str,
+    }
+    group.add_argument(
+        *flags,
+        dest=name,
+        type=kinds[option.kind],
+        choices=option.choices,
+        metavar=option.metavar,
+        help=option.help,
     )
-    model.add_argument(
-        "--label-range",
-        type=_range,
-        metavar="LO,HI",
-        help="Range of the labels. `auto` (default) follows the labels seen so far, `auto-zero` "
-        "does so with a range centred at 0",
-    )
-    model.add_argument(
-        "-b",
-        "--bits",
-        type=between(1, 30),
-        metavar="B",
-        help="Hash features into 2^B slots (default: 18 for VW text; no hashing for other formats)",
-    )
-    model.add_argument("--seed", type=at_least(0), metavar="N", help="Random seed (default: 0)")
 
 
 def add_run(parser: Any) -> None:

@@ -14,14 +14,14 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import PARTIAL
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.model import Model
 
 
 class ResumePoint(NamedTuple):
     """The state that a run resumes from."""
 
-    model: AnyModel
+    model: Model
     rows: int
     labels: dict[str, Any]  # state of the `LabelSums` over the labels so far
     every: int  # rows between checkpoints
@@ -67,7 +67,7 @@ class Checkpoints:
             raise UsageError(f"{self.losses} is incomplete; leave out --resume to start again")
         return LossTape(columns, self.losses, rows)
 
-    def save(self, model: AnyModel, tape: LossTape, labels: dict[str, Any], every: int) -> None:
+    def save(self, model: Model, tape: LossTape, labels: dict[str, Any], every: int) -> None:
         """Write a checkpoint: the losses first, so that they cover all rows of the model."""
         tape.flush()
         run = {

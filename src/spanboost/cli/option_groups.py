@@ -3,7 +3,6 @@
 from typing import Any
 
 from spanboost.cli.arguments import (
-    LEARNERS,
     add_loss,
     add_ray,
     at_least,
@@ -11,9 +10,11 @@ from spanboost.cli.arguments import (
     names,
     numbers,
 )
+from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
+TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -87,7 +88,7 @@ def add_grid(tune: Any) -> None:
     model = tune.add_argument_group("model")
     model.add_argument(
         "--learner",
-        choices=LEARNERS[1:-1],
+        choices=TUNABLE,
         default="linear",
         help="Learner to boost (default: linear)",
     )

@@ -179,7 +179,16 @@ def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
 
 
 def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
-    """A block from an array, a CSR matrix, or `Rows` of one of those and codes."""
+    """A block from an array, a CSR matrix, or `Rows` of one of those and codes.
+
+    An encoded block of the same precision and hashing is taken as it is, with its own scratch.
+    """
+    mask = np.int64(-1 if bits is None else 2**bits - 1)
+    if isinstance(X, Block):
+        if (X.x.dtype, X.mask) == (dtype, mask):
+            return Block(*X[:6], *map(np.zeros_like, X[6:]))
+        sparse = Sparse(X.indptr, X.indices, X.data, (len(X.X),))
+        X = Rows(X.X if X.X.shape[1] else sparse, X.codes)
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
     if numbers is None:
         none = np.zeros(0, np.int64)
@@ -207,7 +216,7 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         indices=indices,
         data=data,
         codes=codes,
-        mask=np.int64(-1 if bits is None else 2**bits - 1),
+        mask=mask,
         feature=np.zeros(width, np.int64),
         x=np.zeros(width, dtype),
         z=np.zeros(width, dtype),

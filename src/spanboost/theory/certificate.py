@@ -9,14 +9,13 @@ reason instead of a bound.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from spanboost.checks import GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
 from spanboost.losses import Squared
-from spanboost.models.auto import AnyModel, AutoBoost
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
-from spanboost.models.committee import Committee
-from spanboost.rows.labels import GROWING
+from spanboost.models.model import Model
 from spanboost.theory.bounds import HullBound, SpanBound
 from spanboost.theory.hindsight import Best, Hindsight
 from spanboost.theory.regret import (
@@ -82,12 +81,12 @@ class Witness:
     learn: whether the booster will learn the rows, or only be tested on them.
     """
 
-    def __init__(self, booster: AnyModel, *, learn: bool = True) -> None:
+    def __init__(self, booster: Model, *, learn: bool = True) -> None:
         if not isinstance(booster.loss_, Squared):
             raise ValueError("a certificate requires squared loss")
         self.booster = booster
-        table = booster if isinstance(booster, AutoBoost) else booster.learner
-        self.seen = Hindsight(getattr(table, "bits", None))
+        names = booster.encoder.names
+        self.seen = Hindsight(None if names is None else names.bits)
         self._unproved = _unproved(booster, learn)
 
     def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
@@ -108,17 +107,17 @@ class Witness:
 
     def _comparators(self, proved: bool) -> list[tuple[str, Best, Promise | None]]:
         booster, seen = self.booster, self.seen
-        if isinstance(booster, AutoBoost | Committee):
+        if not isinstance(booster, Booster):
             return [(LINEAR, seen.linear(), None)]
         # the label range at the end of the pass
-        centre, half = float(booster._labels.centre[0]), booster._labels.half
+        centre, half = float(booster.labels.centre[0]), booster.labels.half
         reach = half * booster.scale * booster.D
         linear = LINEAR, seen.linear(), None
         if isinstance(booster.learner, Stumps):
             return [linear, (IN_HULL, seen.in_hull(centre, reach), None)]
         if not isinstance(booster.learner, LinearBall):
             return [linear]
-        if isinstance(booster, SpanBoost):
+        if booster.sigma_ is not None:  # Algorithm 1 competes with the span
             name, best = FROM_MIDDLE, seen.in_ball(centre)
         else:
             name, best = IN_BALL, seen.in_ball(centre, reach / booster.learner.x_norm)
@@ -140,12 +139,10 @@ def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half:
     return Promise(name, in_units, seen.constant_loss(centre) - best.loss)
 
 
-def _unproved(booster: AnyModel, learn: bool) -> str | None:
+def _unproved(booster: Model, learn: bool) -> str | None:
     """Return why no theorem covers the pass; None if one does, provided the weights allow it."""
-    if isinstance(booster, AutoBoost):
-        return "AutoBoost has a bound relative to its experts, not to a class of functions"
-    if isinstance(booster, Committee):
-        return "a committee is an average of boosters, and the theorems cover one booster"
+    if not isinstance(booster, Booster):
+        return booster.why_not_covered
     reason = _refusal(check_covered, booster)
     if reason is None and not isinstance(booster.learner, LinearBall):
         name = type(booster.learner).__name__

@@ -13,7 +13,7 @@ from spanboost.cli.options import load_with_schema, stream_from_args
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 
 _BAR_WIDTH = 30
@@ -32,7 +32,7 @@ def explain(args: Namespace) -> int:
 
 
 def _explanations(
-    model: AnyModel, stream: Stream, rows: int
+    model: Model, stream: Stream, rows: int
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Yield the file, line and explanation of each of the first rows."""
     fit = row_filter([model], stream.problems)
@@ -64,7 +64,7 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
     return rest | {"contributions": contributions}
 
 
-def _describe(model: AnyModel, place: str, explanation: Explanation, top: int) -> Iterator[str]:
+def _describe(model: Model, place: str, explanation: Explanation, top: int) -> Iterator[str]:
     """Yield an explanation as lines of text; for classes, it explains the most likely one."""
     (answer,) = prediction_table(model, np.array([explanation.prediction])).to_pylist()
     probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))

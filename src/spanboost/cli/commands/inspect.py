@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.explanations import coefficients
-from spanboost.analysis.importances import best_trees, feature_importances
-from spanboost.compiling.arrays import Array
+from spanboost.analysis.importances import feature_importances
 from spanboost.learners.trees import Trees
-from spanboost.models.auto import AnyModel, AutoBoost
-from spanboost.models.booster import Booster, SpanBoost
-from spanboost.models.committee import Committee
+from spanboost.models.booster import Booster
 from spanboost.models.files import load
-from spanboost.models.header import parameters_of
+from spanboost.models.model import Model
 from spanboost.rows.block import origin_of
 
 
@@ -28,54 +25,35 @@ def inspect(args: Namespace) -> int:
     return 0
 
 
-def report(model: AnyModel, top: int) -> dict[str, Any]:
+def report(model: Model, top: int) -> dict[str, Any]:
     """Return everything that is known of a model, as JSON types; at most `top` features."""
-    labels = model._labels
-    facts = parameters_of(model) | {
+    labels = model.labels
+    facts = model.parameters() | {
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
-    if isinstance(model, AutoBoost):
-        return facts | _experts(model, top)
-    if isinstance(model, Committee):
-        return facts | {"members": len(model.members)} | _gains(model, top)
-    facts |= _gains(model, top)
-    bank = model._model.bank if model._model is not None else None
-    if isinstance(model, SpanBoost):
-        facts["sigma"] = model.sigma_.astype(float).tolist()
-    effects = getattr(bank, "effects", None)
-    if effects is None:
-        return facts
-    features, sizes = effects()
-    return facts | _effects(model, features, sizes, top)
+    facts |= model.details() | _gains(model, top)
+    return facts if model.parts else facts | _effects(model.as_booster(), top)
 
 
-def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
+def _gains(model: Model, top: int) -> dict[str, Any]:
     """Return the features with the largest gains in the splits of trees; {} for other learners."""
-    if not (model.started and isinstance(model.learner, Trees)):
+    trees = isinstance(model.boosters_for_importances()[0].learner, Trees)
+    if not (model.started and trees):
         return {}
     shares = feature_importances(model)
     gains = _rename_features(model, dict(islice(shares.items(), top)))
     return {"features": len(shares), "largest_gains": gains}
 
 
-def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
-    """Return the experts, their weights, and the features with the largest gains in trees."""
-    experts = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
-    facts: dict[str, Any] = {"experts": experts, "weights": model.weights_}
-    if not model.started:
-        return facts
-    best = best_trees(model)
-    shares = feature_importances(model)
-    gains = _rename_features(model, dict(islice(shares.items(), top)))
-    return facts | {"best_trees": best, "features": len(shares), "largest_gains": gains}
-
-
-def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
+def _effects(model: Booster, top: int) -> dict[str, Any]:
     """Return the features and stages with the largest effect, for sums over features."""
-    labels = model._labels
+    bank, labels = model.core.state.bank, model.labels
+    if not hasattr(bank, "effects"):
+        return {}
+    features, sizes = bank.effects()
     weights = coefficients(model) * (1.0 if labels.scores else labels.half)
     moved = sizes * weights  # [features, N] how far each moves the prediction, in label units
     each, total = moved.sum(axis=1), float(moved.sum())
@@ -89,7 +67,7 @@ def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[st
     }
 
 
-def _rename_features(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
+def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
     """Replace the numbers of a tree's features by the column names of the table."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
@@ -162,7 +140,7 @@ def _schema(schema: Any) -> dict[str, Any]:
 
 def _feature_namer(model: Booster) -> Any:
     """Return a function from the number of a feature to its name."""
-    schema, names = model.schema, model._reader.names
+    schema, names = model.schema, model.encoder.names
     hashed = getattr(model.learner, "bits", None) is not None
     known = list(names.columns) if names is not None else []
     numbers = [column.name for column in schema.numbers] if schema is not None else []

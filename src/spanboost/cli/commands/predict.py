@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.losses import on_vectors
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 
 
@@ -38,7 +38,7 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _predictions(model: AnyModel, stream: Stream) -> Iterator[tuple[Array, Array]]:
+def _predictions(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
     """Yield the predictions of each block of rows, and the line numbers of the rows.
 
     A stream without rows yields one empty block, so that the output has its column names.

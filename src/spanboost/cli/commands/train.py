@@ -20,10 +20,8 @@ from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.losses import Squared
-from spanboost.models.auto import AnyModel
-from spanboost.models.committee import Committee
 from spanboost.models.files import load, save
-from spanboost.models.header import parameters_of
+from spanboost.models.model import Model
 from spanboost.theory.certificate import Witness
 
 
@@ -37,10 +35,10 @@ def evaluate(args: Namespace) -> int:
     if args.initial is not None:
         models = {"model": _load_initial(args)}
     else:
-        recipe = options.spec_from_args(args, stream.form)
-        schema = options.schema_from_args(args, stream.form, recipe)
-        recipes = options.models_to_compare(args, recipe)
-        models = {name: options.build_model(one, stream.form) for name, one in recipes.items()}
+        spec = options.spec_from_args(args, stream.form)
+        schema = options.schema_from_args(args, stream.form, spec)
+        specs = options.models_to_compare(args, spec)
+        models = {name: options.build_model(one, stream.form) for name, one in specs.items()}
         for model in models.values():
             model.schema = schema
     check_model(args, next(iter(models.values())))
@@ -71,7 +69,7 @@ def _train(
     stream: Stream,
     cluster: Any,
     name: str,
-    model: AnyModel,
+    model: Model,
     identity: dict[str, Any],
 ) -> int:
     output = Path(args.output)
@@ -118,31 +116,31 @@ def log(args: Namespace, text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, Any]]:
+def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:
     """Return the name of the model to train, the model, and the identity of the run."""
     if args.initial is not None:
         model = _load_initial(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, _identity(args, stream, None) | {"initial": start}
-    recipe = options.spec_from_args(args, stream.form)
-    model = options.build_model(recipe, stream.form)
-    model.schema = options.schema_from_args(args, stream.form, recipe)
-    return recipe.name, model, _identity(args, stream, recipe)
+    spec = options.spec_from_args(args, stream.form)
+    model = options.build_model(spec, stream.form)
+    model.schema = options.schema_from_args(args, stream.form, spec)
+    return spec.name, model, _identity(args, stream, spec)
 
 
-def _identity(args: Namespace, stream: Stream, recipe: Any) -> dict[str, Any]:
+def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
     """Return what a checkpoint must match for this run to resume from it."""
     team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
-    return options.identity(args, stream, recipe) | team
+    return options.identity(args, stream, spec) | team
 
 
-def _load_initial(args: Namespace) -> AnyModel:
+def _load_initial(args: Namespace) -> Model:
     """Load the model that -i names."""
     options.refuse_with_model(args, "-i")
     return options.load_with_schema(args.initial)
 
 
-def _make_witness(args: Namespace, model: AnyModel) -> Witness:
+def _make_witness(args: Namespace, model: Model) -> Witness:
     """Return a witness of the pass that the model is about to make."""
     if args.compare is not None:
         raise UsageError("--certificate cannot be combined with --compare")
@@ -151,15 +149,17 @@ def _make_witness(args: Namespace, model: AnyModel) -> Witness:
     return Witness(model, learn=not args.test)
 
 
-def _report_complete(args: Namespace, output: Path, model: AnyModel) -> int:
+def _report_complete(args: Namespace, output: Path, model: Model) -> int:
     """Report that the run is complete: there is a model and no checkpoint.
 
     The parameters and the schema must match. The data cannot be checked, because a model file does
     not record what it was trained on.
     """
     done = load(output)
-    one = done.members[0] if isinstance(done, Committee) else done
-    same = parameters_of(one) == parameters_of(model) and _same_reading(done.schema, model.schema)
+    parameters = [
+        one.parameters()["parameters"] for one in (done, model)
+    ]  # a committee has those of its members
+    same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
     if args.initial is not None or not same:
         raise UsageError(
             f"{output} is the model of a different run; leave out --resume to start again"
