@@ -9,7 +9,7 @@ from spanboost import __version__
 from spanboost.cli import arguments
 from spanboost.cli.main import main
 from spanboost.data import stream
-from spanboost.data.generated import drifting
+from spanboost.data.generated import make_drifting_stream
 from spanboost.models.auto import EXPERTS
 from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import BUDGETS
@@ -71,7 +71,7 @@ def test_a_reader_that_closes_the_pipe_is_not_an_error():
 
 
 def test_the_generated_stream_drifts_and_stays_in_range():
-    X, y = drifting(4000, seed=1)
+    X, y = make_drifting_stream(4000, seed=1)
     assert np.abs(X).max() <= 1
     assert np.abs(y).max() <= 1
     first, second = (
@@ -79,7 +79,9 @@ def test_the_generated_stream_drifts_and_stays_in_range():
     )
     assert first[0] * second[0] < 0
     assert first[1] == pytest.approx(second[1], abs=0.05)
-    np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
+    np.testing.assert_array_equal(
+        make_drifting_stream(10, seed=1)[0], make_drifting_stream(10, seed=1)[0]
+    )
 
 
 def test_the_choices_of_the_command_line_are_those_of_the_library():

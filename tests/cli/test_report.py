@@ -73,7 +73,7 @@ def example():
     ]
     models = {spec.name: spec.build() for spec in specs}
     words = ["evaluate", NASTY, "--report", "it's.html"]
-    bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
+    bad = [f"{NASTY}:{line}: '<b>' is not a number" for line in range(1, 4)]
     with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
         result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
@@ -113,7 +113,7 @@ def test_a_page_shows_the_command_and_the_results(example):
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
     assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
     assert "7 rows, the first 3:" in page.text["p"]
-    assert page.text["li"].count("'<b>' is no number") == 3
+    assert page.text["li"].count("'<b>' is not a number") == 3
 
 
 def test_a_page_is_self_contained_and_has_no_scripts(example):
@@ -201,10 +201,10 @@ def test_a_resumed_run_plots_all_rows(data, tmp_path, monkeypatch, capsys):
     ("option", "place", "message"),
     [
         ("--plot", "c.pdf", "plots are .png or .svg files"),
-        ("--plot", "no/c.png", "its folder does not exist"),
+        ("--plot", "no/c.png", "the folder does not exist"),
         ("--report", "r.txt", "a report must be a .html file"),
-        ("--report", "no/r.html", "its folder does not exist"),
-        ("--predictions", "no/p.csv", "its folder does not exist"),
+        ("--report", "no/r.html", "the folder does not exist"),
+        ("--predictions", "no/p.csv", "the folder does not exist"),
         ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
         ("--plot", "c.png", "plots need matplotlib: pip install 'spanboost[plot]'"),
     ],

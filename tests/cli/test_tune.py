@@ -146,7 +146,7 @@ def test_bad_usage_is_one_line(words, message, data, shell):
 def test_a_bad_label_is_named_by_its_line(data, shell):
     printed = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
     assert f"{data}:" in printed.err
-    assert "is outside the label range, 0 to 300" in printed.err
+    assert "is outside the label range 0 to 300" in printed.err
 
 
 def test_rows_of_weight_0_cannot_choose(shell, tmp_path):

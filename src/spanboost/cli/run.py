@@ -65,7 +65,7 @@ class ProgressivePass:
             stack.callback(self.table.close)
             fit = row_filter(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
-                self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, fit=fit
+                self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, filter_rows=fit
             )
             stack.enter_context(closing(batches))
             predictions = None
@@ -87,7 +87,7 @@ class ProgressivePass:
                         predictions.write(prediction_table(self.first, answers, learning=True))
                     yield step
             except DataError as error:
-                raise last[0].located(error) from None
+                raise last[0].locate(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 

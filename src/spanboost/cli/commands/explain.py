@@ -36,7 +36,7 @@ def _explanations(
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Yield the file, line and explanation of each of the first rows."""
     fit = row_filter([model], stream.problems)
-    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
+    with closing(stream.batches(model.schema, labelled=False, filter_rows=fit)) as batches:
         for batch in batches:
             first = batch.part(0, min(rows, batch.rows))
             try:
@@ -45,7 +45,7 @@ def _explanations(
                 ):
                     yield first.file, int(line), explanation
             except DataError as error:
-                raise batch.located(error) from None
+                raise batch.locate(error) from None
             rows -= first.rows
             if rows == 0:
                 return

@@ -118,7 +118,7 @@ class PlotCollector:
 
     def _evaluate_stages(self, piece: Batch) -> None:
         """Evaluate the stages at some rows of a piece that is not learned yet."""
-        rows = piece.only(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
+        rows = piece.take(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
         if not self.model.started or rows.y is None:
             return
         moves, losses = moves_and_losses(self.model, rows.X, rows.y)

@@ -90,7 +90,7 @@ class ProgressTable:
         answer = _format(step.answers[self.names[0]][row])
         self.write(
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
-            f"{label:>14} {answer:>14} {step.batch.active(row):>8}"
+            f"{label:>14} {answer:>14} {step.batch.count_active(row):>8}"
         )
 
 
