@@ -116,14 +116,14 @@ def test_batches_are_joined(name, text, form, tmp_path, monkeypatch):
 
 def test_an_address_belongs_to_ray_and_a_file_does_not():
     for words in (["10.0.0.1:6379"], ["ray://head:10001"], ["auto"], ["local"]):
-        assert arguments.joined(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
+        assert arguments.attach_values(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
     for words in (["data.csv"], ["s3://place/data.csv"], ["-"], ["--quiet"], []):
-        assert arguments.joined(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
+        assert arguments.attach_values(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
 
 
 def test_the_variable_of_ray_names_a_cluster(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    assert arguments.joined(["--ray"]) == ["--ray=head:6379"]
+    assert arguments.attach_values(["--ray"]) == ["--ray=head:6379"]
 
 
 def test_without_ray_there_is_a_hint(data, monkeypatch, capsys):

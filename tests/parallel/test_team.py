@@ -189,7 +189,7 @@ def test_trees_are_a_committee(tmp_path):
     assert "Committee of 3" in repr(loaded)
     witness = Witness(loaded)
     witness.add(X, y)
-    assert "the theorems speak of one" in witness.certificate(1.0).unproved
+    assert "the theorems are about one" in witness.certificate(1.0).unproved
     # it goes on learning, all members every row
     assert loaded.learn_many(X[:5], y[:5])[0] == expected[0]
     each[0].learn_many(X[:5], y[:5])
@@ -299,13 +299,13 @@ def test_a_team_resumes(learner, data, shell, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--workers", "2"], "--workers is for --ray"),
-        (["--average-every", "2"], "--average-every is for --ray"),
-        (["--ray"], "--ray trains one booster, and auto is many: name a --learner"),
+        (["--workers", "2"], "--workers requires --ray"),
+        (["--average-every", "2"], "--average-every requires --ray"),
+        (["--ray"], "--ray cannot train --learner auto; choose another --learner"),
         (["--ray", "--learner", "linear", "--replay", "2"], "rows to be learned again"),
         (
             ["--ray", "--learner", "linear", "--checkpoint-every", "100"],
-            "it is a multiple of W times K, here of 30000",
+            "--checkpoint-every must be a multiple of 30000",
         ),
     ],
 )
