@@ -154,11 +154,17 @@ def test_the_number_of_looks_at_sigma_is_bounded(data):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--plot-sigma", "s.png", "--booster", "hull"], "--plot-sigma is of --booster span"),
-        (["--plot-sigma", "s.png"], "--plot-sigma is of --booster span"),
-        (["--plot-stages", "s.png"], "--plot-stages is of one booster, and auto has many"),
+        (["--plot-sigma", "s.png", "--booster", "hull"], "--plot-sigma requires --booster span"),
+        (["--plot-sigma", "s.png"], "--plot-sigma requires --booster span"),
+        (
+            ["--plot-stages", "s.png"],
+            "--plot-stages needs a single booster; choose a --learner other than auto",
+        ),
         (["--plot-residuals", "r.pdf"], "plots are .png or .svg files"),
-        (["--plot-stages", "s.png", "--compare", "linear,stumps"], "no --compare with it"),
+        (
+            ["--plot-stages", "s.png", "--compare", "linear,stumps"],
+            "--plot-stages cannot be combined with --compare",
+        ),
         (["--plot", "s.png", "--plot-sigma", "s.png", "-n", "2"], "writes another output to it"),
         (["--plot-residuals", "r.png", "--loss", "hinge", "-n", "2"], "needs probabilities"),
     ],

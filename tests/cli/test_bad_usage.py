@@ -1,4 +1,4 @@
-"""What the command line refuses: one line that says why, exit status 2, and nothing written."""
+"""Bad usage: one line with the reason, exit status 2, and no file written."""
 
 import json
 
@@ -10,23 +10,23 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "message"),
     [
         (["--step", "0.1"], "--step must be between 1/n = 0.25 and 1 (got 0.1)"),
         (["--step", "1.5"], "--step must be between 1/n = 0.25 and 1 (got 1.5)"),
         (["--step", "nan"], "--step must be between 1/n = 0.25 and 1 (got nan)"),
-        (["--step", "0.5", "--booster", "hull"], "--step is for --booster span"),
+        (["--step", "0.5", "--booster", "hull"], "--step is for Algorithm 1 only"),
         (["--loss", "softmax"], "--classes K"),
-        (["--loss", "huber"], "'huber' is not known"),
+        (["--loss", "huber"], "unknown loss 'huber'"),
         (["--loss", "quantile:2"], "TAU between 0 and 1"),
         (["--classes", "3"], "--classes requires --loss softmax"),
         (["--loss", "logistic", "--label-range", "0,1"], "--label-range requires numeric labels"),
-        (["--label-range", "1,0"], "'1,0' is no range"),
+        (["--label-range", "1,0"], "'1,0' is not a range; give LO,HI with LO < HI"),
         (["--label-range", "-5,5"], ":2: the label "),
         (["--learner", "linear", "--rate", "0"], "rate=0.0 is not allowed"),
         (["--rate", "fast"], "invalid float"),
-        (["-n", "0"], "0 is below 1"),
-        (["-b", "99"], "99 is above 30"),
+        (["-n", "0"], "must be at least 1 (got 0)"),
+        (["-b", "99"], "must be at most 30 (got 99)"),
         (["--learner", "tree"], "invalid choice: 'tree'"),
         (["--learner", "auto"], "-n cannot be combined with --learner auto"),
         (["--budget", "fast"], "--budget requires --learner auto"),
@@ -38,10 +38,10 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--weight", "none"], "column 'none' not found"),
         (["--ignore", "size,rooms,age"], "there are no feature columns besides the label"),
         (["--categorical", "none"], "column 'none' not found"),
-        (["--delimiter", "ab"], "'ab' is no character"),
-        (["--delimiter", '"'], "is no character"),
+        (["--delimiter", "ab"], "'ab' is not a single ASCII character"),
+        (["--delimiter", '"'], "is not a single ASCII character"),
         (["--delimiter", ";"], "there are no feature columns besides the label"),
-        (["--json", "-p", "-"], "--json has standard output for itself"),
+        (["--json", "-p", "-"], "--json and --predictions - both write to standard output"),
         (["--nonsense"], "--nonsense"),
         (["-i", "none.sb"], "none.sb: No such file"),
         (["-i", "houses.sb", "-n", "8"], "-n cannot be combined with -i"),
@@ -51,23 +51,23 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.parametrize("command", ["train", "evaluate"])
-def test_bad_usage(command, words, what, data, model, shell, tmp_path, monkeypatch):
+def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out.sb").write_bytes(b"as it was")
     output = ["-o", "out.sb"] if command == "train" else []
     options = [] if "-i" in words or "-n" in words else ["-n", "4"]
-    said = shell(command, data, *output, *options, *words, status=2)
-    assert what in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = shell(command, data, *output, *options, *words, status=2)
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
     assert (tmp_path / "out.sb").read_bytes() == b"as it was"
     assert {path.name for path in tmp_path.iterdir()} == {"houses.csv", "houses.sb", "out.sb"}
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "message"),
     [
-        (["evaluate", "houses.csv", "-t"], "-t tests a model as it is: name it with -i"),
+        (["evaluate", "houses.csv", "-t"], "-t needs a model to test; name it with -i"),
         (
             ["evaluate", "houses.csv", "-i", "houses.sb", "--baseline"],
             "--baseline cannot be combined with -i",
@@ -101,32 +101,35 @@ def test_bad_usage(command, words, what, data, model, shell, tmp_path, monkeypat
             ["predict", "houses.csv", "-m", "houses.sb", "-o", "houses.sb"],
             "the command also reads this file",
         ),
-        (["train", "houses.csv", "-o", "m.sb", "--checkpoint-every", "0"], "0 is below 1"),
+        (
+            ["train", "houses.csv", "-o", "m.sb", "--checkpoint-every", "0"],
+            "must be at least 1 (got 0)",
+        ),
         (["predict", "houses.csv"], "-m/-i/--model"),
         (["predict", "x.vw", "-m", "houses.sb"], "the model reads tables, not VW text"),
         (["predict", "-m", "houses.sb"], "no data"),
         (["predict", "houses.csv", "-m", "houses.sb", "-o", "none/p.csv"], "the folder does not"),
         (["predict", "none.csv", "-m", "houses.sb"], "none.csv"),
         (["inspect"], "MODEL"),
-        (["inspect", "houses.sb", "--top", "-1"], "-1 is below 0"),
+        (["inspect", "houses.sb", "--top", "-1"], "must be at least 0 (got -1)"),
         ([], "COMMAND"),
         (["learn"], "invalid choice: 'learn'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_more_bad_usage(words, what, data, model, shell, tmp_path, monkeypatch):
+def test_more_bad_usage(words, message, data, model, shell, tmp_path, monkeypatch):
     put(tmp_path, "x.vw", as_vw(HOUSES[:3]))
     monkeypatch.chdir(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    said = shell(*words, status=2)
-    assert what in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = shell(*words, status=2)
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_texts_as_labels_are_never_guessed_at(form, shell, tmp_path):
+def test_text_labels_need_a_loss_for_classes(form, shell, tmp_path):
     rows = [row | {"label": "cheap" if row["size"] < 99 else "dear"} for row in HOUSES]
     path = put(tmp_path, f"x.{form}", as_csv(rows) if form == "csv" else as_jsonl(rows))
     line = 2 if form == "csv" else 1
@@ -138,11 +141,11 @@ def test_texts_as_labels_are_never_guessed_at(form, shell, tmp_path):
     path = put(tmp_path, "y.csv", as_csv(whole))
     result = json.loads(shell("evaluate", path, "--json", *EVERY).out)
     share = np.mean([row["label"] for row in whole])
-    assert result["best_constant_loss"] == pytest.approx(share * (1 - share))  # of squares
+    assert result["best_constant_loss"] == pytest.approx(share * (1 - share))  # squared loss
 
 
-def damaged(model, how):
-    """A file that is no model, in one way or another."""
+def write_bad_model(model, how):
+    """Write a file that is not a model; `how` says in which way."""
     path, data = model.with_name("bad.sb"), model.read_bytes()
     if how == "another format":
         with safe_open(model, framework="numpy") as file:
@@ -150,7 +153,7 @@ def damaged(model, how):
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         header |= {"format": 99, "library": "9.9"}
         save_file(tensors, path, metadata={"spanboost": json.dumps(header)})
-    elif how == "somebody else's":
+    elif how == "other software":
         save_file({"weights": np.ones(3)}, path, metadata={"format": "pt"})
     elif how == "a folder":
         path.mkdir()
@@ -172,22 +175,22 @@ def damaged(model, how):
 @pytest.mark.parametrize(
     "how",
     [
-        *("another format", "somebody else's", "a folder", "missing", "truncated", "half"),
+        *("another format", "other software", "a folder", "missing", "truncated", "half"),
         *("eight bytes", "empty", "text", "a pickle", "too long"),
     ],
 )
-def test_what_is_no_model(how, data, model, shell, tmp_path):
-    bad, output = damaged(model, how), tmp_path / "out"
+def test_a_file_that_is_not_a_model(how, data, model, shell, tmp_path):
+    bad, output = write_bad_model(model, how), tmp_path / "out"
     for words in (
         ["inspect", bad],
         ["predict", data, "-m", bad, "-o", output],
         ["train", data, "-i", bad, "-o", output],
         ["evaluate", data, "-i", bad, "-t"],
     ):
-        said = shell(*words, status=2)
-        assert said.err.startswith(f"spanboost: {bad}: ")
-        assert said.err.count("\n") == 1
-        assert said.out == ""
+        printed = shell(*words, status=2)
+        assert printed.err.startswith(f"spanboost: {bad}: ")
+        assert printed.err.count("\n") == 1
+        assert printed.out == ""
     assert not output.exists()
     if how == "another format":
-        assert "written by spanboost 9.9" in said.err
+        assert "written by spanboost 9.9" in printed.err

@@ -1,4 +1,4 @@
-"""The command line as people meet it: what it prints, what it writes, what it refuses."""
+"""The commands from end to end: what they print, write and refuse."""
 
 import json
 import os
@@ -20,21 +20,21 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def numbers(text):
-    """A column of numbers below its name."""
+    """Parse a column of predictions below its name."""
     name, *values = text.split()
     assert name == "prediction"
     return np.array(values, dtype=float)
 
 
-def evaluated(shell, path, *options):
-    """The result of a pass, and the predictions made in it."""
-    place = path.with_suffix(".predictions")
-    out = shell("evaluate", path, "--json", "-p", place, *EVERY, *options).out
+def evaluate(shell, path, *options):
+    """Run `evaluate`; return the result and the predictions as CSV."""
+    output = path.with_suffix(".predictions")
+    out = shell("evaluate", path, "--json", "-p", output, *EVERY, *options).out
     assert out.startswith("{")
-    return json.loads(out), place.read_text()
+    return json.loads(out), output.read_text()
 
 
-# --- what is read ---
+# --- input ---
 
 
 @pytest.mark.parametrize(
@@ -62,36 +62,36 @@ def test_which_column_is_the_label(header, options, label, features, shell, tmp_
     assert found["examples"] == 2 + ("--no-header" in options)
 
 
-def test_keys_of_labels(shell, tmp_path):
+def test_the_label_of_json_lines(shell, tmp_path):
     path = put(tmp_path, "x.jsonl", as_jsonl(HOUSES))
     assert "the label is 'label'" in shell("evaluate", path, *LINEAR).err
     assert "the label is 'age'" in shell("evaluate", path, *LINEAR, "--label", "age").err
 
 
-def test_columns_that_are_ignored_are_as_if_they_were_not_there(data, shell, tmp_path):
+def test_an_ignored_column_equals_a_missing_one(data, shell, tmp_path):
     without = [{k: v for k, v in row.items() if k not in ("age", "rooms")} for row in HOUSES]
     other = put(tmp_path, "without.csv", as_csv(without))
-    ignored = evaluated(shell, data, "--ignore", "age,rooms")[1]
-    assert ignored == evaluated(shell, other)[1] != evaluated(shell, data)[1]
+    ignored = evaluate(shell, data, "--ignore", "age,rooms")[1]
+    assert ignored == evaluate(shell, other)[1] != evaluate(shell, data)[1]
 
 
-def test_numbers_that_are_categories_are_as_if_they_were_texts(data, shell, tmp_path):
+def test_a_categorical_number_equals_a_text(data, shell, tmp_path):
     texts = [row | {"rooms": f"r{row['rooms']}"} for row in HOUSES]
     other = put(tmp_path, "texts.csv", as_csv(texts))
-    chosen = evaluated(shell, data, "--categorical", "rooms")[1]
-    assert chosen == evaluated(shell, other)[1] != evaluated(shell, data)[1]
+    chosen = evaluate(shell, data, "--categorical", "rooms")[1]
+    assert chosen == evaluate(shell, other)[1] != evaluate(shell, data)[1]
 
 
 def test_delimiters_and_missing_headers_change_nothing(data, shell, tmp_path):
-    expected = evaluated(shell, data)[1]
+    expected = evaluate(shell, data)[1]
     for delimiter, spelt in ((";", ";"), ("\t", r"\t"), ("|", "|"), (" ", " ")):
         path = put(tmp_path, "x.csv", as_csv(HOUSES, delimiter=delimiter))
-        assert evaluated(shell, path, "--delimiter", spelt)[1] == expected
+        assert evaluate(shell, path, "--delimiter", spelt)[1] == expected
     path = put(tmp_path, "x.csv", as_csv(HOUSES, header=False))
-    assert evaluated(shell, path, "--no-header")[1] == expected
+    assert evaluate(shell, path, "--no-header")[1] == expected
 
 
-def test_weights_are_those_of_vw_text(shell, tmp_path):
+def test_weights_are_the_same_in_every_format(shell, tmp_path):
     rng = np.random.default_rng(0)
     weights = rng.choice([0, 0.5, 1, 3], len(HOUSES)).tolist()
     rows = [{"w": w, **row} for w, row in zip(weights, HOUSES, strict=True)]
@@ -99,8 +99,8 @@ def test_weights_are_those_of_vw_text(shell, tmp_path):
     weighted = [line.replace(" |", f" {w} |") for w, line in zip(weights, lines, strict=True)]
     text = put(tmp_path, "x.vw", "\n".join(weighted).encode())
     tables = put(tmp_path, "x.csv", as_csv(rows)), put(tmp_path, "x.jsonl", as_jsonl(rows))
-    results = [evaluated(shell, path, "--weight", "w") for path in tables]
-    results.append(evaluated(shell, text))
+    results = [evaluate(shell, path, "--weight", "w") for path in tables]
+    results.append(evaluate(shell, text))
     for result, predictions in results:
         assert result["weight"] == sum(weights)
         y = np.array([row["label"] for row in rows])
@@ -113,13 +113,13 @@ def test_weights_are_those_of_vw_text(shell, tmp_path):
         assert result["loss"] == pytest.approx(results[0][0]["loss"], rel=1e-3)
 
 
-# --- what is said ---
+# --- output ---
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 101])
-def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
+def test_losses_agree_with_the_predictions(count, shell, tmp_path):
     rows = [row | {"label": 500_000 + 1000 * row["label"]} for row in HOUSES[:count]]
-    result, predictions = evaluated(shell, put(tmp_path, "x.csv", as_csv(rows)))
+    result, predictions = evaluate(shell, put(tmp_path, "x.csv", as_csv(rows)))
     y = np.array([row["label"] for row in rows])
     losses = (numbers(predictions) - y) ** 2
     assert result["examples"] == len(losses) == count
@@ -135,35 +135,37 @@ def test_losses_and_halves_are_those_of_the_predictions(count, shell, tmp_path):
     assert result["examples_per_second"] == pytest.approx(count / result["seconds"], rel=0.01)
 
 
-def test_rows_that_are_too_long_for_a_learner_are_bad_ones(shell, tmp_path):
+def test_a_row_that_is_too_long_for_a_learner_is_a_bad_row(shell, tmp_path):
     path, output = put(tmp_path, "x.csv", b"a,label\n1,2\n30,3\n2,4\n"), tmp_path / "m.sb"
     options = (*EVERY, "--learner", "ball", "--x-norm", "5", "--label-range", "0,10")
     assert f"{path}:3: " in shell("train", path, "-o", output, *options, status=2).err
     shell("train", path, "-o", output, *options, "--on-error", "skip")
     assert f"{path}:3: " in shell("predict", path, "-m", output, status=2).err
-    said = shell("predict", path, "-m", output, "--on-error", "skip")
-    lines = [line.split(",") for line in said.out.splitlines()]
-    assert [line[0] for line in lines] == ["line", "2", "4"]  # for which each prediction is
-    assert f"left out: {path}:3: " in said.err
+    printed = shell("predict", path, "-m", output, "--on-error", "skip")
+    lines = [line.split(",") for line in printed.out.splitlines()]
+    assert [line[0] for line in lines] == ["line", "2", "4"]  # of each prediction
+    assert f"left out: {path}:3: " in printed.err
 
 
 @pytest.mark.parametrize("factor", [1e160, 1e300])
-def test_labels_whose_squares_are_no_numbers(factor, shell, tmp_path):
+def test_labels_whose_squares_overflow(factor, shell, tmp_path):
     rows = [row | {"label": factor * (-1) ** k} for k, row in enumerate(HOUSES)]
     path = put(tmp_path, "x.csv", as_csv(rows))
-    said = shell("train", path, "-o", tmp_path / "m.sb", "--json", "--checkpoint-every", 50, *EVERY)
-    result = json.loads(said.out)
+    printed = shell(
+        "train", path, "-o", tmp_path / "m.sb", "--json", "--checkpoint-every", 50, *EVERY
+    )
+    result = json.loads(printed.out)
     assert result["loss"] is None
     assert result["best_constant_loss"] is None
-    assert "overflow" not in said.err
+    assert "overflow" not in printed.err
     certificate = json.loads(shell("evaluate", path, "--certificate", "--json", *EVERY).out)
     assert certificate["certificate"]["regret"] is None
 
 
 def test_a_baseline_is_the_learner_alone(data, shell):
-    one = evaluated(shell, data)[0]
-    alone = evaluated(shell, data, "--booster", "hull", "-n", "1")[0]
-    result = evaluated(shell, data, "--baseline")[0]
+    one = evaluate(shell, data)[0]
+    alone = evaluate(shell, data, "--booster", "hull", "-n", "1")[0]
+    result = evaluate(shell, data, "--baseline")[0]
     baseline = result["baseline"]
     for key in ("loss", "loss_first_half", "loss_second_half", "best_constant_loss", "examples"):
         assert result[key] == one[key]
@@ -172,17 +174,17 @@ def test_a_baseline_is_the_learner_alone(data, shell):
     gain = 1 - result["loss_second_half"] / baseline["loss_second_half"]
     assert result["relative_improvement"] == gain
     assert "baseline" not in one
-    itself = evaluated(shell, data, "--booster", "hull", "-n", "1", "--baseline")[0]
+    itself = evaluate(shell, data, "--booster", "hull", "-n", "1", "--baseline")[0]
     assert itself["baseline"]["loss"] == itself["loss"] == alone["loss"]
     assert itself["relative_improvement"] == 0
 
 
-def test_models_that_are_compared_are_those_one_would_get_alone(data, shell):
+def test_compared_models_equal_models_evaluated_alone(data, shell):
     words = ("evaluate", data, "--json", "--quiet", "-n", "4", "--compare", "linear:hull,linear")
     result = json.loads(shell(*words).out)
     assert list(result["compared"]) == ["linear:hull", "linear:span"]
     for booster in ("hull", "span"):
-        alone = evaluated(shell, data, "--booster", booster)[0]
+        alone = evaluate(shell, data, "--booster", booster)[0]
         both = result["compared"][f"linear:{booster}"]
         assert both.items() <= alone.items()
         assert set(both) >= {"loss", "loss_first_half", "loss_second_half"}
@@ -200,7 +202,7 @@ def test_the_table_of_vowpal_wabbit(command, shell, tmp_path):
     assert [row[2] for row in table[:-1]] == [str(2**k) for k in range(8)]
 
 
-def test_several_models_have_a_table_too(data, shell, tmp_path):
+def test_the_table_of_several_models(data, shell, tmp_path):
     options = ("-n", "4", "--compare", "linear,linear:hull", "--baseline")
     err = shell("evaluate", data, *options).err.replace(f"{tmp_path}/", "")
     assert lines_match(printed_lines((GOLDEN / "compared.txt").read_text()), printed_lines(err)), (
@@ -208,7 +210,7 @@ def test_several_models_have_a_table_too(data, shell, tmp_path):
     )
 
 
-def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, shell, tmp_path):
+def test_quiet_prints_nothing_and_standard_output_is_for_results(data, shell, tmp_path):
     output = tmp_path / "m.sb"
     assert shell("train", data, "-o", output, *EVERY) == ("", "")
     assert shell("evaluate", data, *LINEAR).out == ""
@@ -217,7 +219,7 @@ def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, sh
     assert len(numbers(out)) == len(HOUSES)
 
 
-def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
+def test_the_bar_is_for_terminals_only(data):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 100))
     command = [sys.executable, "-m", "spanboost", "evaluate", data, *LINEAR, "--json"]
@@ -228,7 +230,7 @@ def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
     try:
         while part := os.read(ours, 1 << 16):
             shown += part
-    except OSError:  # how the end is told
+    except OSError:  # a terminal signals its end this way
         pass
     finally:
         os.close(ours)
@@ -259,7 +261,7 @@ def test_the_library_predicts_the_same(data, model, shell):
     X = np.array([[row[name] for name in FEATURES] for row in HOUSES], dtype=np.float32)
     y = np.array([row["label"] for row in HOUSES])
     ours = SpanBoost(LinearSGD(), n=4, label_range="auto")
-    np.testing.assert_array_equal(numbers(evaluated(shell, data)[1]), ours.learn_many(X, y))
+    np.testing.assert_array_equal(numbers(evaluate(shell, data)[1]), ours.learn_many(X, y))
     predicted = numbers(shell("predict", data, "-m", model).out)
     np.testing.assert_array_equal(predicted, ours.predict_many(X))
     np.testing.assert_array_equal(predicted, load(model).predict_many(X))
@@ -275,12 +277,12 @@ def test_predict_finds_columns_by_their_names(model, shell, tmp_path):
     turned = [{"more": "x", **dict(reversed(row.items())), "other": ""} for row in HOUSES]
     assert predicted(turned) == expected
     without = put(tmp_path, "without.csv", as_csv([{"size": 1, "rooms": 2, "label": 3}]))
-    said = shell("predict", without, "-m", model, "-o", tmp_path / "p.csv", status=2)
-    assert said.err == f"spanboost: {without}: column 'age' not found\n"
+    printed = shell("predict", without, "-m", model, "-o", tmp_path / "p.csv", status=2)
+    assert printed.err == f"spanboost: {without}: column 'age' not found\n"
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_where_predictions_go(data, model, shell, tmp_path):
+def test_destinations_of_predictions(data, model, shell, tmp_path):
     out = shell("predict", data, "-m", model, "-o", "-").out
     assert shell("predict", data, "-m", model).out == out
     assert shell("predict", "-d", data, "-t", "-i", model, "-p", "-").out == out
@@ -289,11 +291,11 @@ def test_where_predictions_go(data, model, shell, tmp_path):
     assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.txt").read_text() == out
     table = parquet.read_table(tmp_path / "p.parquet")
     np.testing.assert_array_equal(table["prediction"].to_numpy(), numbers(out))
-    if Path("/dev/full").exists():  # a full disk is nobody's mistake
+    if Path("/dev/full").exists():  # a full disk is not a usage error
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
 
 
-def test_a_reader_that_has_seen_enough(data, model):
+def test_a_reader_that_closes_the_pipe(data, model):
     command = f"{sys.executable} -m spanboost predict {data} -m {model} | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
@@ -303,20 +305,20 @@ def test_a_reader_that_has_seen_enough(data, model):
 
 def test_rows_that_cannot_be_predicted(data, model, shell, tmp_path):
     path = put(tmp_path, "new.csv", b"size,rooms,age\n50,2,0.5\n50,two,0.5\n60,3,0.1\n")
-    said = shell("predict", path, "-m", model, status=2)
-    assert said.err == f"spanboost: {path}:3: column 'rooms': 'two' is not a number\n"
-    said = shell("predict", path, "-m", model, "--on-error", "skip")
-    lines = [line.split(",") for line in said.out.splitlines()]
-    assert [line[0] for line in lines] == ["line", "2", "4"]  # for which each prediction is
-    assert f"left out: {path}:3: " in said.err
-    assert "bad rows left out = 1" in said.err
+    printed = shell("predict", path, "-m", model, status=2)
+    assert printed.err == f"spanboost: {path}:3: column 'rooms': 'two' is not a number\n"
+    printed = shell("predict", path, "-m", model, "--on-error", "skip")
+    lines = [line.split(",") for line in printed.out.splitlines()]
+    assert [line[0] for line in lines] == ["line", "2", "4"]  # of each prediction
+    assert f"left out: {path}:3: " in printed.err
+    assert "bad rows left out = 1" in printed.err
     assert shell("predict", put(tmp_path, "none.csv", b"size,rooms,age\n"), "-m", model) == (
         "prediction\n",
         "",
     )
 
 
-def test_a_category_never_seen_is_one_that_is_missing(shell, tmp_path):
+def test_an_unknown_category_counts_as_missing(shell, tmp_path):
     path, output = put(tmp_path, "flats.csv", as_csv(FLATS)), tmp_path / "m.sb"
     shell("train", path, "-o", output, "--label", "label", *EVERY)
     texts = []
@@ -324,7 +326,7 @@ def test_a_category_never_seen_is_one_that_is_missing(shell, tmp_path):
         rows = [row | {"city": city} for row in FLATS]
         new = put(tmp_path, "new.csv", as_csv(rows))
         texts.append(shell("predict", new, "-m", output).out)
-        # testing a model sees the same, and leaves it as it is
+        # evaluate -t predicts the same and does not change the model
         before = output.read_bytes()
         tested = tmp_path / "tested.csv"
         shell("evaluate", new, "-t", "-i", output, "-p", tested, "--quiet")
@@ -336,7 +338,7 @@ def test_a_category_never_seen_is_one_that_is_missing(shell, tmp_path):
 @pytest.mark.parametrize(
     "learner", [("linear",), ("linear", "--booster", "hull"), ("stumps",), ("network",)], ids=str
 )
-def test_two_halves_are_as_good_as_one_pass(learner, shell, tmp_path):
+def test_training_in_two_halves_gives_the_same_model(learner, shell, tmp_path):
     whole, first, second = (
         put(tmp_path, f"{name}.csv", as_csv(rows))
         for name, rows in (("whole", FLATS), ("first", FLATS[:90]), ("second", FLATS[90:]))
@@ -354,8 +356,8 @@ def test_two_halves_are_as_good_as_one_pass(learner, shell, tmp_path):
 # --- classes ---
 
 
-def labelled(folder, name, values):
-    """The houses with two labels, of which the first is that of large ones; the labels."""
+def write_labelled(folder, name, values):
+    """Write the houses with two labels, the first one for large houses; return path and labels."""
     y = [values[row["size"] + 5 * row["rooms"] < 130] for row in HOUSES]
     rows = [row | {"label": label} for row, label in zip(HOUSES, y, strict=True)]
     return put(folder, name, as_csv(rows)), y
@@ -367,13 +369,13 @@ def test_two_labels(shell, tmp_path):
         (("0", "1"), ()),
         (("-1", "1"), ()),
         (("0.0", "1.0"), ()),
-        (("no", "yes"), ()),  # the first that comes is negative
+        (("no", "yes"), ()),  # the first label seen is negative
         (("yes", "no"), ()),
         (("low", "high"), ("--positive", "high")),
         (("3", "7"), ("--positive", "7")),
     ]:
-        path, y = labelled(tmp_path, "x.csv", values)
-        result, predictions = evaluated(shell, path, "--loss", "logistic", *options)
+        path, y = write_labelled(tmp_path, "x.csv", values)
+        result, predictions = evaluate(shell, path, "--loss", "logistic", *options)
         header, *rows = [line.replace('"', "").split(",") for line in predictions.splitlines()]
         assert header == ["prediction", "probability"]
         p = np.array([float(row[1]) for row in rows])
@@ -384,16 +386,16 @@ def test_two_labels(shell, tmp_path):
         assert result["best_constant_loss"] == pytest.approx(entropy)
         assert result["best_constant"] == pytest.approx(np.log(share / (1 - share)))
         probabilities.append(p)
-        said = {row[0] for row in rows}
-        assert values[1] in said or values[1].removesuffix(".0") in said
-        assert len(said) == 2
+        predicted = {row[0] for row in rows}
+        assert values[1] in predicted or values[1].removesuffix(".0") in predicted
+        assert len(predicted) == 2
     for other in probabilities[1:]:
         np.testing.assert_array_equal(other, probabilities[0])
 
 
 @pytest.mark.parametrize(("two", "third"), [("01", "2"), ("01", "-1"), ("ab", "c"), ("ab", "1")])
 def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
-    path, y = labelled(tmp_path, "x.csv", two)
+    path, y = write_labelled(tmp_path, "x.csv", two)
     path.write_bytes(path.read_bytes() + f"1,2,3,{third}\n".encode())
     err = shell("evaluate", path, "--loss", "logistic", *EVERY, status=2).err
     place = f"{path}:{len(y) + 2}"
@@ -403,8 +405,8 @@ def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
 
 
 def test_hinge_loss(shell, tmp_path):
-    path, y = labelled(tmp_path, "x.csv", ("0", "1"))
-    result, predictions = evaluated(shell, path, "--loss", "hinge")
+    path, y = write_labelled(tmp_path, "x.csv", ("0", "1"))
+    result, predictions = evaluate(shell, path, "--loss", "hinge")
     rows = [line.split(",") for line in predictions.replace('"', "").splitlines()]
     assert rows.pop(0) == ["prediction", "score"]
     scores, signs = (np.array(column, float) for column in ([r[1] for r in rows], y))

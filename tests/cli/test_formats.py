@@ -1,4 +1,4 @@
-"""The command line over the same rows in every format, and over bad ones."""
+"""The commands on the same rows in every format, and on bad rows."""
 
 import json
 import os
@@ -49,45 +49,45 @@ LINES = {"x.vw": as_vw(HOUSES), "x.svm": as_svmlight(HOUSES), "x.jsonl": as_json
 EVERY = ("--learner", "linear", "-n", "4", "--quiet")
 
 
-def trained(shell, folder, *data, name="model.sb"):
-    """The bytes of a model."""
+def train(shell, folder, *data, name="model.sb"):
+    """Train a model and return the bytes of its file."""
     shell("train", *data, "-o", folder / name, *EVERY)
     return (folder / name).read_bytes()
 
 
-def timeless(text):
-    """A result without what a clock says."""
+def without_times(text):
+    """Parse a result and remove its times."""
     return json.loads(text) | {"seconds": 0, "examples_per_second": 0}
 
 
-def test_tables_give_the_same_model_whatever_holds_them(shell, tmp_path):
+def test_tables_give_the_same_model_in_every_format(shell, tmp_path):
     first = put(tmp_path, "x.csv", TABLES["x.csv"])
-    model = trained(shell, tmp_path, first)
-    result = timeless(shell("evaluate", first, "--json", *EVERY).out)
+    model = train(shell, tmp_path, first)
+    result = without_times(shell("evaluate", first, "--json", *EVERY).out)
     assert result["examples"] == len(FLATS)
     for name, data in TABLES.items():
         path = put(tmp_path, name, data)
-        assert trained(shell, tmp_path, path) == model, name
-        assert timeless(shell("evaluate", path, "--json", *EVERY).out) == result, name
+        assert train(shell, tmp_path, path) == model, name
+        assert without_times(shell("evaluate", path, "--json", *EVERY).out) == result, name
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_packed_lines_give_the_same_model(name, shell, tmp_path):
+def test_compressed_lines_give_the_same_model(name, shell, tmp_path):
     data = LINES[name]
-    model = trained(shell, tmp_path, put(tmp_path, name, data))
+    model = train(shell, tmp_path, put(tmp_path, name, data))
     for other in (f"p.{name}.gz", f"p.{name}.zst"):
-        assert trained(shell, tmp_path, put(tmp_path, other, data)) == model
+        assert train(shell, tmp_path, put(tmp_path, other, data)) == model
     for same in (data.removesuffix(b"\n"), data.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + data):
-        assert trained(shell, tmp_path, put(tmp_path, name, same)) == model
+        assert train(shell, tmp_path, put(tmp_path, name, same)) == model
 
 
 def test_the_same_numbers_give_the_same_losses_in_every_format(shell, tmp_path):
     losses = []
     for name, data in {"x.csv": as_csv(HOUSES), **LINES}.items():
         path = put(tmp_path, name, data)
-        evaluated = timeless(shell("evaluate", path, "--json", *EVERY).out)
-        said = shell("train", path, "-o", tmp_path / "m.sb", "--json", *EVERY)
-        assert timeless(said.out) == evaluated
+        evaluated = without_times(shell("evaluate", path, "--json", *EVERY).out)
+        printed = shell("train", path, "-o", tmp_path / "m.sb", "--json", *EVERY)
+        assert without_times(printed.out) == evaluated
         losses.append([evaluated[key] for key in ("loss", "loss_first_half", "best_constant_loss")])
     for other in losses[1:]:
         assert other == pytest.approx(losses[0], rel=1e-3)
@@ -96,10 +96,10 @@ def test_the_same_numbers_give_the_same_losses_in_every_format(shell, tmp_path):
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "x.vw", "x.jsonl"])
 def test_standard_input(name, shell, standard_input, tmp_path):
     path = put(tmp_path, name, (TABLES | LINES)[name])
-    model = trained(shell, tmp_path, path)
+    model = train(shell, tmp_path, path)
     standard_input(path.read_bytes())
     form = name.split(".")[1]
-    assert trained(shell, tmp_path, "-", "--format", form) == model
+    assert train(shell, tmp_path, "-", "--format", form) == model
 
 
 def test_a_pipe(shell, tmp_path):
@@ -113,33 +113,33 @@ def test_a_pipe(shell, tmp_path):
             check=False,
         )
     assert (done.returncode, done.stdout) == (0, b"")
-    assert (tmp_path / "piped.sb").read_bytes() == trained(shell, tmp_path, path)
+    assert (tmp_path / "piped.sb").read_bytes() == train(shell, tmp_path, path)
 
 
-def test_globs_are_read_in_order_and_like_one_file(shell, tmp_path):
-    model = trained(shell, tmp_path, put(tmp_path, "x.csv", TABLES["x.csv"]))
+def test_a_glob_is_read_in_order_like_one_file(shell, tmp_path):
+    model = train(shell, tmp_path, put(tmp_path, "x.csv", TABLES["x.csv"]))
     parts = tmp_path / "parts"
     parts.mkdir()
     put(parts, "p-1.csv", as_csv(FLATS[:50]))
     put(parts, "p-2.parquet", as_parquet(FLATS[50:120]))
-    turned = [dict(reversed(row.items())) for row in FLATS[120:]]  # columns go by their names
+    turned = [dict(reversed(row.items())) for row in FLATS[120:]]  # columns are matched by name
     put(parts, "p-3.csv.gz", as_csv(turned))
-    assert trained(shell, tmp_path, parts / "p-*") == model
-    assert trained(shell, tmp_path, parts / "p-1.csv", "-d", parts / "p-[23]*") == model
+    assert train(shell, tmp_path, parts / "p-*") == model
+    assert train(shell, tmp_path, parts / "p-1.csv", "-d", parts / "p-[23]*") == model
     named = [parts / name for name in ("p-1.csv", "p-2.parquet", "p-3.csv.gz")]
-    assert trained(shell, tmp_path, *named) == model
-    assert trained(shell, tmp_path, *named[::-1]) != model
+    assert train(shell, tmp_path, *named) == model
+    assert train(shell, tmp_path, *named[::-1]) != model
 
 
-def test_addresses(shell, memory, web, tmp_path):
+def test_urls(shell, memory, web, tmp_path):
     for name in ("x.csv", "x.csv.gz", "x.parquet"):
         path = put(tmp_path, name, TABLES[name])
-        model = trained(shell, tmp_path, path)
+        model = train(shell, tmp_path, path)
         memory.pipe(f"/{name}", path.read_bytes())
-        assert trained(shell, tmp_path, f"memory://{name}") == model
-        assert trained(shell, tmp_path, f"{web}/{name}") == model
-    said = shell("train", f"{web}/none.csv", "-o", tmp_path / "m.sb", status=2)
-    assert "none.csv" in said.err
+        assert train(shell, tmp_path, f"memory://{name}") == model
+        assert train(shell, tmp_path, f"{web}/{name}") == model
+    printed = shell("train", f"{web}/none.csv", "-o", tmp_path / "m.sb", status=2)
+    assert "none.csv" in printed.err
 
 
 @pytest.mark.parametrize("size", [1, 60, 1000])
@@ -148,11 +148,12 @@ def test_the_size_of_blocks_does_not_matter(size, shell, tmp_path, monkeypatch):
     paths = [put(tmp_path, name, data) for name, data in inputs.items()]
 
     def everything():
-        said = [
+        printed = [
             shell("evaluate", path, "--json", "--learner", "linear", "-n", "4") for path in paths
         ]
-        tables = ["\n".join(one.err.splitlines()[:-1]) for one in said]  # the last has the time
-        return [trained(shell, tmp_path, path) for path in paths], tables
+        # without the last line, which has the time
+        tables = ["\n".join(one.err.splitlines()[:-1]) for one in printed]
+        return [train(shell, tmp_path, path) for path in paths], tables
 
     large = everything()
     for reader in (CsvReader, JsonReader, SvmlightReader, TableReader, VwReader):
@@ -164,7 +165,7 @@ def test_the_size_of_blocks_does_not_matter(size, shell, tmp_path, monkeypatch):
 
 
 BAD = {
-    # a format: a good file but for one line, and which that is
+    # format: a file with a place for one bad line, and the number of that line
     "csv": ("a,b,label\n1,2,3\n{}\n4,5,6\n", 3),
     "tsv": ("a\tb\tlabel\n1\t2\t3\n{}\n4\t5\t6\n", 3),
     "vw": ("1 | a:1 b:2\n{}\n2 | a:2\n", 2),
@@ -219,14 +220,14 @@ def test_a_bad_row_ends_a_run_or_is_left_out(form, row, what, shell, tmp_path):
     path.write_bytes(text.format(row).encode("utf-8", "surrogateescape"))
     output.write_bytes(b"an old model")
     for command in (("train", path, "-o", output), ("evaluate", path)):
-        said = shell(*command, *EVERY, status=2)
-        assert said.err.startswith(f"spanboost: {path}:{line}: ")
-        assert what in said.err
-        assert said.err.count("\n") == 1
+        printed = shell(*command, *EVERY, status=2)
+        assert printed.err.startswith(f"spanboost: {path}:{line}: ")
+        assert what in printed.err
+        assert printed.err.count("\n") == 1
     assert output.read_bytes() == b"an old model"
     assert sorted(os.listdir(tmp_path)) == ["m.sb", path.name]
 
-    said = shell(
+    printed = shell(
         "train",
         path,
         "-o",
@@ -239,17 +240,17 @@ def test_a_bad_row_ends_a_run_or_is_left_out(form, row, what, shell, tmp_path):
         "skip",
         "--json",
     )
-    assert f"left out: {path}:{line}: " in said.err
-    assert "bad rows left out = 1" in said.err
-    result = json.loads(said.out)
+    assert f"left out: {path}:{line}: " in printed.err
+    assert "bad rows left out = 1" in printed.err
+    result = json.loads(printed.out)
     assert (result["examples"], result["skipped"]) == (2, 1)
     model = output.read_bytes()
     path.write_text(text.replace("{}\n", "").format())
-    assert trained(shell, tmp_path, path) == model
+    assert train(shell, tmp_path, path) == model
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])
-def test_bad_rows_of_tables_are_found_by_their_number(name, shell, tmp_path):
+def test_bad_rows_of_tables_are_named_by_number(name, shell, tmp_path):
     rows = [dict(row) for row in HOUSES[:20]]
     rows[4]["label"] = None
     rows[7]["size"] = float("inf")
@@ -258,27 +259,29 @@ def test_bad_rows_of_tables_are_found_by_their_number(name, shell, tmp_path):
     for row in rows:
         row["size"] = float(row["size"])
     path = put(tmp_path, name, make(rows))
-    said = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
-    assert said.err == f"spanboost: {path}:5: the label is missing\n"
+    printed = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
+    assert printed.err == f"spanboost: {path}:5: the label is missing\n"
     assert not (tmp_path / "m.sb").exists()
-    said = shell("evaluate", path, "--on-error", "skip", "--json", "--learner", "linear", "-n", "4")
-    assert json.loads(said.out)["skipped"] == 3
-    left_out = [line.split(":")[2] for line in said.err.splitlines() if "left out: " in line]
+    printed = shell(
+        "evaluate", path, "--on-error", "skip", "--json", "--learner", "linear", "-n", "4"
+    )
+    assert json.loads(printed.out)["skipped"] == 3
+    left_out = [line.split(":")[2] for line in printed.err.splitlines() if "left out: " in line]
     assert left_out == ["5", "8", "10"]
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 @pytest.mark.parametrize("size", [10, 1 << 20])
-def test_kinds_of_columns_are_decided_once(form, size, shell, tmp_path, monkeypatch):
+def test_column_types_are_decided_once(form, size, shell, tmp_path, monkeypatch):
     monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "size", size)
     rows = [dict(row) for row in houses(1100)]
-    rows[999]["rooms"] = "many"  # of the first rows, which decide: it is a category
+    rows[999]["rooms"] = "many"  # among the first rows, which decide: a category
     rows[1000]["age"] = "old"  # too late
     path = put(tmp_path, f"x.{form}", as_csv(rows, delimiter={"csv": ",", "tsv": "\t"}[form]))
-    said = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
-    assert said.err.startswith(f"spanboost: {path}:1002: column 'age': 'old' is not a number")
+    printed = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
+    assert printed.err.startswith(f"spanboost: {path}:1002: column 'age': 'old' is not a number")
     assert not (tmp_path / "m.sb").exists()
-    said = shell(
+    printed = shell(
         "train",
         path,
         "-o",
@@ -290,20 +293,22 @@ def test_kinds_of_columns_are_decided_once(form, size, shell, tmp_path, monkeypa
         "--on-error",
         "skip",
     )
-    assert "2 numeric features, 1 categorical feature" in said.err
-    assert f"left out: {path}:1002: column 'age': 'old' is not a number" in said.err
+    assert "2 numeric features, 1 categorical feature" in printed.err
+    assert f"left out: {path}:1002: column 'age': 'old' is not a number" in printed.err
 
 
 @pytest.mark.parametrize(
     "name", ["x.parquet", "x.pq", "x.arrow", "x.ipc", "x.feather", "x.csv.gz", "x.csv.zst"]
 )
-def test_a_file_that_is_cut_off(name, shell, tmp_path):
+def test_a_truncated_file(name, shell, tmp_path):
     path = put(tmp_path, name, TABLES[name])
     path.write_bytes(path.read_bytes()[:-200])
-    said = shell("evaluate", path, *EVERY, status=2)
-    assert said.err.startswith(f"spanboost: {path}: ")
-    assert any(words in said.err for words in ("damaged or not supported", "cannot read the file"))
-    assert said.err.count("\n") == 1
+    printed = shell("evaluate", path, *EVERY, status=2)
+    assert printed.err.startswith(f"spanboost: {path}: ")
+    assert any(
+        words in printed.err for words in ("damaged or not supported", "cannot read the file")
+    )
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -319,12 +324,12 @@ def test_a_file_that_is_cut_off(name, shell, tmp_path):
         ("x.jsonl", b'{"size": 40, "la'),
     ],
 )
-def test_a_last_line_that_is_cut_off(name, end, shell, tmp_path):
+def test_a_truncated_last_line(name, end, shell, tmp_path):
     path = put(tmp_path, name, (TABLES | LINES)[name] + end)
-    said = shell("evaluate", path, *EVERY, status=2)
+    printed = shell("evaluate", path, *EVERY, status=2)
     line = len(path.read_bytes().split(b"\n"))
-    assert said.err.startswith(f"spanboost: {path}:{line}: ")
-    assert said.err.count("\n") == 1
+    assert printed.err.startswith(f"spanboost: {path}:{line}: ")
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "vw", "svmlight", "jsonl", "parquet", "arrow"])
@@ -332,35 +337,35 @@ def test_a_last_line_that_is_cut_off(name, end, shell, tmp_path):
 def test_files_without_rows(form, data, shell, tmp_path):
     path = tmp_path / f"x.{form}"
     path.write_bytes(data)
-    said = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
-    assert said.err.startswith(f"spanboost: {path}")
-    assert said.err.count("\n") == 1
+    printed = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
+    assert printed.err.startswith(f"spanboost: {path}")
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "m.sb").exists()
 
 
 def test_a_header_without_rows(shell, tmp_path):
     path = put(tmp_path, "x.csv", b"a,b,label\n")
-    said = shell("train", path, "-o", tmp_path / "m.sb", status=2)
-    assert said.err == f"spanboost: {path}: there are no rows\n"
+    printed = shell("train", path, "-o", tmp_path / "m.sb", status=2)
+    assert printed.err == f"spanboost: {path}: there are no rows\n"
     parquet.write_table(arrow(FLATS).slice(0, 0), tmp_path / "x.parquet")
-    said = shell("train", tmp_path / "x.parquet", "-o", tmp_path / "m.sb", status=2)
-    assert said.err == f"spanboost: {tmp_path}/x.parquet: there are no rows\n"
+    printed = shell("train", tmp_path / "x.parquet", "-o", tmp_path / "m.sb", status=2)
+    assert printed.err == f"spanboost: {tmp_path}/x.parquet: there are no rows\n"
 
 
 def test_a_long_line(shell, tmp_path):
     path = put(tmp_path, "x.csv", b"a,label\n1,2\n" + b"1" * 20_000_000 + b"\n3,4\n")
-    said = shell("evaluate", path, *EVERY, status=2)
-    assert said.err == f"spanboost: {path}:3: the line is longer than 16 MiB\n"
-    said = shell("evaluate", path, "--on-error", "skip", "--json", *EVERY)
-    assert json.loads(said.out)["examples"] == 2
+    printed = shell("evaluate", path, *EVERY, status=2)
+    assert printed.err == f"spanboost: {path}:3: the line is longer than 16 MiB\n"
+    printed = shell("evaluate", path, "--on-error", "skip", "--json", *EVERY)
+    assert json.loads(printed.out)["examples"] == 2
 
 
-def test_what_is_no_file(shell, tmp_path):
+def test_missing_and_mismatched_files(shell, tmp_path):
     output = ("-o", tmp_path / "m.sb")
     for path in (tmp_path / "none.csv", tmp_path, tmp_path / "none-*.csv"):
-        said = shell("train", path, *output, status=2)
-        assert str(path) in said.err
-        assert said.err.count("\n") == 1
+        printed = shell("train", path, *output, status=2)
+        assert str(path) in printed.err
+        assert printed.err.count("\n") == 1
     path = put(tmp_path, "x.csv", TABLES["x.csv"])
     assert "no data" in shell("train", *output, status=2).err
     assert "--format" in shell("train", put(tmp_path, "x.data", b"1"), *output, status=2).err

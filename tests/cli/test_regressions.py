@@ -1,4 +1,4 @@
-"""What once went wrong on the command line, and must not again."""
+"""Regression tests of the commands."""
 
 import io
 import json
@@ -36,30 +36,30 @@ def data(tmp_path):
     return path
 
 
-def test_what_is_saved_is_of_one_moment(data, tmp_path, monkeypatch, shell):
-    """A reader may be ahead, and add to the schema while a checkpoint is written."""
+def test_a_checkpoint_is_a_snapshot(data, tmp_path, monkeypatch, shell):
+    """The prefetching reader may add to the schema while a checkpoint is written."""
     shell("train", data, "-o", tmp_path / "m.sb", *FEW)
     model, checksum = files.load(tmp_path / "m.sb"), files._checksum
 
-    def meanwhile(header, tensors):
+    def change_schema(header, tensors):
         model.schema.columns[1].codes["new"] = 3
         model.schema.target.values.append("new")
         return checksum(header, tensors)
 
-    monkeypatch.setattr(files, "_checksum", meanwhile)
+    monkeypatch.setattr(files, "_checksum", change_schema)
     files.save(model, tmp_path / "again.sb")
     monkeypatch.undo()
     assert (tmp_path / "again.sb").read_bytes() == (tmp_path / "m.sb").read_bytes()
     files.load(tmp_path / "again.sb")
 
 
-def test_predictions_of_half_a_run_are_refused(data, tmp_path, shell):
+def test_predictions_cannot_be_combined_with_resume(data, tmp_path, shell):
     words = ("train", data, "-o", tmp_path / "m.sb", "-p", tmp_path / "p.csv", *FEW)
     assert "--resume" in shell(*words, "--resume", status=2).err
     assert "standard output" in shell("train", data, "-o", "-", *FEW, status=2).err
 
 
-def test_a_test_meets_new_categories_as_predict_does(data, tmp_path, shell):
+def test_evaluate_t_treats_new_categories_as_predict_does(data, tmp_path, shell):
     model, new, tested = tmp_path / "m.sb", tmp_path / "new.csv", tmp_path / "tested.csv"
     words = ("--learner", "trees", "-n", "3", "--quiet")
     shell("train", data, "-o", model, *words)
@@ -68,7 +68,7 @@ def test_a_test_meets_new_categories_as_predict_does(data, tmp_path, shell):
     assert tested.read_text() == shell("predict", new, "-m", model).out
 
 
-def test_rows_of_weight_0_say_nothing_about_the_best_constant():
+def test_rows_of_weight_0_do_not_change_the_best_constant():
     y, weights = np.array([1e9, 3.0, 5.0]), np.array([0.0, 1.0, 3.0])
     for cut in (0, 1, 2):
         sums = LabelSums(Squared())
@@ -79,30 +79,30 @@ def test_rows_of_weight_0_say_nothing_about_the_best_constant():
 
 
 @pytest.mark.parametrize("change", [["--label", "size"], ["--ignore", "city"], ["-n", "4"]])
-def test_a_finished_model_of_another_run_is_not_this_one(change, data, tmp_path, shell):
+def test_resume_refuses_the_model_of_a_different_run(change, data, tmp_path, shell):
     words = ("train", data, "-o", tmp_path / "m.sb", "--resume", *FEW)
     shell(*words)
     shell(*words)
-    assert "another run" in shell(*words, *change, status=2).err
+    assert "is the model of a different run" in shell(*words, *change, status=2).err
     assert (
-        "another run"
+        "is the model of a different run"
         in shell(
             "train", data, "-i", tmp_path / "m.sb", "-o", tmp_path / "m.sb", "--resume", status=2
         ).err
     )
 
 
-def test_a_live_csv_is_learned_as_it_comes_and_can_be_stopped():
+def test_a_live_csv_is_learned_row_by_row_and_can_be_interrupted():
     words = [sys.executable, "-m", "spanboost", "evaluate", "-", "--format", "csv", *FEW[:-1]]
     run = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    rows = "".join(f"{t},{t % 7}\n" for t in range(1100))  # 1,000 decide about the columns
+    rows = "".join(f"{t},{t % 7}\n" for t in range(1100))  # the first 1,000 decide the column types
     run.stdin.write(b"size,label\n" + rows.encode())
     run.stdin.flush()
-    said = b""
-    while b"1024 " not in said:
+    printed = b""
+    while b"1024 " not in printed:
         line = run.stderr.readline()
-        assert line, said
-        said += line
+        assert line, printed
+        printed += line
     began = time.perf_counter()
     run.send_signal(signal.SIGINT)  # while it waits for more
     assert run.wait(20) == 130
@@ -125,7 +125,7 @@ def test_the_bar_follows_a_parquet_file(tmp_path):
     assert seen[-1] == stream.size == os.path.getsize(path)
 
 
-def test_since_last_goes_on_after_a_resume(data, tmp_path, monkeypatch, capsys):
+def test_since_last_continues_after_a_resume(data, tmp_path, monkeypatch, capsys):
     from spanboost.cli.checkpoints import Checkpoints
 
     words = ["train", str(data), "-o", str(tmp_path / "m.sb"), *FEW[:-1]]
@@ -133,7 +133,7 @@ def test_since_last_goes_on_after_a_resume(data, tmp_path, monkeypatch, capsys):
     whole = capsys.readouterr().err.splitlines()
     saves = []
     monkeypatch.setattr(Checkpoints, "clear", lambda self: None)
-    monkeypatch.setattr(Checkpoints, "save", cut_off(Checkpoints.save, saves, 3))
+    monkeypatch.setattr(Checkpoints, "save", interrupt_after(Checkpoints.save, saves, 3))
     with pytest.raises(KeyboardInterrupt):
         main_raising([*words, "--checkpoint-every", "10"])
     monkeypatch.undo()
@@ -144,7 +144,9 @@ def test_since_last_goes_on_after_a_resume(data, tmp_path, monkeypatch, capsys):
     assert line in resumed
 
 
-def cut_off(save, saves, count):
+def interrupt_after(save, saves, count):
+    """Return `save`, interrupted after `count` calls."""
+
     def counted(self, *args):
         save(self, *args)
         saves.append(1)
@@ -155,11 +157,12 @@ def cut_off(save, saves, count):
 
 
 def main_raising(words):
+    """Run a command; raise the interrupt that `main` turned into a status."""
     if main(words) == 130:
         raise KeyboardInterrupt
 
 
-def test_too_large_a_table_is_one_sentence(tmp_path, shell, monkeypatch):
+def test_running_out_of_memory_is_one_line(tmp_path, shell, monkeypatch):
     path = tmp_path / "x.vw"
     path.write_text("1 | a\n2 | b\n")
     assert (
@@ -178,7 +181,7 @@ def out_of_memory(*_):
     raise MemoryError
 
 
-def test_a_bad_row_leaves_no_parquet_file_and_no_noise(data, tmp_path, shell):
+def test_a_bad_row_leaves_no_parquet_file_and_prints_one_line(data, tmp_path, shell):
     model, bad = tmp_path / "m.sb", tmp_path / "bad.csv"
     shell("train", data, "-o", model, *FEW)
     bad.write_text("size,city\n1,a\nx,b\n")
@@ -191,14 +194,14 @@ def test_a_bad_row_leaves_no_parquet_file_and_no_noise(data, tmp_path, shell):
     assert not list(tmp_path.glob("p.parquet*"))
 
 
-def test_models_of_one_copy_have_names_of_their_own(data, shell):
+def test_compared_models_of_one_copy_keep_their_names(data, shell):
     words = ("evaluate", data, "--compare", "linear:span,linear:hull", "-n", "1", "--quiet")
     result = json.loads(shell(*words, "--json").out)
     assert result["model"] == "linear:span"
-    assert result["baseline"]["loss"] == result["loss"]  # the other one: "linear alone"
+    assert result["baseline"]["loss"] == result["loss"]  # the baseline is "linear alone"
 
 
-def test_losses_are_safe_before_their_checkpoint(tmp_path, monkeypatch):
+def test_losses_are_synced_before_the_checkpoint(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     for path, count in ((tmp_path / "losses", 1), (None, 0)):
@@ -221,7 +224,7 @@ def test_some_rows_of_a_batch():
     assert batch.take(np.array([2])).X.data.tolist() == [2, 3, 4]
 
 
-def test_a_pipe_that_cannot_be_asked_does_not_wait():
+def test_a_pipe_without_a_file_number_does_not_wait():
     source = Source("some", None, lambda: io.BytesIO(b"1\n"), seekable=False, once=True)
     with source.open():
         assert not source.would_block()
@@ -238,7 +241,7 @@ def test_files_come_in_the_order_in_which_they_are_named(data, tmp_path, shell):
     assert made[0] == made[1] == made[2]
 
 
-def test_nobody_listening_is_no_reason_to_stop(data, tmp_path):
+def test_a_closed_standard_error_does_not_stop_a_run(data, tmp_path):
     command = f"{sys.executable} -m spanboost train {data} -o {tmp_path}/m.sb --learner linear -n 3"
     script = f"({command}; echo status $? > {tmp_path}/status) 2>&1 | true"
     subprocess.run(["bash", "-c", script], check=True)
@@ -248,7 +251,7 @@ def test_nobody_listening_is_no_reason_to_stop(data, tmp_path):
     assert (tmp_path / "m.sb").exists()
 
 
-def test_a_file_that_was_just_moved_into_place_is_done(tmp_path, monkeypatch):
+def test_an_interrupt_after_the_rename_keeps_the_file(tmp_path, monkeypatch):
     from spanboost import atomic_files
 
     replace = os.replace
@@ -263,19 +266,19 @@ def test_a_file_that_was_just_moved_into_place_is_done(tmp_path, monkeypatch):
     assert (tmp_path / "x").read_bytes() == b"all of it"
 
 
-def test_a_positive_label_that_never_comes_is_remarked_upon(data, tmp_path, shell):
+def test_a_positive_label_that_never_comes_is_reported(data, tmp_path, shell):
     words = ("evaluate", data, "--label", "city", "--loss", "logistic", "--learner", "linear")
-    assert "no label was 'd'" in shell(*words, "-n", "3", "--positive", "d").err
-    assert "no label was" not in shell(*words, "-n", "3", "--positive", "a").err
+    assert "no label equals 'd'" in shell(*words, "-n", "3", "--positive", "d").err
+    assert "no label equals" not in shell(*words, "-n", "3", "--positive", "a").err
 
 
 @pytest.mark.parametrize("more", [["linear,linear"], ["linear,stumps", "-p", "x.csv"]])
-def test_comparisons_that_cannot_be_told_apart(more, data, shell, monkeypatch, tmp_path):
+def test_bad_comparisons_are_one_line(more, data, shell, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert shell("evaluate", data, "--compare", *more, "--quiet", status=2).err.count("\n") == 1
 
 
-def test_probabilities_have_room(tmp_path, shell):
+def test_probabilities_can_be_small(tmp_path, shell):
     path = tmp_path / "rare.csv"
     path.write_text("x,label\n" + "".join(f"{t % 7},{int(t % 100 == 0)}\n" for t in range(5000)))
     words = ("evaluate", path, "--loss", "logistic", "--learner", "linear", "-n", "8", "--quiet")

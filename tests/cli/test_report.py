@@ -1,4 +1,4 @@
-"""Reports: one page with everything in it and nothing from elsewhere; --plot and --report."""
+"""Reports (one self-contained page) and the options --plot and --report."""
 
 import json
 import random
@@ -21,7 +21,7 @@ NASTY = """a <script>alert("1")</script> & 'b'.jsonl"""
 
 
 class Page(HTMLParser):
-    """What a browser would find: elements that are closed in order, tables as lists of texts."""
+    """A parsed page: checks that elements are closed in order, keeps tables as lists of texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -63,8 +63,8 @@ class Labels:
 
 
 @pytest.fixture
-def made():
-    """A page of three models over 6 rows; (page, words, file)."""
+def example():
+    """A page of three models over 6 rows, and the words of its command."""
     losses = np.array([[1.0, 4, 2], [3, 2, 2], [2, 2, 2], [1, 4, 4], [1, 4, 3], [1, 4, 2]])
     specs = [
         ModelSpec(learner="stumps", n=2),
@@ -80,8 +80,8 @@ def made():
         return Page(report.page(words, [NASTY, "b"], models, tape, result, bad)), words
 
 
-def test_a_page_says_what_was_run_and_what_came_of_it(made):
-    page, words = made
+def test_a_page_shows_the_command_and_the_results(example):
+    page, words = example
     assert shlex.split(page.text["pre"]) == ["spanboost", *words]
     assert page.text["h1"] == page.text["title"] == f"spanboost evaluate: {NASTY} and 1 more"
     losses, stream, progress, windows, parameters = page.tables
@@ -112,12 +112,12 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
     assert by_model["linear:hull"]["booster"] == "HullBoost"
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
     assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
-    assert "7, of which the first:" in page.text["p"]
+    assert "7 rows, the first 3:" in page.text["p"]
     assert page.text["li"].count("'<b>' is not a number") == 3
 
 
-def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):
-    page, _ = made
+def test_a_page_is_self_contained_and_has_no_scripts(example):
+    page, _ = example
     tags = {tag for tag, _ in page.seen}
     assert not tags & {"script", "link", "img", "iframe", "object", "embed", "b", "a"}
     for _, attributes in page.seen:
@@ -128,8 +128,8 @@ def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):
     assert "@media print" in page.text["style"]
 
 
-def test_a_page_can_be_read_aloud(made):
-    page, _ = made
+def test_a_page_is_accessible(example):
+    page, _ = example
     assert page.all("html")[0]["lang"] == "en"
     assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 7 + 4 + 6 + 3
     assert all(cell.strip() for table in page.tables for row in table for cell in row)
@@ -139,7 +139,7 @@ def test_a_page_can_be_read_aloud(made):
     assert len(page.all("main")) == len(page.all("h1")) == len(page.all("figcaption")) == 1
 
 
-def test_names_no_file_can_hold_are_spelt_out(tmp_path):
+def test_characters_that_utf8_cannot_encode_are_escaped(tmp_path):
     report.save(tmp_path / "r.html", "<p>\udcff.csv</p>")
     assert (tmp_path / "r.html").read_text("utf-8") == r"<p>\udcff.csv</p>"
 
@@ -172,7 +172,7 @@ def test_evaluate_draws_and_reports(data, tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {data.name, "c.png", "r.html"}
 
 
-def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkeypatch, capsys):
+def test_a_resumed_run_plots_all_rows(data, tmp_path, monkeypatch, capsys):
     from spanboost.cli.checkpoints import Checkpoints
 
     def run(name, *more):
@@ -183,13 +183,13 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     assert run("straight") == 0
     save = Checkpoints.save
 
-    def cut_off(self, model, tape, *more):
+    def save_and_interrupt(self, model, tape, *more):
         save(self, model, tape, *more)
         if tape.rows:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save", cut_off)
+        patch.setattr(Checkpoints, "save", save_and_interrupt)
         assert run("resumed", "--checkpoint-every", "100") == 130
     assert not (tmp_path / "resumed.svg").exists()
     assert run("resumed", "--resume") == 0
@@ -202,7 +202,7 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     [
         ("--plot", "c.pdf", "plots are .png or .svg files"),
         ("--plot", "no/c.png", "the folder does not exist"),
-        ("--report", "r.txt", "reports are .html files"),
+        ("--report", "r.txt", "a report must be a .html file"),
         ("--report", "no/r.html", "the folder does not exist"),
         ("--predictions", "no/p.csv", "the folder does not exist"),
         ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
@@ -210,7 +210,7 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     ],
 )
 @pytest.mark.parametrize("command", ["evaluate", "train"])
-def test_what_cannot_be_written_is_found_before_anything_is_learned(
+def test_unwritable_outputs_are_refused_before_learning(
     command, option, place, message, data, tmp_path, monkeypatch, capsys
 ):
     model = tmp_path / "m.sb"
@@ -223,14 +223,14 @@ def test_what_cannot_be_written_is_found_before_anything_is_learned(
     kept.touch()
     output = ["-o", str(model)] if command == "train" else []
     assert main([command, str(data), *output, option, str(tmp_path / place)]) == 2
-    said = capsys.readouterr()
-    assert said.err.endswith(f"{message}\n")
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.err.endswith(f"{message}\n")
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
     assert {path.name for path in tmp_path.iterdir()} == {data.name, kept.name}
 
 
-def test_a_pass_that_fails_leaves_no_picture(data, tmp_path, capsys):
+def test_a_failed_pass_leaves_no_plot(data, tmp_path, capsys):
     places = ["--plot", str(tmp_path / "c.png"), "--report", str(tmp_path / "r.html")]
     assert main(["evaluate", str(data), "--learner", "linear", "-n", "2", "--quiet", *places]) == 2
     assert ":8: " in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Killed at any moment, a run goes on from its last checkpoint to the very same file."""
+"""A run that is killed at any moment resumes from its checkpoint and writes the same file."""
 
 import json
 import os
@@ -29,9 +29,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(data, tmp_path_factory):
-    """The model of a run that nothing disturbed, and what it said."""
-    output = tmp_path_factory.mktemp("undisturbed") / "model.sb"
+def uninterrupted(data, tmp_path_factory):
+    """The model file and the losses of an uninterrupted run."""
+    output = tmp_path_factory.mktemp("uninterrupted") / "model.sb"
     done = subprocess.run(command(data, output), check=True, capture_output=True)
     return output.read_bytes(), losses(done.stdout)
 
@@ -46,11 +46,11 @@ def losses(printed):
     return {name: value for name, value in result.items() if "second" not in name.split("_")[-1]}
 
 
-def beside(output):
+def files_beside(output):
     return sorted(path.name for path in output.parent.iterdir())
 
 
-def test_kills_at_random_moments_change_nothing(data, undisturbed, tmp_path):
+def test_kills_at_random_moments_change_nothing(data, uninterrupted, tmp_path):
     output = tmp_path / "model.sb"
     run = command(data, output, "--checkpoint-every", "1000", "--resume")
     began = time.perf_counter()
@@ -64,23 +64,23 @@ def test_kills_at_random_moments_change_nothing(data, undisturbed, tmp_path):
         time.sleep(rng.uniform(0.1, longest))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        if process.returncode != -signal.SIGKILL:  # it was done before
-            assert output.read_bytes() == undisturbed[0]
+        if process.returncode != -signal.SIGKILL:  # it ended before the signal
+            assert output.read_bytes() == uninterrupted[0]
             output.unlink()
         killed += 1
     done = subprocess.run(run, check=True, capture_output=True)
-    assert output.read_bytes() == undisturbed[0]
+    assert output.read_bytes() == uninterrupted[0]
     if done.stdout and "finished" not in json.loads(done.stdout):
-        assert losses(done.stdout) == undisturbed[1]
-    assert beside(output) == ["model.sb"]
+        assert losses(done.stdout) == uninterrupted[1]
+    assert files_beside(output) == ["model.sb"]
 
 
-class CutOffError(Exception):
-    """The run is cut off here."""
+class KilledError(Exception):
+    """Ends a run as if it were killed."""
 
 
-def interrupted(data, output, monkeypatch, *more, checkpoints=3):
-    """A run that ends as if it had been killed right after some checkpoints."""
+def run_and_kill(data, output, monkeypatch, *more, checkpoints=3):
+    """Start a run and end it after some checkpoints, as if it were killed."""
     from spanboost.cli.checkpoints import Checkpoints
 
     save, count = Checkpoints.save, 0
@@ -90,50 +90,48 @@ def interrupted(data, output, monkeypatch, *more, checkpoints=3):
         save(self, *args)
         count += 1
         if count == checkpoints:
-            raise CutOffError
+            raise KilledError
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", counted)
-        with pytest.raises(CutOffError):
+        with pytest.raises(KilledError):
             main(command(data, output, "--checkpoint-every", "1000", *more)[3:])
 
 
-def test_checkpoints_are_models_and_say_how_far_they_are(data, tmp_path, monkeypatch, capsys):
+def test_a_checkpoint_is_a_model_that_records_its_rows(data, tmp_path, monkeypatch, capsys):
     output = tmp_path / "model.sb"
-    interrupted(data, output, monkeypatch)
-    assert beside(output) == ["model.sb.checkpoint", "model.sb.losses"]
+    run_and_kill(data, output, monkeypatch)
+    assert files_beside(output) == ["model.sb.checkpoint", "model.sb.losses"]
     assert main(["inspect", f"{output}.checkpoint", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 2000
 
 
-def test_a_resumed_run_says_what_an_undisturbed_one_says(
-    data, undisturbed, tmp_path, monkeypatch, capsys
-):
+def test_a_resumed_run_prints_the_same_result(data, uninterrupted, tmp_path, monkeypatch, capsys):
     output = tmp_path / "model.sb"
-    interrupted(data, output, monkeypatch)
+    run_and_kill(data, output, monkeypatch)
     capsys.readouterr()
     assert main(command(data, output, "--resume")[3:]) == 0
-    assert output.read_bytes() == undisturbed[0]
-    assert losses(capsys.readouterr().out) == undisturbed[1]
-    assert beside(output) == ["model.sb"]
+    assert output.read_bytes() == uninterrupted[0]
+    assert losses(capsys.readouterr().out) == uninterrupted[1]
+    assert files_beside(output) == ["model.sb"]
 
 
-def test_without_resume_an_old_checkpoint_is_ignored(data, undisturbed, tmp_path, monkeypatch):
+def test_without_resume_an_old_checkpoint_is_ignored(data, uninterrupted, tmp_path, monkeypatch):
     output = tmp_path / "model.sb"
-    interrupted(data, output, monkeypatch, "--rate", "0.1")
+    run_and_kill(data, output, monkeypatch, "--rate", "0.1")
     assert main(command(data, output)[3:]) == 0
-    assert output.read_bytes() == undisturbed[0]
-    assert beside(output) == ["model.sb"]
+    assert output.read_bytes() == uninterrupted[0]
+    assert files_beside(output) == ["model.sb"]
 
 
-def test_resume_without_a_checkpoint_begins_and_on_a_finished_run_does_nothing(
-    data, undisturbed, tmp_path, capsys
+def test_resume_starts_without_a_checkpoint_and_does_nothing_when_complete(
+    data, uninterrupted, tmp_path, capsys
 ):
     output = tmp_path / "model.sb"
     talking = [word for word in command(data, output, "--resume")[3:] if word != "--quiet"]
     assert main(talking) == 0
     assert "starting from the beginning" in capsys.readouterr().err
-    assert output.read_bytes() == undisturbed[0]
+    assert output.read_bytes() == uninterrupted[0]
     before = output.stat().st_mtime_ns
     assert main(talking) == 0
     assert "nothing to do" in capsys.readouterr().err
@@ -141,13 +139,13 @@ def test_resume_without_a_checkpoint_begins_and_on_a_finished_run_does_nothing(
 
 
 @pytest.mark.parametrize("other", ["parameters", "input", "reading", "finished"])
-def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, monkeypatch, capsys, other):
+def test_a_checkpoint_of_a_different_run_is_refused(data, tmp_path, monkeypatch, capsys, other):
     output = tmp_path / "model.sb"
     if other == "finished":
         assert main(command(data, output)[3:]) == 0
     else:
-        interrupted(data, output, monkeypatch)
-    kept = {name: (tmp_path / name).read_bytes() for name in beside(output)}
+        run_and_kill(data, output, monkeypatch)
+    kept = {name: (tmp_path / name).read_bytes() for name in files_beside(output)}
     arguments = {
         "parameters": ["--rate", "0.1"],
         "finished": ["--rate", "0.1"],
@@ -160,10 +158,10 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, monkeypatch, cap
         data.write_text(text[:-1] + " \n")
     assert main(command(data, output, "--resume", *arguments)[3:]) == 2
     assert "leave out --resume" in capsys.readouterr().err
-    assert {name: (tmp_path / name).read_bytes() for name in beside(output)} == kept
+    assert {name: (tmp_path / name).read_bytes() for name in files_beside(output)} == kept
 
 
-def test_ctrl_c_leaves_the_last_checkpoint_and_says_how_to_go_on(data, undisturbed, tmp_path):
+def test_ctrl_c_keeps_the_last_checkpoint_and_prints_how_to_resume(data, uninterrupted, tmp_path):
     output = tmp_path / "model.sb"
     run = [word for word in command(data, output, "--checkpoint-every", "500") if word != "--quiet"]
     process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -171,11 +169,11 @@ def test_ctrl_c_leaves_the_last_checkpoint_and_says_how_to_go_on(data, undisturb
         time.sleep(0.01)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    said = process.communicate()[1]
+    printed = process.communicate()[1]
     if process.returncode == 0:
-        pytest.skip("the run was done before it could be interrupted")
+        pytest.skip("the run ended before it could be interrupted")
     assert process.returncode == 130
-    assert "--resume" in said
-    assert "Traceback" not in said
+    assert "--resume" in printed
+    assert "Traceback" not in printed
     assert main(command(data, output, "--resume")[3:]) == 0
-    assert output.read_bytes() == undisturbed[0]
+    assert output.read_bytes() == uninterrupted[0]

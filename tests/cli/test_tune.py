@@ -1,4 +1,4 @@
-"""`spanboost tune`: its table, its files, its model, and what it says of bad usage."""
+"""`spanboost tune`: its table, files and model, and its messages about bad usage."""
 
 import json
 from xml.etree import ElementTree
@@ -20,7 +20,7 @@ def flats(tmp_path):
 def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
     out, written = tmp_path / "tuned.sb", tmp_path / "tuned.json"
     read = ("--label", "label", "--categorical", "rooms", "--weight", "count", "--ignore", "age")
-    said = shell("tune", flats, *FEW, *read, "-o", out, "--json", written)
+    printed = shell("tune", flats, *FEW, *read, "-o", out, "--json", written)
     result = json.loads(written.read_text())
     settings, n = result["chosen"]["settings"], result["chosen"]["n"]
     step = ("--step", settings["eta"]) if "eta" in settings else ()
@@ -33,8 +33,8 @@ def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
     own = json.loads(evaluated.out)
     assert own["loss_first_half"] == result["chosen"]["loss_first"]
     assert own["loss_second_half"] == result["chosen"]["loss_rest"]
-    assert "6 configurations over 200 rows" in said.err
-    lines = said.out.splitlines()
+    assert "6 configurations over 200 rows" in printed.err
+    lines = printed.out.splitlines()
     assert lines[0].split() == ["loss,", "first", "part", *["rest", "n", "booster", "step", "rate"]]
     assert len(lines) == 1 + 6 + 5
     assert lines[8].startswith("chosen on the first 100 rows: n ")
@@ -44,8 +44,8 @@ def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
 
 
 def test_every_loss_is_in_the_json(data, shell):
-    said = shell("tune", data, *FEW, "--json", "-", "--quiet", "--split", "0.25")
-    result = json.loads(said.out)
+    printed = shell("tune", data, *FEW, "--json", "-", "--quiet", "--split", "0.25")
+    result = json.loads(printed.out)
     assert (result["rows"], result["first"], result["learned"]) == (200, 50, 200)
     assert [len(one["sizes"]["n"]) for one in result["configurations"]] == [1, 1, 4, 4, 4, 4]
     losses = [
@@ -80,13 +80,13 @@ def test_plots(data, shell, tmp_path):
     text = (tmp_path / "a.svg").read_text()
     for words in ("copies n", "step eta", "learning rate", "scale lambda", "feedback"):
         assert f"<!-- {words} -->" in text
-    # of one configuration there is the plot over copies alone
+    # one configuration has only the plot over copies
     one = ("--booster", "hull", "--rate", "0.5", "-n", "3")
     shell("tune", data, *one, "--plot", tmp_path / "one.svg", "--quiet")
     assert "learning rate" not in (tmp_path / "one.svg").read_text()
 
 
-def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_the_results_so_far(data, shell, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)
     learn, calls = Sweep.learn, []
 
@@ -98,18 +98,18 @@ def test_ctrl_c_keeps_what_is_known(data, shell, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Sweep, "learn", interrupted)
     files = ("-o", tmp_path / "m.sb", "--json", tmp_path / "m.json", "--plot", tmp_path / "m.svg")
-    said = shell("tune", data, *FEW, *files, status=130)
+    printed = shell("tune", data, *FEW, *files, status=130)
     assert sum(calls) == 120
-    assert "interrupted after 120 of 200 rows: no model is written" in said.err
-    assert "chosen on the first 100 rows" in said.out
-    assert "average loss of the other 20 rows" in said.out
+    assert "interrupted after 120 of 200 rows; no model was written" in printed.err
+    assert "chosen on the first 100 rows" in printed.out
+    assert "average loss of the other 20 rows" in printed.out
     assert not (tmp_path / "m.sb").exists()
     assert (tmp_path / "m.svg").exists()
     assert json.loads((tmp_path / "m.json").read_text())["learned"] == 120
-    calls[:] = [0] * 3  # in the first part: chosen on what there is
-    said = shell("tune", data, *FEW, status=130)
-    assert "chosen on the first 60 rows" in said.out
-    assert "average loss" not in said.out  # there are no rows to judge it by
+    calls[:] = [0] * 3  # interrupted in the first part: choose on the rows so far
+    printed = shell("tune", data, *FEW, status=130)
+    assert "chosen on the first 60 rows" in printed.out
+    assert "average loss" not in printed.out  # there are no other rows
 
 
 def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
@@ -117,8 +117,8 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Sweep, "learn", interrupted)
-    said = shell("tune", data, *FEW, status=130)
-    assert said.out == ""
+    printed = shell("tune", data, *FEW, status=130)
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize(
@@ -132,24 +132,24 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
         (["--split", "0.001"], "--split selects none of 200 rows to choose on (got 0.001)"),
         (["--learner", "auto"], "argument --learner: invalid choice: 'auto'"),
         (["--learner", "trees", "--rate", "1"], "'rate' cannot be tuned; for Trees, choose from"),
-        (["-o", "-"], "-o names a file: a model does not go to standard output"),
+        (["-o", "-"], "-o must name a file; a model cannot be written to standard output"),
         (["--plot", "curves.pdf"], "curves.pdf: plots are .png or .svg files"),
-        (["--threads", "0"], "argument --threads: 0 is below 1"),
+        (["--threads", "0"], "argument --threads: must be at least 1 (got 0)"),
     ],
 )
-def test_mistakes_get_a_sentence(words, message, data, shell):
-    said = shell("tune", data, *words, status=2)
-    assert message in said.err
-    assert len(said.err.splitlines()) == 1
+def test_bad_usage_is_one_line(words, message, data, shell):
+    printed = shell("tune", data, *words, status=2)
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
 
 
 def test_a_bad_label_is_named_by_its_line(data, shell):
-    said = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
-    assert f"{data}:" in said.err
-    assert "is outside the label range 0 to 300" in said.err
+    printed = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
+    assert f"{data}:" in printed.err
+    assert "is outside the label range 0 to 300" in printed.err
 
 
-def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):
+def test_rows_of_weight_0_cannot_choose(shell, tmp_path):
     rows = [f"{t % 7},{t % 3},{int(t >= 30)}" for t in range(60)]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,label,w", *rows]) + "\n")

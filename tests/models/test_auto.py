@@ -386,7 +386,12 @@ def test_the_command_line_takes_it_unless_told_otherwise(table, shell, tmp_path)
     X = np.loadtxt(table, delimiter=",", skiprows=1, dtype=np.float32)[:, :4]
     np.testing.assert_array_equal(np.array(predictions, float), load(one).predict_many(X))
     shown = shell("inspect", one).out
-    for part in ("AutoBoost, 4 experts", "regression over all", "64 of Trees", "splits of trees"):
+    for part in (
+        "AutoBoost, 4 experts",
+        "regression over all",
+        "64 copies of Trees",
+        "splits of trees",
+    ):
         assert part in shown
     found = json.loads(shell("inspect", one, "--json").out)
     assert sum(found["weights"].values()) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""The paper's data sets: published files as tables, downloads, encodings against its counts."""
+"""The paper's data sets: reading published files, downloads, and feature counts."""
 
 import gzip
 import hashlib
@@ -21,18 +21,18 @@ from pyarrow import parquet
 from spanboost.errors import UserError
 from spanboost.paper import dataset_folder, lzw, published
 from spanboost.paper.datasets import SETS
-from spanboost.paper.raw_files import Raw, table_of, unpacked
-from spanboost.paper.table_content import counts, digest, examples_of
+from spanboost.paper.raw_files import Raw, table_of, unpack_file
+from spanboost.paper.table_content import count_features, digest, examples_of
 
 DATA = Path(os.environ.get("SPANBOOST_DATA", "no such folder"))
 needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets"
+    not DATA.is_dir(), reason="SPANBOOST_DATA is not a folder with the data sets"
 )
 HERE = [name for name, one in SETS.items() if one.content is not None]
 
 
-def compressed(data: bytes, widest: int) -> bytes:
-    """As `compress -b widest` would, without ever clearing its table."""
+def compress(data: bytes, widest: int) -> bytes:
+    """Compress as `compress -b widest` does, but never clear the table."""
     table = {bytes([value]): value for value in range(256)}
     groups, codes, width, used = [], [], 9, 257
     last = b""
@@ -69,13 +69,13 @@ def compressed(data: bytes, widest: int) -> bytes:
 
 
 @given(st.lists(st.integers(0, 3), max_size=4000).map(bytes), st.sampled_from([9, 10, 12, 16]))
-def test_what_was_compressed_is_unpacked(data, widest):
-    assert lzw.unpack(compressed(data, widest)) == data
+def test_compressed_data_is_decompressed(data, widest):
+    assert lzw.unpack(compress(data, widest)) == data
 
 
-def test_wide_codes_are_unpacked():
+def test_wide_codes_are_decompressed():
     data = np.random.default_rng(0).integers(0, 256, 20_000).astype(np.uint8).tobytes()
-    assert lzw.unpack(compressed(data, 16)) == data
+    assert lzw.unpack(compress(data, 16)) == data
 
 
 def test_a_cleared_table_begins_again():
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_refused():
         lzw.unpack(lzw.MAGIC + b"\x90" + (65 | 400 << 9).to_bytes(9, "little")[:3])
 
 
-def test_the_tables_of_the_paper_are_whole():
+def test_the_tables_of_the_paper_are_complete():
     assert set(SETS) == set(published.DESCRIPTIONS) == set(published.TABLE_2)
     assert len(SETS) == 14
     for learner in published.LEARNERS:
@@ -98,7 +98,7 @@ def test_the_tables_of_the_paper_are_whole():
             gains = [published.TABLE_2[name][learner].improvement(algorithm) for name in SETS]
             for take, name in ((np.mean, "average"), (np.median, "median")):
                 printed = published.TABLE_1[learner][name][algorithm]
-                # its losses are printed to four digits, of which slice and year have two
+                # losses have four decimals, of which two are significant for slice and year
                 assert take(gains) == pytest.approx(printed, abs=0.006), (learner, algorithm)
 
 
@@ -109,14 +109,14 @@ def test_labels_lie_where_the_paper_says():
     assert list(SETS["covtype"].label(np.array([1, 2, 3]))) == [-1, 1, -1]
 
 
-def zipped(name: str, data: bytes) -> bytes:
+def zip_file(name: str, data: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(name, data)
     return file.getvalue()
 
 
-def tarred(name: str, data: bytes) -> bytes:
+def tar_file(name: str, data: bytes) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as archive:
         entry = tarfile.TarInfo(name)
@@ -130,22 +130,22 @@ def tarred(name: str, data: bytes) -> bytes:
     [
         (b"a,b", None),
         (gzip.compress(b"a,b"), None),
-        (compressed(b"a,b", 16), None),
-        (zipped("x/wanted.csv", b"a,b"), "wanted.csv"),
-        (tarred("wanted.csv", b"a,b"), "wanted.csv"),
+        (compress(b"a,b", 16), None),
+        (zip_file("x/wanted.csv", b"a,b"), "wanted.csv"),
+        (tar_file("wanted.csv", b"a,b"), "wanted.csv"),
     ],
-    ids=["plain", "gzip", "compress", "zip", "tar"],  # their bytes tell the time
+    ids=["plain", "gzip", "compress", "zip", "tar"],  # the bytes of archives contain the time
 )
-def test_files_are_unpacked_by_what_is_in_them(data, member):
-    assert unpacked(data, member) == b"a,b"
+def test_files_are_unpacked_by_their_content(data, member):
+    assert unpack_file(data, member) == b"a,b"
 
 
 def test_an_archive_without_the_file_is_refused():
-    with pytest.raises(UserError, match=r"no wanted\.csv"):
-        unpacked(zipped("other.csv", b""), "wanted.csv")
+    with pytest.raises(UserError, match=r"the archive does not contain wanted\.csv"):
+        unpack_file(zip_file("other.csv", b""), "wanted.csv")
 
 
-def test_a_published_table_is_read_as_its_registry_says():
+def test_a_published_table_is_read_as_described():
     raw = Raw(
         ("",),
         delimiter=";",
@@ -166,7 +166,7 @@ def test_a_published_table_is_read_as_its_registry_says():
     assert table.column("label").to_pylist() == ["yes", "no", "yes"]
 
 
-def test_a_digest_is_of_values_not_of_types():
+def test_a_digest_depends_on_values_not_on_types():
     text = pa.array(["b", "a", "b"])
     one = pa.table({"x": pa.array([1, 2, 3], pa.int8()), "label": text})
     two = pa.table({"x": pa.array([1.0, 2.0, 3.0]), "label": text.dictionary_encode()})
@@ -182,9 +182,9 @@ def test_encodings_have_the_counts_of_the_paper(name):
     table = dataset_folder.read(one, DATA)
     assert digest(table) == one.content
     examples = examples_of(one, table)
-    features, active = counts(examples)
+    features, active = count_features(examples)
     assert (features, round(active, 2)) == (one.features, one.active)
-    assert abs(len(examples.y) - one.paper.rows) <= 1  # the paper has one less of three sets
+    assert abs(len(examples.y) - one.paper.rows) <= 1  # three sets lack a row in the paper
     if name not in ("bank", "activity"):  # see their remarks
         assert one.paper.features - features in (0, 1)  # 1: the paper counts a constant
         assert abs(one.paper.active - active) < 0.51 or abs(one.paper.active - active - 1) < 0.06
@@ -192,8 +192,8 @@ def test_encodings_have_the_counts_of_the_paper(name):
     assert np.abs(examples.y).max() == one.largest
 
 
-def published_files(one, table) -> list[bytes]:
-    """The files that such a table would have been published in."""
+def write_published_files(one, table) -> list[bytes]:
+    """Return files in the published format with the content of a table."""
     raw, count = one.raw, table.num_columns
     if raw.svmlight:
         X = np.column_stack([column.to_numpy() for column in table.columns])
@@ -217,7 +217,7 @@ def published_files(one, table) -> list[bytes]:
     if raw.comment:
         head = [f"{raw.comment}1x3 Cross validator"]
     data = "\n".join([*head, *lines, ""]).encode()
-    return [zipped(raw.member, data) if raw.member else data]
+    return [zip_file(raw.member, data) if raw.member else data]
 
 
 @needs_data
@@ -225,7 +225,7 @@ def published_files(one, table) -> list[bytes]:
 def test_published_files_are_read_as_the_folder_has_them(name):
     one = SETS[name]
     assert (
-        digest(table_of(one.raw, published_files(one, dataset_folder.read(one, DATA))))
+        digest(table_of(one.raw, write_published_files(one, dataset_folder.read(one, DATA))))
         == one.content
     )
 
@@ -235,7 +235,7 @@ ABALONE = b"M,0.455,0.365,0.095,0.514,0.2245,0.101,0.15,15\nF,0.35,0.265,0.09,0.
 
 @pytest.fixture
 def archive():
-    """A public archive on this machine; what it has can be changed."""
+    """A local web server, and the dict of its files."""
     files = {"/abalone.data": ABALONE}
 
     class Handler(BaseHTTPRequestHandler):
@@ -259,7 +259,7 @@ def archive():
 
 
 def small(address: str, **changes):
-    """Abalone as this archive has it."""
+    """Return abalone with this address."""
     one = SETS["abalone"]
     raw = one.raw._replace(addresses=(address,))
     return one._replace(raw=raw, content=None)._replace(**changes)
@@ -267,65 +267,65 @@ def small(address: str, **changes):
 
 def test_a_download_is_kept_as_a_table(archive, tmp_path):
     address, files = archive
-    told = []
+    sizes = []
     one = small(f"{address}/abalone.data")
-    dataset_folder.download(one, tmp_path, lambda *size: told.append(size))
-    assert told[-1] == (len(ABALONE), len(ABALONE))
+    dataset_folder.download(one, tmp_path, lambda *size: sizes.append(size))
+    assert sizes[-1] == (len(ABALONE), len(ABALONE))
     examples = examples_of(one, dataset_folder.read(one, tmp_path))
     assert list(examples.y) == [15, 7]
     assert examples.X.numbers.shape == (2, 7)
     assert examples.X.codes.tolist() == [[0], [1]]
     noted = json.loads((tmp_path / "downloads" / "checksums.json").read_text())
     assert noted == {"abalone.0.abalone.data": f"sha256:{hashlib.sha256(ABALONE).hexdigest()}"}
-    files.clear()  # what is there is not fetched again
+    files.clear()  # existing files are not downloaded again
     dataset_folder.download(one, tmp_path, lambda *_: None)
 
 
-def test_a_later_download_must_be_the_first_one(archive, tmp_path):
+def test_a_later_download_must_match_the_first(archive, tmp_path):
     address, files = archive
     one = small(f"{address}/abalone.data")
     dataset_folder.download(one, tmp_path, lambda *_: None)
     (tmp_path / "downloads" / "abalone.0.abalone.data").unlink()
     files["/abalone.data"] = ABALONE.replace(b"0.455", b"0.456")
-    with pytest.raises(UserError, match="another checksum"):
+    with pytest.raises(UserError, match="does not match the checksum sha256:"):
         dataset_folder.download(one, tmp_path, lambda *_: None)
 
 
 @pytest.mark.parametrize(
-    ("path", "changes", "said"),
+    ("path", "changes", "message"),
     [
-        ("/nothing", {}, "cannot be had: Not Found"),
-        ("/short", {}, "broke off after"),
-        ("/abalone.data", {"content": "0" * 64}, "its values differ"),
-        ("/torn", {}, "cannot be read"),
+        ("/nothing", {}, "is not available: Not Found"),
+        ("/short", {}, "the download ended after"),
+        ("/abalone.data", {"content": "0" * 64}, "values differ from those published"),
+        ("/torn", {}, "cannot read the downloaded files"),
     ],
 )
-def test_a_bad_download_is_one_sentence(archive, tmp_path, path, changes, said):
+def test_a_bad_download_is_one_sentence(archive, tmp_path, path, changes, message):
     address, files = archive
     files |= {"/short": ABALONE, "/torn": b"M,1,2\nF,1\n"}
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         dataset_folder.download(small(address + path, **changes), tmp_path, lambda *_: None)
     assert not (tmp_path / "abalone.parquet").exists()
 
 
-def test_an_archive_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match="cannot be had"):
+def test_an_unreachable_archive_is_one_sentence(tmp_path):
+    with pytest.raises(UserError, match="is not available"):
         dataset_folder.download(small("http://127.0.0.1:9/abalone.data"), tmp_path, lambda *_: None)
 
 
-def test_a_recorded_checksum_is_met(archive, tmp_path):
+def test_a_recorded_checksum_must_match(archive, tmp_path):
     address, _ = archive
     one = small(f"{address}/abalone.data")
     good = one.raw._replace(checksums=(f"md5:{hashlib.md5(ABALONE).hexdigest()}",))
     dataset_folder.download(one._replace(raw=good), tmp_path, lambda *_: None)
     bad = one.raw._replace(checksums=("md5:" + "0" * 32,))
-    with pytest.raises(UserError, match="another checksum than md5:000"):
+    with pytest.raises(UserError, match="does not match the checksum md5:000"):
         dataset_folder.download(one._replace(raw=bad), tmp_path, lambda *_: None)
 
 
 @pytest.mark.parametrize("labels", [[1, 30], ["a", "b"], [1.0, None]])
-def test_labels_of_something_else_are_refused(labels):
-    with pytest.raises(UserError, match="abalone: its labels are not the published ones"):
+def test_labels_of_other_data_are_refused(labels):
+    with pytest.raises(UserError, match="abalone: the labels are not the published ones"):
         examples_of(SETS["abalone"], pa.table({"x": [1.0, 2.0], "label": labels}))
 
 
@@ -334,5 +334,5 @@ def test_a_table_without_labels_is_refused(tmp_path):
     with pytest.raises(UserError, match="last column must be `label`"):
         dataset_folder.read(SETS["letter"], tmp_path)
     (tmp_path / "letter.parquet").write_bytes(b"no Parquet at all")
-    with pytest.raises(UserError, match="no Parquet file"):
+    with pytest.raises(UserError, match="is not a Parquet file"):
         dataset_folder.read(SETS["letter"], tmp_path)

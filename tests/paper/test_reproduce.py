@@ -1,4 +1,4 @@
-"""`spanboost reproduce`: the protocol against a plain one, resumption, tables, JSON, the page."""
+"""`spanboost reproduce`: the protocol against a plain one, resuming, tables, JSON, the report."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from spanboost.paper.dataset_folder import read
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import LEARNERS, Grid
 from spanboost.paper.published import TABLE_2, Losses
-from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
+from spanboost.paper.reproduce import Selection, Watcher, find_datasets, reproduce, total_work
 from spanboost.paper.table_content import examples_of, shuffle_rows
 from spanboost.parallel.executor import LocalExecutor
 
@@ -28,7 +28,7 @@ ROWS = 90
 
 @pytest.fixture
 def data(tmp_path):
-    """Three of the data sets, of a few rows each that somebody made up."""
+    """Three of the data sets, with a few generated rows each."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (ROWS, 3))
     sums = X @ [1.0, -1.0, 0.5]
@@ -46,19 +46,19 @@ def data(tmp_path):
 
 
 def watcher(cells=None, interrupt_after=None):
-    """One that notes what ends, and may have enough of it."""
-    ended = [] if cells is None else cells
+    """A watcher that records finished cells, and may interrupt the run."""
+    finished = [] if cells is None else cells
 
-    def ends(cell, before):
-        ended.append((cell, before))
-        if len(ended) == interrupt_after:
+    def on_finish(cell, was_known):
+        finished.append((cell, was_known))
+        if len(finished) == interrupt_after:
             raise KeyboardInterrupt
 
-    return Watcher(lambda what: None, lambda amount: None, ends)
+    return Watcher(lambda what: None, lambda amount: None, on_finish)
 
 
 def plain(name, examples, learner, feedback):
-    """The protocol with one booster at a time, each over all rows: {way: (parameters, losses)}."""
+    """Run the protocol with one booster at a time; return {way: (parameters, losses)}."""
     y, limits = examples.y, (-SETS[name].largest, SETS[name].largest)
     half = len(y) // 2
 
@@ -96,11 +96,11 @@ def plain(name, examples, learner, feedback):
 )
 def test_the_protocol_is_the_plain_one(data, name, learner, feedback):
     examples = examples_of(SETS[name], read(SETS[name], data))
-    told = []
+    tuned = []
     cell = protocol.run(
-        (name, "file", learner, feedback), examples, SETS[name].largest, SMALL, told.append
+        (name, "file", learner, feedback), examples, SETS[name].largest, SMALL, tuned.append
     )
-    assert sum(told) == ROWS // 2
+    assert sum(tuned) == ROWS // 2
     expected = plain(name, examples, learner, feedback)
     for way, (parameters, (first, second)) in expected.items():
         one = cell.models[way]
@@ -123,76 +123,80 @@ def test_a_shuffle_is_the_same_every_time(data):
     assert (examples.X.codes == -1).any()  # "?" is missing
 
 
-def test_a_run_that_was_stopped_goes_on(data, tmp_path):
-    asked = Asked(["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"])
-    kept, first = CellStore(tmp_path / "work"), []
+def test_an_interrupted_run_resumes(data, tmp_path):
+    selection = Selection(
+        ["abalone", "bank"], ["linear"], ["file", "shuffled"], ["greedy", "linear"]
+    )
+    store, first = CellStore(tmp_path / "work"), []
     with pytest.raises(KeyboardInterrupt):
-        reproduce(asked, data, kept, watcher(first, interrupt_after=3), SMALL)
+        reproduce(selection, data, store, watcher(first, interrupt_after=3), SMALL)
     second = []
-    cells, found = reproduce(asked, data, kept, watcher(second), SMALL)
-    assert [before for _, before in second] == [True] * 3 + [False] * 5
+    cells, found = reproduce(selection, data, store, watcher(second), SMALL)
+    assert [was_known for _, was_known in second] == [True] * 3 + [False] * 5
     assert [cell for cell, _ in first] == cells[:3]
-    undisturbed, _ = reproduce(asked, data, CellStore(tmp_path / "other"), watcher(), SMALL)
-    for cell, other in zip(cells, undisturbed, strict=True):
+    uninterrupted, _ = reproduce(selection, data, CellStore(tmp_path / "other"), watcher(), SMALL)
+    for cell, other in zip(cells, uninterrupted, strict=True):
         assert cell.models == other.models
     assert found["bank"].features == 5  # three numbers, and two categories that are not "?"
     assert not found["bank"].published
 
 
-def test_elsewhere_it_is_the_same(data, tmp_path):
-    """Cells come from several threads, their work from a place; all in the same order."""
-    asked = Asked(["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"])
-    here, _ = reproduce(asked, data, CellStore(tmp_path / "here"), watcher(), SMALL)
-    told = []
-    there, _ = reproduce(
-        asked, data, CellStore(tmp_path / "there"), watcher(told), SMALL, LocalExecutor()
+def test_an_executor_gives_the_same_cells(data, tmp_path):
+    """Cells run in several threads and keep their order."""
+    selection = Selection(
+        ["abalone", "bank"], ["linear", "stumps"], ["file", "shuffled"], ["greedy"]
     )
-    assert len(told) == len(there) == 8
+    here, _ = reproduce(selection, data, CellStore(tmp_path / "here"), watcher(), SMALL)
+    finished = []
+    there, _ = reproduce(
+        selection, data, CellStore(tmp_path / "there"), watcher(finished), SMALL, LocalExecutor()
+    )
+    assert len(finished) == len(there) == 8
     for cell, other in zip(here, there, strict=True):
         assert replace(cell, seconds=0) == replace(other, seconds=0)
-    kept, stopped = CellStore(tmp_path / "stopped"), watcher([], interrupt_after=1)
+    store, stopped = CellStore(tmp_path / "stopped"), watcher([], interrupt_after=1)
     with pytest.raises(KeyboardInterrupt):
-        reproduce(asked, data, kept, stopped, SMALL, LocalExecutor())
+        reproduce(selection, data, store, stopped, SMALL, LocalExecutor())
 
 
-def test_other_data_and_other_grids_are_not_taken_for_the_same(data, tmp_path):
-    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
-    kept, ended = CellStore(tmp_path / "work"), []
-    reproduce(asked, data, kept, watcher(ended), SMALL)
-    reproduce(asked, data, kept, watcher(ended), SMALL._replace(copies=5))
+def test_different_data_or_grids_are_computed_again(data, tmp_path):
+    selection = Selection(["abalone"], ["linear"], ["file"], ["greedy"])
+    store, finished = CellStore(tmp_path / "work"), []
+    reproduce(selection, data, store, watcher(finished), SMALL)
+    reproduce(selection, data, store, watcher(finished), SMALL._replace(copies=5))
     file = data / "abalone.parquet"
     parquet.write_table(parquet.read_table(file).slice(1), file)
-    reproduce(asked, data, kept, watcher(ended), SMALL)
+    reproduce(selection, data, store, watcher(finished), SMALL)
     (tmp_path / "work" / "abalone-file-linear-greedy.json").write_text("torn")
-    reproduce(asked, data, kept, watcher(ended), SMALL)
-    reproduce(asked, data, kept, watcher(ended), SMALL)
-    assert [before for _, before in ended] == [False] * 4 + [True]
+    reproduce(selection, data, store, watcher(finished), SMALL)
+    reproduce(selection, data, store, watcher(finished), SMALL)
+    assert [was_known for _, was_known in finished] == [False] * 4 + [True]
 
 
 def test_a_cell_is_the_same_after_json(data, tmp_path):
-    asked = Asked(["abalone"], ["linear"], ["file"], ["greedy"])
-    (cell,), _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
+    selection = Selection(["abalone"], ["linear"], ["file"], ["greedy"])
+    (cell,), _ = reproduce(selection, data, CellStore(tmp_path), watcher(), SMALL)
     assert cell_from_json(json.loads(json.dumps(cell.as_json()))) == cell
 
 
-def test_work_that_cannot_be_kept_is_one_sentence(tmp_path):
+def test_a_folder_that_cannot_be_created_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be made"):
+    with pytest.raises(UserError, match="cannot create the folder"):
         CellStore(tmp_path / "file" / "work")
 
 
-def test_all_of_the_work_is_told(data, tmp_path):
-    asked = Asked(["abalone", "bank"], ["linear"], ["file"], ["greedy"])
-    for _ in range(2):  # kept cells are work, too
+def test_the_progress_adds_up_to_all_work(data, tmp_path):
+    selection = Selection(["abalone", "bank"], ["linear"], ["file"], ["greedy"])
+    for _ in range(2):  # known cells count as work too
         works = []
-        told = Watcher(lambda what: None, works.append, lambda cell, before: None)
-        reproduce(asked, data, CellStore(tmp_path), told, SMALL)
-        assert sum(works) == pytest.approx(work_of(asked))
+        progress = Watcher(lambda what: None, works.append, lambda cell, was_known: None)
+        reproduce(selection, data, CellStore(tmp_path), progress, SMALL)
+        assert sum(works) == pytest.approx(total_work(selection))
 
 
-def test_absent_sets_are_named(data):
-    there, absent = present(["abalone", "slice"], data)
-    assert there == ["abalone"]
+def test_missing_data_sets_are_named(data):
+    available, absent = find_datasets(["abalone", "slice"], data)
+    assert available == ["abalone"]
     assert "slice.parquet" in absent["slice"]
 
 
@@ -246,17 +250,17 @@ def test_the_command(data, tmp_path, capsys, monkeypatch):
 
 def test_a_folder_without_data_is_one_sentence(tmp_path, capsys):
     assert run(tmp_path, tmp_path, "--sets", "abalone") == 2
-    assert "none of the data sets is in" in capsys.readouterr().err
+    assert "no data set found in" in capsys.readouterr().err
 
 
-def test_a_page_that_cannot_be_written_is_known_at_once(data, tmp_path, capsys):
+def test_an_unwritable_report_is_refused_at_once(data, tmp_path, capsys):
     assert run(data, tmp_path, "--report", tmp_path / "no" / "a.html") == 2
     assert run(data, tmp_path, "--report", tmp_path / "a.txt") == 2
     assert not (tmp_path / "work").exists()
-    assert "reports are .html files" in capsys.readouterr().err
+    assert "a report must be a .html file" in capsys.readouterr().err
 
 
-def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monkeypatch):
+def test_a_data_set_that_cannot_be_downloaded_is_left_out(data, tmp_path, capsys, monkeypatch):
     one = SETS["slice"]
     address = ("http://127.0.0.1:9/slice.zip",)
     monkeypatch.setitem(SETS, "slice", one._replace(raw=one.raw._replace(addresses=address)))
@@ -264,17 +268,17 @@ def test_a_download_that_cannot_be_had_is_left_out(data, tmp_path, capsys, monke
     some = ["--learners", "linear", "--orders", "file", "--sets", "abalone", "slice"]
     assert run(data, tmp_path, *some, "--download") == 0
     err = capsys.readouterr().err
-    assert "slice.zip cannot be had" in err
+    assert "slice.zip is not available" in err
     assert "slice is left out" in err
 
 
-def test_no_loss_leaves_nothing_to_improve():
+def test_a_loss_of_zero_has_no_improvement():
     assert Losses(0.0, 0.0, 0.1).improvement("hull") == 0
     assert Losses(0.4, 0.3, 0.5).improvement("span") == pytest.approx(0.25)
 
 
-def test_lines_come_in_the_order_of_the_registry(data, tmp_path):
-    asked = Asked(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
-    cells, _ = reproduce(asked, data, CellStore(tmp_path), watcher(), SMALL)
+def test_lines_have_the_order_of_the_data_sets(data, tmp_path):
+    selection = Selection(["bank", "abalone"], ["linear"], ["file"], ["greedy"])
+    cells, _ = reproduce(selection, data, CellStore(tmp_path), watcher(), SMALL)
     table = summary.lines(cells, "greedy", "headline")
     assert [line.cell.set for line in table] == ["abalone", "bank"]

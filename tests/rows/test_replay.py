@@ -398,7 +398,7 @@ def test_bad_parameters(bad):
 def test_the_theorems_do_not_speak_of_it():
     X, y = stream()
     values = np.column_stack([X[:, 0] / 5, -X[:, 0] / 5])
-    with pytest.raises(ValueError, match="come once"):
+    with pytest.raises(ValueError, match="rows that are learned once"):
         audit_hull(HullBoost(LinearBall(20.0), 3, feedback="linear", replay=1), X, y, values)
 
 

@@ -382,7 +382,7 @@ def test_corrupted_arrow_streams_get_a_response(client):
 def test_invalid_days_are_refused(days, capsys):
     with pytest.raises(SystemExit):
         parser().parse_args(["serve", "--dir", "state", "--pending-days", days])
-    assert f"{days} is no time in days" in capsys.readouterr().err
+    assert f"must be a positive number of days (got {days})" in capsys.readouterr().err
 
 
 def test_limits(tmp_path):

@@ -1,4 +1,4 @@
-"""Batch boosting: both algorithms against a slow oracle, and against what is promised for them."""
+"""Batch boosting: both algorithms against a slow oracle and against their bounds."""
 
 import math
 import sys
@@ -32,21 +32,21 @@ def problems(draw):
 
 
 def errors_against(weights, G, labels, run, loss):
-    """Delta_0..Delta_N, and the norm W that the weights bear witness to."""
+    """Return Delta_0..Delta_N, and the norm W of the weights."""
     f = weights @ G
     value = np.mean([loss.value(y, v) for y, v in zip(labels, f, strict=True)])
     return run.values - value, max(1.0, np.abs(weights).sum())
 
 
 def stage_excess(Delta, W, s, beta):
-    """How far Delta_i exceeds (1 - eta_i/W) Delta_{i-1} + beta/2 eta_i^2 (s_i^2 + 1)."""
+    """Return how far Delta_i exceeds (1 - eta_i/W) Delta_{i-1} + beta/2 eta_i^2 (s_i^2 + 1)."""
     eta = np.diff(s)
     return Delta[1:] - (1 - eta / W) * Delta[:-1] - beta / 2 * eta**2 * (s[1:] ** 2 + 1)
 
 
 @settings(deadline=None, max_examples=150)
 @given(problems())
-def test_both_algorithms_keep_their_promise_after_every_stage(problem):
+def test_both_algorithms_stay_below_their_bound_after_every_stage(problem):
     loss, G, labels, steps, weights = problem
     for rule, bound in (
         (batch.ZHANG_YU, bounds.zhang_yu),
@@ -67,8 +67,8 @@ def test_every_stage_with_sigma_gains_what_the_derivation_says(problem):
     assert stage_excess(Delta, W, run.s, loss.beta(steps.sum())).max() <= 1e-12
 
 
-def test_flipping_sigma_breaks_the_promise():
-    # One function, to be taken three times. Flipped, the shrinkage holds f at 1, far too small.
+def test_flipping_sigma_breaks_the_bound():
+    # One function, which is needed three times. Flipped shrinkage keeps f at 1, far too small.
     labels, weights, G = [3.0], np.array([3.0]), [[1.0]]
     steps = np.full(12_000, 1e-3)
     promised = bounds.batch_boosting(Delta_0=9.0, f_norm=3.0, beta=2.0, steps=steps).total
@@ -101,7 +101,7 @@ def test_base_learner_is_exact_at_every_stage(problem, rule):
 
 
 def oracle(G, labels, steps, *, shrink):
-    """Both algorithms under squared loss, in plain Python."""
+    """Run both algorithms under squared loss, in plain Python."""
     n = len(labels)
     f, coefficients = [0.0] * n, [0.0] * len(G)
     values, sigmas = [math.fsum(y * y for y in labels) / n], []
@@ -135,12 +135,12 @@ def test_agrees_with_a_plain_oracle(seed, rule, shrink):
     np.testing.assert_allclose(run.coefficients, coefficients, rtol=0, atol=1e-12)
     assert run.s[0] == 1
     assert run.s[-1] == pytest.approx(1 + math.fsum(steps))
-    if shrink:  # both cases of sigma were met after the first stage, where f_0 = 0
+    if shrink:  # both values of sigma occur after the first stage, where f_0 = 0
         assert set(run.sigmas[1:]) == {0, 1}
 
 
 class HalfSquared:
-    """A loss of one's own, as an ordinary class; not compiled."""
+    """A user-defined loss as an ordinary class that is not compiled."""
 
     def value(self, label, y):
         return (label - y) ** 2 / 2
@@ -166,7 +166,7 @@ def test_closing_a_dictionary():
     assert closed == {(1, 0), (-1, 0), (0.5, -0.25), (-0.5, 0.25), (0, 0)}
 
 
-def test_thresholds_are_independent_so_that_norms_are_known():
+def test_thresholds_are_linearly_independent():
     assert batch.thresholds(2).tolist() == [[1, 1, 1, 1], [-1, -1, 1, 1]]
     G = batch.thresholds(7)
     assert set(np.unique(G)) == {-1, 1}
@@ -210,7 +210,7 @@ def test_default_experiment_shows_errors_below_bounds_and_the_faster_bound(capsy
     assert last == pytest.approx([result.s[-1], *shown], rel=5e-3)
 
 
-def test_plot_writes_the_same_picture_twice(tmp_path):
+def test_plot_writes_the_same_file_twice(tmp_path):
     pytest.importorskip("matplotlib", reason="drawing needs matplotlib")
     result = batch.experiment(steps=batch.harmonic_steps(1.5, N=500))
     for name in ("a.svg", "b.svg", "c.png"):
@@ -218,7 +218,7 @@ def test_plot_writes_the_same_picture_twice(tmp_path):
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     svg = (tmp_path / "a.svg").read_text()
     assert svg == (tmp_path / "b.svg").read_text()
-    # in each colour three lines of the picture and three samples of the legend
+    # in each colour, three lines of the plot and three samples of the legend
     assert svg.count("#1f4e8c") == svg.count("#e08a3c") == 6
 
 

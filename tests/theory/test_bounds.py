@@ -1,4 +1,4 @@
-"""The guarantees, against values worked out by hand."""
+"""The bounds against values computed by hand."""
 
 import math
 

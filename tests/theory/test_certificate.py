@@ -1,4 +1,4 @@
-"""Certificates of a pass: figures known beforehand, the same as an audit's, and what is refused."""
+"""Certificates of a pass: values computed by hand, agreement with audits, and refusals."""
 
 import json
 import math
@@ -15,8 +15,8 @@ from spanboost.theory.certificate import Witness
 from spanboost.theory.regret import audit_span, best_linear, linear_norm
 
 
-def certified(booster, X, y, weights=None, block=7, **options):
-    """A pass in blocks, and the booster's own answers scored by hand."""
+def certify(booster, X, y, weights=None, block=7, **options):
+    """Run a pass in blocks, compute the loss of its predictions, and return the certificate."""
     witness, loss = Witness(booster, **options), 0.0
     for first in range(0, len(y), block):
         rows = slice(first, first + block)
@@ -33,13 +33,13 @@ def ball(booster=SpanBoost, x_norm=1.0, **options):
 
 
 def test_theorem_1_by_hand():
-    """Rows 0.5, label always 8 in a range of 0 to 10: the best is 5 + 6 x, in the model 1.2 x."""
+    """Rows 0.5, label always 8 in a range of 0 to 10: the best is 5 + 6 x; in model units 1.2 x."""
     X, y = np.full((9, 1), 0.5), np.full(9, 8.0)
-    certificate = certified(ball(x_norm=2.0, eta=0.5), X, y)
+    certificate = certify(ball(x_norm=2.0, eta=0.5), X, y)
     one = certificate.comparisons[0]
     assert one.comparator_loss == pytest.approx(0, abs=1e-20)
     assert one.regret == one.loss > 0
-    # ||f||_1 = 1.2 * 2 / 1; zero loses 0.36 a row; B = 1, L_B = 4, beta = 2; 25 units make one
+    # ||f||_1 = 1.2 * 2 / 1; zero loses 0.36 a row; B = 1, L_B = 4, beta = 2; 25 is half^2
     f_norm, units = 2.4, 25
     assert one.promise.theorem == "Theorem 1"
     assert one.promise.terms.initial == pytest.approx(units * (1 - 0.5 / f_norm) ** 4 * 0.36 * 9)
@@ -48,33 +48,33 @@ def test_theorem_1_by_hand():
     assert one.promise.terms.sigma == pytest.approx(units * 2 * 4 * f_norm * math.sqrt(9))
     assert one.promise.bound == pytest.approx(sum(one.promise.terms))
     assert one.slack == pytest.approx(sum(one.promise.terms) - one.loss)
-    assert one.promise.of_middle == pytest.approx(9 * 9)
-    assert certificate.comparisons[1].promise is None  # no theorem has a constant
+    assert one.promise.middle_regret == pytest.approx(9 * 9)
+    assert certificate.comparisons[1].promise is None  # no theorem covers a constant
     assert certificate.unproved is None
 
 
 def test_theorem_2_by_hand():
     """The best within the ball of radius 1/2: |5 W| <= 2.5, and label 8 is 3 away at x = 1."""
     X, y = np.ones((9, 1)), np.full(9, 8.0)
-    one = certified(ball(HullBoost, x_norm=2.0), X, y).comparisons[0]
+    one = certify(ball(HullBoost, x_norm=2.0), X, y).comparisons[0]
     assert one.comparator_loss == pytest.approx(9 * 0.5**2)
     # beta = 2, L_D = 4, D = 1
     assert one.promise.theorem == "Theorem 2"
     assert one.promise.terms.smoothness == pytest.approx(25 * 8 * 2 * 9 / 4)
     assert one.promise.terms.learner == pytest.approx(25 * 4 * 2 * math.sqrt(2 * 9))
-    assert one.promise.of_middle == pytest.approx(9 * (9 - 0.25))
+    assert one.promise.middle_regret == pytest.approx(9 * (9 - 0.25))
     assert one.slack > 0
 
 
 def test_a_scaled_class_has_shorter_functions():
     X, y = np.full((9, 1), 0.5), np.full(9, 8.0)
-    one = certified(ball(x_norm=2.0, eta=0.5, scale=2.0), X, y).comparisons[0]
+    one = certify(ball(x_norm=2.0, eta=0.5, scale=2.0), X, y).comparisons[0]
     assert one.promise.terms.initial == pytest.approx(25 * (1 - 0.5 / 1.2) ** 4 * 0.36 * 9)
 
 
 def test_a_scaled_class_is_larger():
     X, y = np.ones((9, 1)), np.full(9, 8.0)
-    one = certified(ball(HullBoost, x_norm=2.0, scale=1.1), X, y).comparisons[0]
+    one = certify(ball(HullBoost, x_norm=2.0, scale=1.1), X, y).comparisons[0]
     assert one.comparator_loss == pytest.approx(9 * (3 - 1.1 * 2.5) ** 2)
     # L at 1.1 is 4.2
     assert one.promise.terms.learner == pytest.approx(25 * 4.2 * 1.1 * 2 * math.sqrt(2 * 9))
@@ -88,7 +88,7 @@ def test_a_certificate_is_an_audit_in_other_units(seed, weighted, feedback):
     X[rng.random(X.shape) < 0.1] = np.nan
     weights = rng.uniform(0, 1, 60) if weighted else None
     options = {"feedback": feedback, "label_range": (-30, 50), "scale": 1.5}
-    one = certified(ball(**options), X, y, weights).comparisons[0]
+    one = certify(ball(**options), X, y, weights).comparisons[0]
     present = np.nan_to_num(X)
     W = best_linear(present, (y - 10) / 40, weights)
     booster = ball(**options)
@@ -100,23 +100,23 @@ def test_a_certificate_is_an_audit_in_other_units(seed, weighted, feedback):
     assert one.slack > 0
 
 
-def test_stumps_are_held_against_their_convex_combinations():
+def test_stumps_are_compared_with_convex_combinations():
     """Rows of one feature each, 5 + 5 x_1 and 5 - 2.5 x_2; combinations 5 + 5 sum_f w_f x_f."""
     X = np.array([[1.0, 0.0], [0.0, 1.0]] * 10)
     booster = SpanBoost(Stumps(), n=4, label_range=(0, 10))
-    linear, hull = certified(booster, X, 5 + 5 * (X @ [1.0, -0.5])).comparisons
+    linear, hull = certify(booster, X, 5 + 5 * (X @ [1.0, -0.5])).comparisons
     assert linear.comparator_loss == pytest.approx(0, abs=1e-18)
-    # of 1 and -0.5, which are 1.5 together, both give up 0.25
+    # 1 and -0.5 add up to 1.5, so both shrink by 0.25
     assert hull.comparator_loss == pytest.approx(20 * 25 * 0.25**2)
     assert hull.gap <= 1e-8 * hull.comparator_loss
     assert hull.promise is None
 
 
 def test_the_range_of_a_growing_model_is_the_last_one():
-    """Around the first label, 2, as far as 6: 2 + 4 w, and w = 1 fits the last of three."""
+    """The range is centred at the first label, 2, and reaches 6: 2 + 4 w, and w = 1 fits."""
     X, y = np.array([[0.0], [1.0], [2.0]]), np.array([2.0, 4.0, 6.0])
     booster = SpanBoost(Stumps(), n=2, label_range="auto")
-    _, hull = certified(booster, X, y, block=1).comparisons
+    _, hull = certify(booster, X, y, block=1).comparisons
     assert hull.comparator_loss == pytest.approx(0, abs=1e-15)
 
 
@@ -132,13 +132,18 @@ def test_the_range_of_a_growing_model_is_the_last_one():
         (ball(), 2.0, {}, "weights of at most 1"),
         (ball(), 0.5, {}, None),
         (ball(), None, {"learn": False}, "nothing was learned"),
-        (HullBoost(FiniteClass([lambda x: 1.0]), n=2, feedback="linear"), None, {}, "not found"),
+        (
+            HullBoost(FiniteClass([lambda x: 1.0]), n=2, feedback="linear"),
+            None,
+            {},
+            "cannot be computed",
+        ),
     ],
 )
-def test_a_bound_is_claimed_where_a_theorem_speaks(booster, weights, options, reason):
+def test_a_bound_applies_where_a_theorem_covers_the_pass(booster, weights, options, reason):
     X, y = np.full((6, 1), 0.5), np.full(6, 0.5)
     weights = None if weights is None else np.full(6, weights)
-    certificate = certified(booster, X, y, weights, **options)
+    certificate = certify(booster, X, y, weights, **options)
     promises = [one.promise for one in certificate.comparisons]
     if reason is None:
         assert certificate.unproved is None
@@ -146,16 +151,14 @@ def test_a_bound_is_claimed_where_a_theorem_speaks(booster, weights, options, re
     else:
         assert reason in certificate.unproved
         assert promises == [None] * len(promises)
-        assert any(
-            f"no bound is claimed: {certificate.unproved}" == w for w in describe(certificate)
-        )
+        assert any(f"no bound applies: {certificate.unproved}" == w for w in describe(certificate))
 
 
 def test_a_used_model_has_no_bound_but_a_regret():
     booster = ball()
     X, y = np.full((6, 1), 0.5), np.full(6, 8.0)
     booster.learn_many(X, y)
-    certificate = certified(booster, X, y)
+    certificate = certify(booster, X, y)
     assert "used" in certificate.unproved
     assert certificate.comparisons[0].regret > 0
 
@@ -165,7 +168,7 @@ def test_other_losses_have_no_certificate():
         Witness(SpanBoost(LinearSGD(), n=2, loss="absolute"))
 
 
-def test_too_many_features_in_words():
+def test_the_text_for_too_many_features():
     rows = [{f"f{k}": 1.0 for k in range(1100)}]
     witness = Witness(SpanBoost(LinearSGD(), n=2))
     witness.add(rows, np.zeros(1))
@@ -173,14 +176,14 @@ def test_too_many_features_in_words():
     assert "more than 1,024 features" in list(describe(certificate))[1]
     shown = as_json(certificate)
     assert shown["regret"] is shown["bound"] is shown["comparator"] is None
-    assert set(shown) >= set(as_json(certified(ball(), np.zeros((2, 1)), np.ones(2))))
+    assert set(shown) >= set(as_json(certify(ball(), np.zeros((2, 1)), np.ones(2))))
 
 
-def test_words_for_a_model_that_follows_a_change():
-    """The rule turns round: no fixed function can follow, and the regret is negative."""
+def test_the_text_for_a_model_that_follows_a_change():
+    """The rule reverses: no fixed function can follow it, and the regret is negative."""
     x = np.tile([0.5, -0.5], 600)
     y = np.where(np.arange(1200) < 600, 1.0, -1.0) * x
-    certificate = certified(SpanBoost(LinearSGD(), n=4), x[:, None], y)
+    certificate = certify(SpanBoost(LinearSGD(), n=4), x[:, None], y)
     assert certificate.comparisons[0].regret < 0
     assert "no such function" in "\n".join(describe(certificate))
 
@@ -230,7 +233,7 @@ def test_a_baseline_changes_nothing(table, capsys):
     assert shown[0] == shown[1]
 
 
-def test_a_model_of_a_file_is_tested_as_it_is(table, tmp_path, capsys):
+def test_a_model_from_a_file_has_no_bound(table, tmp_path, capsys):
     path, model = str(table[0]), str(tmp_path / "model.sb")
     assert main(["train", path, "-o", model, *BALL, "--quiet"]) == 0
     assert main(["evaluate", path, "-i", model, "-t", "--certificate", "--json"]) == 0
@@ -243,19 +246,22 @@ def test_a_model_of_a_file_is_tested_as_it_is(table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loss", "absolute", "--certificate"], "--certificate is for --loss squared"),
-        (["--compare", "linear,stumps", "--certificate"], "no --compare"),
-        (["--learner", "ball", "--label-range", "0,1"], "needs --x-norm R"),
-        (["--learner", "ball", "--x-norm", "1"], "--label-range LO,HI"),
-        (["--x-norm", "1"], "--x-norm is for --learner ball"),
-        ([*BALL, "-l", "0.1"], "no -l"),
-        ([*BALL, "-b", "10"], "no -b"),
+        (["--loss", "absolute", "--certificate"], "--certificate requires --loss squared"),
+        (
+            ["--compare", "linear,stumps", "--certificate"],
+            "--certificate cannot be combined with --compare",
+        ),
+        (["--learner", "ball", "--label-range", "0,1"], "--x-norm is needed by the learner 'ball'"),
+        (["--learner", "ball", "--x-norm", "1"], "--label-range must be (low, high)"),
+        (["--x-norm", "1"], "--x-norm is for one learner"),
+        ([*BALL, "-l", "0.1"], "--rate is not a parameter of the learner"),
+        ([*BALL, "-b", "10"], "--bits is not a parameter of the learner"),
         ([*BALL, "--x-norm", "-1"], "x_norm=-1.0 is not allowed"),
         ([*BALL, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
-        ([*BALL, "--categorical", "a"], "--learner ball reads numbers"),
+        ([*BALL, "--categorical", "a"], "--learner ball needs numeric features"),
     ],
 )
-def test_what_cannot_be_is_one_sentence_and_status_2(table, arguments, message, capsys):
+def test_bad_usage_is_one_line_and_status_2(table, arguments, message, capsys):
     assert main(["evaluate", str(table[0]), *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err.splitlines()[-1]
@@ -268,7 +274,7 @@ def test_a_ball_reads_tables(tmp_path, capsys):
     assert "requires a table of numbers" in capsys.readouterr().err
 
 
-def test_rows_that_are_too_long_can_be_left_out(table, tmp_path, capsys):
+def test_rows_that_are_too_long_can_be_skipped(table, tmp_path, capsys):
     path, X, _ = table
     short = int((np.linalg.norm(X.astype(np.float64), axis=1) <= 0.5).sum())
     limit = ["--x-norm", "0.5", "--on-error", "skip", "--json"]
@@ -284,7 +290,7 @@ def test_a_sparse_stream_has_a_certificate_too(tmp_path, capsys):
     arguments = ["--learner", "stumps", "--certificate", "--json", "--quiet"]
     assert main(["evaluate", str(path), *arguments]) == 0
     shown = json.loads(capsys.readouterr().out)["certificate"]
-    # residuals of 3, 5, 7, 9.5 from their line are 0.15, 0, -0.15 ... : 0.075 in all
+    # the residuals of 3, 5, 7, 9.5 from their line have a squared sum of 0.075
     assert shown["comparator_loss"] == pytest.approx(0.075)
     assert shown["features"] == 1
     assert len(shown["others"]) == 1

@@ -1,4 +1,4 @@
-"""The best functions of a stream in hindsight, against plain oracles that hold all rows."""
+"""The best functions of a stream in hindsight, against plain oracles that keep all rows."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ for _ in range(4):
 
 
 def sparse(X):
-    """A CSR block, with a zero and a missing value spelt out in every row."""
+    """Return a CSR block with an explicit zero and a missing value in every row."""
     rows = [[(j, v) for j, v in enumerate(row) if v != 0] + [(7, 0.0), (8, np.nan)] for row in X]
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.array([j for row in rows for j, _ in row], np.int64)
@@ -48,7 +48,7 @@ def block(kind, rng, rows):
 
 
 def design(blocks, bits):
-    """All rows with a column to each feature, as the compiled loop would read them, one by one."""
+    """Return all rows with a column for each feature, read one by one as the compiled loop does."""
     rows, names = [], {"constant": 0}
     with plain():
         for X in blocks:
@@ -74,7 +74,7 @@ def _number(row, j):
     return np.nan if value is None else value
 
 
-def fed(blocks, y, weights, bits=None):
+def summarize(blocks, y, weights, bits=None):
     seen, first = Hindsight(bits), 0
     for X in blocks:
         last = first + (X.shape[0] if isinstance(X, Sparse) else len(X))
@@ -93,14 +93,14 @@ def fed(blocks, y, weights, bits=None):
     st.sampled_from([None, 1, 3]),
 )
 @example("dense", 0, [1], False, None)
-def test_the_triangle_knows_what_all_rows_know(kind, seed, sizes, weighted, bits):
+def test_the_triangle_has_the_losses_of_all_rows(kind, seed, sizes, weighted, bits):
     rng = np.random.default_rng(seed)
     bits = None if kind == "named" else bits  # their columns are hashed names, not x0, x1, x2
     blocks = [block(kind, rng, rows) for rows in sizes]
     rows = sum(sizes)
     y = 5e5 + rng.standard_normal(rows)
     weights = rng.choice([0.0, 0.5, 3.0], rows) if weighted else None
-    seen = fed(blocks, y, weights, bits)
+    seen = summarize(blocks, y, weights, bits)
     A, w = design(blocks, bits), np.ones(rows) if weights is None else weights
     assert seen.features == A.shape[1] - 1
     root = np.sqrt(w)[:, None]
@@ -108,7 +108,7 @@ def test_the_triangle_knows_what_all_rows_know(kind, seed, sizes, weighted, bits
     best = np.linalg.lstsq(root * A / norms, root[:, 0] * (y - 5e5), rcond=1e-10)[0]
     least = w @ (A / norms @ best - (y - 5e5)) ** 2
     assert seen.linear().loss == pytest.approx(least, rel=1e-8, abs=1e-9)
-    assert seen.of_constant(5e5 + 1) == pytest.approx(w @ (y - 5e5 - 1) ** 2, rel=1e-9, abs=1e-9)
+    assert seen.constant_loss(5e5 + 1) == pytest.approx(w @ (y - 5e5 - 1) ** 2, rel=1e-9, abs=1e-9)
     assert seen.weight == pytest.approx(w.sum())
     assert seen.heaviest == w.max()
 
@@ -120,14 +120,17 @@ def test_the_triangle_knows_what_all_rows_know(kind, seed, sizes, weighted, bits
         (lambda H: 2000 + 5 * H, 1.0),  # years
         (lambda H: 1.7e9 + 1e5 * H, 1e-2),  # seconds since 1970
         (lambda H: H * [1e-20, 1.0, 1e10, 1e30], 1.0),
-        (lambda H: np.column_stack([H, H, H.sum(axis=1), 0 * H]), 1.0),  # twice, and dependent
+        (
+            lambda H: np.column_stack([H, H, H.sum(axis=1), 0 * H]),
+            1.0,
+        ),  # duplicate and dependent columns
         (lambda H: np.column_stack([H, H[:, 0] + 1e-7 * H[:, 1]]), 1.0),
-        (lambda H: H, 1e-5),  # a loss that is 1e-22 of the squares of the labels
+        (lambda H: H, 1e-5),  # a loss that is 1e-22 of the squared labels
     ],
     ids=["plain", "years", "seconds", "scales", "dependent", "nearly", "small"],
 )
-def test_a_loss_known_beforehand(columns, noise):
-    """Labels are a line in columns of a Hadamard matrix, and one more column is what is left."""
+def test_a_loss_known_in_advance(columns, noise):
+    """Labels are linear in columns of a Hadamard matrix; one more column is the residual."""
     X = columns(np.tile(HADAMARD[:, 1:5], (500, 1)))
     rest = np.tile(HADAMARD[:, 9], 500)
     y = 5e5 + np.tile(HADAMARD[:, 1:5], (500, 1)) @ [1.0, -2.0, 3.0, 0.5] + noise * rest
@@ -142,8 +145,8 @@ def test_the_weights_are_those_of_the_best_function():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3)) * [1, 100, 1e-3]
     y = 7 + X @ [2.0, 0.3, 500.0]
-    np.testing.assert_allclose(fed([X], y, None).linear().W, [7, 2, 0.3, 500], rtol=1e-9)
-    np.testing.assert_allclose(fed([X], y, None).in_ball(7.0).W, [2, 0.3, 500], rtol=1e-9)
+    np.testing.assert_allclose(summarize([X], y, None).linear().W, [7, 2, 0.3, 500], rtol=1e-9)
+    np.testing.assert_allclose(summarize([X], y, None).in_ball(7.0).W, [2, 0.3, 500], rtol=1e-9)
 
 
 @settings(max_examples=60)
@@ -153,7 +156,7 @@ def test_the_best_in_a_ball_satisfies_its_conditions(seed, radius, centre, twice
     rng = np.random.default_rng(seed)
     X, y, w = rng.standard_normal((T, 3)), rng.standard_normal(T), rng.uniform(0, 2, T)
     X = np.column_stack([X, X[:, 0]]) if twice else X
-    best = fed([X[:20], X[20:]], y, w).in_ball(centre, radius)
+    best = summarize([X[:20], X[20:]], y, w).in_ball(centre, radius)
     residuals = X @ best.W - (y - centre)
     assert best.loss == pytest.approx(w @ residuals**2)
     assert np.linalg.norm(best.W) <= radius * (1 + 1e-9)
@@ -164,9 +167,9 @@ def test_the_best_in_a_ball_satisfies_its_conditions(seed, radius, centre, twice
     assert multiplier <= 1e-7 or np.linalg.norm(best.W) == pytest.approx(radius)
 
 
-def test_of_equally_good_functions_the_shortest():
+def test_among_equally_good_functions_the_shortest_wins():
     x = np.linspace(-1, 1, 50)
-    best = fed([np.column_stack([x, x, x])], 6 * x, None).in_ball(0.0)
+    best = summarize([np.column_stack([x, x, x])], 6 * x, None).in_ball(0.0)
     np.testing.assert_allclose(best.W, [2, 2, 2], rtol=1e-9)
 
 
@@ -178,12 +181,12 @@ def test_of_equally_good_functions_the_shortest():
     st.booleans(),
 )
 def test_nothing_in_the_hull_beats_the_best_combination(seed, reach, centre, dependent):
-    """By convexity alone, on all the rows: no w' of the class loses less than loss - gap."""
+    """By convexity, on all rows, no w' of the class has a loss below loss - gap."""
     rng = np.random.default_rng(seed)
     X, w = rng.standard_normal((T, 4)) * [1, 1e-3, 1e3, 1], rng.choice([0.0, 0.5, 1.0], T)
     X = np.column_stack([X, X[:, 0], X[:, 1] + 1e-3 * X[:, 3]]) if dependent else X
     y = np.sin(X[:, 0]) + 3e-4 * X[:, 2] + 0.1 * rng.standard_normal(T)
-    best = fed([X[:31], X[31:]], y, w).in_hull(centre, reach)
+    best = summarize([X[:31], X[31:]], y, w).in_hull(centre, reach)
     assert np.abs(best.W).sum() <= reach * (1 + 1e-12)
     A = np.column_stack([np.ones(T), X])
     A /= np.abs(A[w > 0]).max(axis=0)
@@ -195,10 +198,10 @@ def test_nothing_in_the_hull_beats_the_best_combination(seed, reach, centre, dep
 
 
 @pytest.mark.parametrize("reach", [0.2, 0.7])
-def test_two_ways_to_the_best_combination(reach):
+def test_two_solvers_find_the_same_combination(reach):
     rng = np.random.default_rng(3)
     X, y = rng.uniform(-1, 1, (T, 3)), rng.uniform(-1, 1, T)
-    best = fed([X], y, None).in_hull(0.0, reach)
+    best = summarize([X], y, None).in_hull(0.0, reach)
     A = np.column_stack([np.ones(T), X / np.abs(X).max(axis=0)])
     corners = reach * np.concatenate([A, -A], axis=1)
     with plain():
@@ -207,7 +210,7 @@ def test_two_ways_to_the_best_combination(reach):
 
 
 def test_combinations_by_hand():
-    """Orthogonal columns of norm 1: what is over the reach is taken off alike, down to 0."""
+    """With orthogonal columns of norm 1, each weight shrinks by the same amount, down to 0."""
     best = best_in_cross(np.eye(3), np.array([3.0, -2.0, 0.5]), 3.0)
     np.testing.assert_allclose(best.W, [2, -1, 0], atol=1e-12)
     assert best.loss == pytest.approx(1 + 1 + 0.25)
@@ -216,7 +219,7 @@ def test_combinations_by_hand():
 
 
 def test_the_gap_is_not_too_small():
-    """Half-way, before it is found: the very best is indeed not below loss - gap."""
+    """Before the solver converges, the optimum is not below loss - gap."""
     rng = np.random.default_rng(0)
     A, y = rng.standard_normal((40, 8)), rng.standard_normal(40)
     best = best_in_cross(A, y, 0.5)
@@ -229,20 +232,20 @@ def test_the_gap_is_not_too_small():
 
 def test_rows_of_weight_0_do_not_count():
     X, y = np.array([[1.0], [100.0], [-2.0]]), np.array([1.0, 50.0, -2.0])
-    seen = fed([X], y, np.array([1.0, 0.0, 1.0]))
+    seen = summarize([X], y, np.array([1.0, 0.0, 1.0]))
     # largest |x| is 2: half the label is 1 of it
     np.testing.assert_allclose(seen.in_hull(0.0, 2.0).W, [0, 2], atol=1e-9)
     assert seen.in_hull(0.0, 2.0).loss == pytest.approx(0, abs=1e-15)
 
 
 def test_rows_without_features():
-    seen = fed([np.zeros((4, 2))], np.array([1.0, 2.0, 3.0, 4.0]), None)
+    seen = summarize([np.zeros((4, 2))], np.array([1.0, 2.0, 3.0, 4.0]), None)
     assert seen.features == 0
     assert seen.linear().loss == pytest.approx(5)
     assert seen.in_ball(2.0).loss == pytest.approx(1 + 0 + 1 + 4)
 
 
-def test_too_many_features_are_said_to_be_too_many():
+def test_too_many_features_are_reported():
     rng = np.random.default_rng(0)
     seen = Hindsight(limit=10)
     seen.add(np.ones((5, 10)), np.ones(5))
@@ -251,7 +254,7 @@ def test_too_many_features_are_said_to_be_too_many():
     assert seen.too_many
     with pytest.raises(ValueError, match="more than 10 features"):
         seen.linear()
-    for _ in range(20):  # and nothing is kept of what comes later
+    for _ in range(20):  # later rows are not kept
         rows = [{f"name{k}": 1.0 for k in rng.integers(0, 10**9, 50)}]
         seen.add(rows, np.ones(1), np.full(1, 2.0))
     assert (seen.rows, seen.weight, seen.heaviest) == (28, 48.0, 2.0)

@@ -21,7 +21,7 @@ def whole(stream, rows=None):
 
 @pytest.fixture(scope="module")
 def sample():
-    """A stream, and its values less their mean, over their standard deviation, given the labels."""
+    """A stream, and its values standardised given the labels."""
     X, y = whole(Construction(N=4, M=60, T=20_000, seed=5))
     return X, y, (X - y[:, None]) / np.sqrt(y * (1 - y))[:, None]
 
@@ -52,7 +52,7 @@ def test_values_are_independent(sample):
         rounds = (Z[lag:] * Z[:-lag]).mean()
         neighbours = (Z[:, lag:] * Z[:, :-lag]).mean()
         assert max(abs(rounds), abs(neighbours)) < 5 / math.sqrt(T * (M - lag))
-    # were the values of a round tied together, their sum would vary more, or less, than this
+    # if the values of a round were dependent, their sum would have another variance
     assert abs(Z.sum(axis=1).var() / M - 1) < 5 * math.sqrt(2 / T)
 
 
@@ -80,7 +80,7 @@ def test_the_stream_does_not_depend_on_the_block_size(M):
     assert (other_y != y).any()
 
 
-def test_the_table_of_all_values_is_never_made():
+def test_the_whole_stream_is_never_in_memory():
     stream = Construction(N=1, M=4000, T=2000)  # 64 MB
     lb.run(Construction(N=1, M=2, T=1))  # compiling takes memory, too
     tracemalloc.start()
@@ -97,7 +97,7 @@ def test_the_table_of_all_values_is_never_made():
 
 @pytest.mark.parametrize("wrong", [{"N": 0}, {"M": 2}, {"T": 0}, {"beta": 0.0}, {"D": -1.0}])
 def test_sizes_are_checked(wrong):
-    with pytest.raises(ValueError, match="must be positive, and M not below N"):
+    with pytest.raises(ValueError, match=r"must be positive, and M at least N \(got Construction"):
         Construction(**{"N": 3, "M": 30, "T": 10, **wrong})
 
 
@@ -125,7 +125,7 @@ def test_units():
     assert stream.loss(np.array([1.0]), np.array([3.0])) == 5 / 2 * 4
 
 
-def test_the_booster_answers_in_the_stream_s_units():
+def test_the_booster_predicts_in_the_units_of_the_stream():
     stream = Construction(N=3, M=30, T=400, D=8.0)
     X, y = whole(stream)
     answers = lb.booster(stream).learn_many(X, y)
@@ -163,10 +163,10 @@ def test_bayes_alone_proves_the_bound():
     """With the proof's own M the least possible regret is well above c, for every N."""
     regrets = np.array([lb.bayes_regret(N, 4000 * N) for N in (1, 2, 3, 10, 100, 1000, 3000)])
     assert np.all(regrets > 18 * lb.C)
-    assert np.all(regrets < 0.005)  # half the prior variance: what not looking at all costs
+    assert np.all(regrets < 0.005)  # half the prior variance, the loss without any call
 
 
-def test_the_comparator_loses_what_the_proof_says():
+def test_the_comparator_has_the_loss_of_the_proof():
     stream = Construction(N=4, M=50, T=40_000)
     losses = np.concatenate([stream.loss(y, X.mean(axis=1)) for X, y in stream.blocks()])
     error = losses.std() / math.sqrt(len(losses))
@@ -175,9 +175,9 @@ def test_the_comparator_loses_what_the_proof_says():
 
 
 @pytest.mark.parametrize("N", [1, 2, 6])
-def test_algorithm_2_loses_what_its_weights_imply(N):
-    """Its answer is a mean of N values with weights 2i / (N (N + 1)): the variance is known."""
-    M, T = 3000, 6000  # so many functions that two copies hardly ever draw the same one
+def test_algorithm_2_has_the_loss_that_its_weights_imply(N):
+    """Its prediction averages N values with weights 2i / (N (N + 1)): the variance is known."""
+    M, T = 3000, 6000  # with this many functions, two copies rarely draw the same one
     squares = sum((2 * i / (N * (N + 1))) ** 2 for i in range(1, N + 1))
     p = 0.5 + lb.eps(N)
     expected = N * (squares * p * (1 - p) / 2 - lb.comparator_loss(N, M))
@@ -237,9 +237,9 @@ def test_progress_is_for_terminals(capsys, monkeypatch):
     assert capsys.readouterr().err == "\r 50%\r100%\n"
 
 
-def test_mistakes_are_found_before_the_runs(tmp_path, capsys):
+def test_bad_usage_is_reported_before_the_runs(tmp_path, capsys):
     with pytest.raises(SystemExit):
         lb.main(["--seed=-1"])
-    assert "--seed must not be negative" in capsys.readouterr().err
+    assert "--seed must be at least 0 (got -1)" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError):
         lb.main(["--json", str(tmp_path / "missing" / "file.json")])

@@ -1,6 +1,6 @@
-"""Wrong constants, one at a time: each must make a test of the theory fail.
+"""Mutation tests: each wrong constant must make a test of the theory fail.
 
-A copy of the package is changed in one place and the tests named beside the change are run on it.
+Each case changes one line in a copy of the package and runs the tests of that line on the copy.
 """
 
 import os

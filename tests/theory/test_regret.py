@@ -1,4 +1,4 @@
-"""Comparators in hindsight: exact, by other means than the audit's own."""
+"""Comparators in hindsight, checked by other methods than the audit's own."""
 
 import itertools
 
@@ -81,7 +81,7 @@ def test_the_best_linear_function_without_a_ball_solves_the_normal_equations():
     np.testing.assert_allclose(X.T @ (y - X @ W[0]), 0, atol=1e-10)
 
 
-def test_features_that_never_vary_do_no_harm():
+def test_constant_features_are_allowed():
     X = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
     np.testing.assert_allclose(best_linear(X, np.array([1.0, 2.0, 3.0])), [[1, 0]], atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_the_norm_of_a_linear_function_is_measured_by_its_ball():
 
 
 def test_an_audit_reports_what_happened():
-    """One constant function, label always 1: everything can be said beforehand."""
+    """With one constant function and label 1, every number is known in advance."""
     X, y = np.zeros((10, 1)), np.ones(10)
     ones = FiniteClass([lambda x: 1.0])
     audit = audit_hull(HullBoost(ones, n=3, feedback="linear"), X, y, np.ones((10, 1)))

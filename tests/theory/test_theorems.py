@@ -44,25 +44,25 @@ KINKED = [Absolute(), Quantile(0.8), Hinge()]
 
 
 def no_more(left, right):
-    """left <= right, up to rounding."""
+    """Return whether left <= right, up to rounding."""
     return left <= right + 1e-9 * (1 + abs(left) + abs(right))
 
 
 def in_ball(values, radius):
-    """Rows of values cut to Euclidean norm <= radius."""
+    """Return rows of values clipped to Euclidean norm <= radius."""
     norms = np.linalg.norm(values, axis=-1, keepdims=True)
     return values * np.minimum(1, radius / np.maximum(norms, 1e-300))
 
 
 @st.composite
 def streams(draw, losses):
-    """A loss, labels of its set, what N copies predict and a comparator, all cut to norm <= D."""
+    """A loss, labels, predictions of N copies and a comparator, all clipped to norm <= D."""
     loss = draw(st.sampled_from(losses))
     d = getattr(loss, "d", 1)
     T, N = draw(st.integers(1, 8)), draw(st.integers(1, 5))
     D = draw(st.sampled_from([0.5, 1.0, 2.0]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    # extremes as often as anything between: that is where the proofs are tight
+    # draw extremes often, because the proofs are tight there
     corners = draw(st.booleans())
     predictions = rng.choice([-2.0, 2.0], (T, N, d)) if corners else rng.uniform(-2, 2, (T, N, d))
     f = rng.choice([-2.0, 0.0, 2.0], (T, d)) if corners else rng.uniform(-2, 2, (T, d))
@@ -77,12 +77,12 @@ def streams(draw, losses):
 
 
 def rows(predictions):
-    """What Scripted expects: [T, outputs x copies]."""
+    """Return predictions in the form that Scripted expects: [T, outputs x copies]."""
     return predictions.transpose(0, 2, 1).reshape(len(predictions), -1)
 
 
 def check_hull_stages(booster, r, f, scale=1.0):
-    """Delta_i <= (1 - eta_i) Delta_{i-1} + 2 eta_i^2 beta_D D^2 T + eta_i L_D R_i, for every i."""
+    """Check Delta_i <= (1 - eta_i) Delta_{i-1} + 2 eta_i^2 beta_D D^2 T + eta_i L_D R_i."""
     loss, D, w = on_vectors(booster.loss_), scale * booster.D, r.weights
     beta, L = booster.loss_.beta(D), booster.loss_.L(D)
     of_f = loss_values(loss, r.labels, f)
@@ -96,7 +96,7 @@ def check_hull_stages(booster, r, f, scale=1.0):
 
 
 def check_span_stages(booster, r, f, W):
-    """Delta_i <= (1 - eta/W) Delta_{i-1} + 3 eta^2 beta_B B^2 T + eta L_B R_i + eta S_i."""
+    """Check Delta_i <= (1 - eta/W) Delta_{i-1} + 3 eta^2 beta_B B^2 T + eta L_B R_i + eta S_i."""
     loss, eta, w = on_vectors(booster.loss_), booster.eta_, r.weights
     B = booster.B_
     beta, L = booster.loss_.beta(B), booster.loss_.L(B)
@@ -114,7 +114,7 @@ def check_span_stages(booster, r, f, W):
 
 
 def check_passed_losses(booster, r, radius, at_final=False):
-    """Each is 1/L times the gradient at y^{i-1} (corollary 1: at y^N), so 1-Lipschitz."""
+    """Check that each is 1/L times the gradient at y^{i-1} (corollary 1: at y^N)."""
     L, loss = booster.loss_.L(radius), on_vectors(booster.loss_)
     for i in range(booster.n):
         at = r.y[:, -1] if at_final else r.y[:, i]
@@ -124,7 +124,7 @@ def check_passed_losses(booster, r, radius, at_final=False):
 
 
 def check_sigma(booster, r, at_final=False):
-    """Line 14 is online gradient descent on [0, 1]: its regret is at most 2 L_B B sqrt(T)."""
+    """Check line 14, online gradient descent on [0, 1]: regret at most 2 L_B B sqrt(T)."""
     loss, T = on_vectors(booster.loss_), len(r.labels)
     assert (r.sigma[0] == 0).all()
     assert r.sigma.min() >= 0
@@ -161,7 +161,7 @@ def test_algorithm_1_stage_by_stage(stream, eta, W):
 
 @given(streams(SMOOTH), st.floats(0.5, 4))
 def test_scaled_algorithms_stage_by_stage(stream, scale):
-    """The theorems with D -> lambda D: h is scaled, the slopes passed are not."""
+    """The theorems hold with lambda D for D: h is scaled, the slopes passed on are not."""
     loss, D, N, predictions, f, labels, weights = stream
     hull = HullBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear", scale=scale)
     r = play(hull, rows(predictions), labels, weights)
@@ -175,7 +175,7 @@ def test_scaled_algorithms_stage_by_stage(stream, scale):
 
 @given(streams(KINKED), st.floats(1, 5))
 def test_corollary_1_stage_by_stage(stream, W):
-    """Theorem 1 for the losses linearised at the answers; beta is 0, so stages are equalities."""
+    """Theorem 1 for losses linearised at the predictions; beta is 0, so stages are equalities."""
     loss, D, N, predictions, g, labels, weights = stream
     f = W * g
     booster = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
@@ -198,7 +198,7 @@ def test_corollary_1_stage_by_stage(stream, W):
 
 
 def test_algorithm_2_is_tight_where_the_proof_is():
-    """A copy that jumps from -D to +D at squared loss, against f = -D: all steps are equalities."""
+    """A copy jumps from -D to +D under squared loss, against f = -D: all steps are equalities."""
     predictions = np.array([[[-1.0], [1.0]]] * 3)
     booster = HullBoost(Scripted(), n=2, feedback="linear")
     r = play(booster, rows(predictions), np.ones(3))
@@ -207,7 +207,7 @@ def test_algorithm_2_is_tight_where_the_proof_is():
 
 
 def test_algorithm_1_is_tight_for_linear_losses():
-    """beta = 0 and B = eta N D: nothing is lost anywhere, whatever the copies do."""
+    """With beta = 0 and B = eta N D, every step is an equality, whatever the copies do."""
     rng = np.random.default_rng(1)
     predictions = rng.uniform(-1, 1, (20, 4, 1))
     labels = rng.choice([-1.0, 1.0], 20)
@@ -218,18 +218,18 @@ def test_algorithm_1_is_tight_for_linear_losses():
         assert slack == pytest.approx(0, abs=1e-9)
 
 
-def test_sigma_survives_an_adversary_that_turns_round():
-    """Long enough one way, then the other: steps that shrink faster than 1/sqrt(t) never return."""
+def test_sigma_follows_an_adversary_that_reverses():
+    """After a long run in one direction, steps that shrink faster than 1/sqrt(t) never return."""
     labels = np.repeat([-1.0, 1.0], 800)
     booster = SpanBoost(Scripted(), n=2, eta=1.0, loss="linear", feedback="linear")
     r = play(booster, np.ones((1600, 2)), labels)
     check_sigma(booster, r)
-    assert r.sigma[800, 1] == 1  # it had learned to shrink, and unlearns it
+    assert r.sigma[800, 1] == 1  # it learned to shrink, and unlearns it later
     assert r.sigma[-1, 1] == 0
 
 
 def test_projection_costs_at_most_eta_eps_D():
-    """Logistic loss, copies that all say +D: the partial sums are held at B by the projection."""
+    """Logistic loss, and all copies predict +D: the projection keeps the partial sums at B."""
     booster = SpanBoost(Scripted(), n=40, eta=0.5, loss="logistic", feedback="linear")
     assert booster.B_ < 0.5 * 40
     r = play(booster, np.ones((2, 40)), np.ones(2))
@@ -285,7 +285,7 @@ def test_measured_regret_is_below_theorem_1_with_weights_and_greedy_fitting():
 
 
 def test_sigma_by_hand():
-    """Line 14 for two rounds, with pencil and paper."""
+    """Line 14 for two rounds, computed by hand."""
     squared = SpanBoost(Scripted(), n=2, eta=0.5, feedback="linear")  # B = 1, L_B = 4
     play(squared, np.ones((2, 2)), -np.ones(2))
     # y^0 = 0 teaches copy 1 nothing. y^1 = 1/2, its gradient 2 (1/2 + 1) = 3: along 3/2, twice
@@ -298,14 +298,14 @@ def test_sigma_by_hand():
 
 
 def test_the_hull_weighs_its_copies_1_2_3():
-    """Steps 1, 2/3, 1/2 make the answer (h_1 + 2 h_2 + 3 h_3) / 6."""
+    """Steps 1, 2/3, 1/2 give the prediction (h_1 + 2 h_2 + 3 h_3) / 6."""
     booster = HullBoost(Scripted(), n=3, feedback="linear")
     r = play(booster, np.eye(3), np.zeros(3))
     np.testing.assert_allclose(r.y[:, -1, 0], [1 / 6, 2 / 6, 3 / 6], rtol=1e-15)
 
 
 def test_greedy_losses_by_hand():
-    """What a copy is given: h -> l(offset + alpha h), here with both offsets in both algorithms."""
+    """A copy gets h -> l(offset + alpha h), here with both offsets in both algorithms."""
     seen = []
 
     class Watcher:

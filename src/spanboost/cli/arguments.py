@@ -1,4 +1,7 @@
-"""Options that commands share, and how their words are read."""
+"""The options that several commands share, and the functions that parse option values.
+
+The names of formats and losses are repeated here so that --help imports nothing heavy.
+"""
 
 import argparse
 import math
@@ -13,25 +16,25 @@ from spanboost.models.model_spec import model_options
 OPTIONS = model_options()
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
-PICTURES = {
-    "predictions": "predictions against the truth; of classes, what they were taken for",
-    "residuals": "label minus prediction, over time",
-    "stages": "what each stage contributes: its movement, and the loss if it were the last",
-    "sigma": "Algorithm 1's shrinkage of each stage, over time",
-    "importance": "the features that matter most",
+PLOTS = {
+    "predictions": "Plot predictions against labels (for classes: confusion and calibration)",
+    "residuals": "Plot label minus prediction over time",
+    "stages": "Plot how far each stage moves the prediction, and the loss after each stage",
+    "sigma": "Plot the shrinkage sigma of each stage of Algorithm 1 over time",
+    "importance": "Plot the most important features",
 }
-_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")  # of a Ray cluster
+_RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")
 
 
 def add_data(parser: Any, learning: bool = True) -> None:
-    """What is read, and how."""
+    """Add the options that say which data to read and how."""
     data = parser.add_argument_group("data")
     data.add_argument(
         *("data",),
         nargs="*",
         metavar="DATA",
-        help="files, globs of them, addresses (https://, s3://, ...), or - for standard input; "
-        ".gz and .zst are unpacked",
+        help="Files, glob patterns, URLs (https://, s3://, ...), or - for standard input; .gz and "
+        ".zst files are decompressed",
     )
     data.add_argument(
         "-d",
@@ -40,58 +43,70 @@ def add_data(parser: Any, learning: bool = True) -> None:
         action="extend",
         nargs="+",
         metavar="DATA",
-        help="the same",
+        help="More data, read after DATA",
     )
-    data.add_argument("--format", choices=FORMATS, help="default: what the names end in")
+    data.add_argument("--format", choices=FORMATS, help="File format (default: from the file name)")
     data.add_argument(
         "--delimiter",
         type=_delimiter,
         metavar="CHAR",
-        help=r"of CSV fields (default: a comma); \t is a tab",
+        help=r"Character between CSV fields (default: a comma); write \t for a tab",
     )
     data.add_argument(
-        "--no-header", action="store_true", help="CSV without names: columns are 1, 2, 3, ..."
+        "--no-header",
+        action="store_true",
+        help="CSV files have no header row; columns are named 1, 2, 3, ...",
     )
     data.add_argument(
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="a bad row ends the run (default), or is left out and counted",
+        help="Action on an invalid row: `stop` ends the run (default), `skip` leaves the row out "
+        "and counts it",
     )
     if learning:
         add_columns(data, "`label`, else the last column")
 
 
 def add_columns(data: Any, label: str) -> None:
-    """Which columns are what."""
-    data.add_argument("--label", metavar="NAME", help=f"default: {label}")
-    data.add_argument("--weight", metavar="NAME", help="the column of importance weights")
-    data.add_argument("--ignore", type=names, metavar="NAMES", help="columns to leave out")
+    """Add the options that say what each column means."""
+    data.add_argument("--label", metavar="NAME", help=f"Label column (default: {label})")
+    data.add_argument("--weight", metavar="NAME", help="Column of importance weights")
     data.add_argument(
-        "--categorical", type=names, metavar="NAMES", help="numbers that are categories"
+        "--ignore", type=names, metavar="NAMES", help="Columns to ignore, separated by commas"
     )
     data.add_argument(
-        "--positive", metavar="VALUE", help="this label is +1, every other one -1 (two labels)"
+        "--categorical",
+        type=names,
+        metavar="NAMES",
+        help="Numeric columns to treat as categories, separated by commas",
     )
-    data.add_argument("--classes", type=at_least(2), metavar="K", help="of --loss softmax")
+    data.add_argument(
+        "--positive",
+        metavar="VALUE",
+        help="Label to treat as +1; every other label becomes -1 (two-class problems)",
+    )
+    data.add_argument(
+        "--classes", type=at_least(2), metavar="K", help="Number of classes for --loss softmax"
+    )
 
 
 def add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
-    """Add the parameters of a model."""
+    """Add the options of the model to train."""
     model = parser.add_argument_group("model")
     for name in OPTIONS:
         _add_parameter(model, name)
-    model.add_argument(*initial, metavar="MODEL", help="Start from this model file")
+    model.add_argument(*initial, metavar="MODEL", help="Model file to start from")
 
 
 def add_loss(model: Any) -> None:
-    """Add the parameters that do not depend on the learner."""
+    """Add the options of the loss, the label range, feature hashing and the random seed."""
     for name in ("loss", "label_range", "bits", "seed"):
         _add_parameter(model, name)
 
 
 def _add_parameter(group: Any, name: str) -> None:
-    """Add a parameter of `ModelSpec` as it describes itself."""
+    """Add a parameter of `ModelSpec` as an option, as its field describes it."""
     option = OPTIONS[name]
     flags = option.flags or (f"--{name.replace('_', '-')}",)
     kinds = {
@@ -112,79 +127,89 @@ def _add_parameter(group: Any, name: str) -> None:
 
 
 def add_run(parser: Any) -> None:
-    """What is printed, drawn and written on the way."""
-    run = parser.add_argument_group("what is said")
+    """Add the options of what a run prints, plots and writes."""
+    run = parser.add_argument_group("output")
     run.add_argument(
         "-p",
         "--predictions",
         metavar="FILE",
-        help="also write each prediction, made before its label was seen: CSV, Parquet or -",
+        help="Write the predictions, each made before its label was seen; CSV, or Parquet if the "
+        "name ends in .parquet; - is standard output",
     )
     run.add_argument(
-        "--report", metavar="FILE", help="curves, tables and the command as one page: .html"
+        "--report",
+        metavar="FILE",
+        help="Write an HTML report with the loss curves, tables and the command (.html)",
     )
-    run.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
-    run.add_argument("--quiet", action="store_true", help="no table, no bar")
-    pictures = parser.add_argument_group("pictures, .png or .svg; any number in one pass")
-    pictures.add_argument("--plot", metavar="FILE", help="loss curves")
-    for kind, help in PICTURES.items():
-        pictures.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
+    run.add_argument(
+        "--json", action="store_true", help="Print the result as a JSON object on standard output"
+    )
+    run.add_argument("--quiet", action="store_true", help="Print no table and no progress bar")
+    plots = parser.add_argument_group("plots (.png or .svg)")
+    plots.add_argument("--plot", metavar="FILE", help="Plot the loss curves")
+    for kind, help in PLOTS.items():
+        plots.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
 
 
 def add_ray(group: Any) -> None:
-    """Where the work is done."""
+    """Add --ray, which moves the work to a Ray cluster."""
     group.add_argument(
         "--ray",
         nargs="?",
         metavar="ADDRESS",
-        help="do the work on a Ray cluster: HOST:PORT, ray://HOST:PORT or auto; without an address "
-        "that of RAY_ADDRESS, or one that starts here (extra `ray`; docs/cluster.md)",
+        help="Run on the Ray cluster at ADDRESS: HOST:PORT, ray://HOST:PORT or auto. Without "
+        "ADDRESS, use $RAY_ADDRESS, or start a cluster on this machine. Needs the extra `ray`; see "
+        "docs/cluster.md",
     )
 
 
-def joined(argv: Sequence[str]) -> list[str]:
-    """Ranges that begin with a minus are no options; only an address belongs to --ray, no file."""
+def attach_values(argv: Sequence[str]) -> list[str]:
+    """Rewrite `--label-range -5,5` and `--ray ADDRESS` to the form `--option=value`.
+
+    argparse would take a range that begins with a minus sign for an option, and a data file that
+    follows --ray for its address.
+    """
     words: list[str] = []
     for word in argv:
-        range_of_labels = words and words[-1] == "--label-range"
-        address = words and words[-1] == "--ray" and _ADDRESS.fullmatch(word)
-        if range_of_labels or address:
+        is_range = words and words[-1] == "--label-range"
+        is_address = words and words[-1] == "--ray" and _RAY_ADDRESS.fullmatch(word)
+        if is_range or is_address:
             words[-1] += f"={word}"
         else:
             words.append(word)
-    return [f"{word}={_cluster()}" if word == "--ray" else word for word in words]
+    return [f"{word}={_default_ray_address()}" if word == "--ray" else word for word in words]
 
 
-def _cluster() -> str:
-    """The one of --ray without an address: Ray's own variable may name it."""
+def _default_ray_address() -> str:
+    """Return the address for --ray without a value: Ray's own variable, or a local cluster."""
     return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def at_least(least: int) -> "type[int]":
-    """A whole number."""
+    """Return a parser of integers that are at least `least`."""
     return between(least, sys.maxsize)
 
 
 def between(least: int, most: int) -> "type[int]":
-    """A whole number within limits."""
+    """Return a parser of integers from `least` to `most`."""
 
     def parse(text: str) -> int:
         value = int(text)
         if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is below {least}")
+            raise argparse.ArgumentTypeError(f"must be at least {least} (got {value})")
         if value > most:
-            raise argparse.ArgumentTypeError(f"{value} is above {most}")
+            raise argparse.ArgumentTypeError(f"must be at most {most} (got {value})")
         return value
 
-    parse.__name__ = "whole number"
+    parse.__name__ = "integer"  # argparse prints it: "invalid integer value"
     return parse  # type: ignore[return-value]
 
 
 def days(text: str) -> float:
-    """A time in days."""
+    """Parse a positive number of days."""
     value = float(text)
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no time in days")
+        raise argparse.ArgumentTypeError(f"must be a positive number of days (got {text})")
     return value
 
 
@@ -192,27 +217,29 @@ days.__name__ = "number"
 
 
 def names(text: str) -> list[str]:
-    """Names with commas between them."""
+    """Parse names separated by commas."""
     return [name for name in text.split(",") if name]
 
 
 def numbers(text: str) -> list[float]:
-    """Numbers with commas between them."""
+    """Parse numbers separated by commas."""
     return [float(word) for word in text.split(",")]
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Whole numbers with commas between them."""
+def integers(text: str) -> list[int]:
+    """Parse integers separated by commas."""
     return [int(word) for word in text.split(",")]
 
 
-numbers.__name__ = whole_numbers.__name__ = "list of numbers"
+numbers.__name__ = integers.__name__ = "list of numbers"
 
 
 def _delimiter(text: str) -> str:
     character = "\t" if text == r"\t" else text
     if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
-        raise argparse.ArgumentTypeError(f"{text!r} is no character that can be between fields")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a single ASCII character that can separate fields"
+        )
     return character
 
 
@@ -224,7 +251,7 @@ def _loss(text: str) -> str:
         known = False
     if not known and text not in LOSSES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not known: {', '.join(LOSSES)}, with TAU between 0 and 1"
+            f"unknown loss {text!r}; choose from {', '.join(LOSSES)}, with TAU between 0 and 1"
         )
     return text
 
@@ -237,5 +264,7 @@ def _range(text: str) -> Any:
     except ValueError:
         low = high = 0.0
     if not low < high < float("inf") or low == float("-inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no range: LO,HI or auto or auto-zero")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a range; give LO,HI with LO < HI, auto or auto-zero"
+        )
     return low, high

@@ -1,7 +1,7 @@
-"""Checkpoints of a run: beside its output while it lasts, gone when it is done.
+"""Checkpoints of a training run, kept next to its output until the run is complete.
 
-`model.sb.checkpoint` is a model file that also says how far the run is; `model.sb.losses` holds the
-losses so far. A run that is killed at any moment finds its last checkpoint whole.
+`model.sb.checkpoint` is a model file that also records the progress of the run; `model.sb.losses`
+holds the losses so far. A run that is killed at any moment leaves its last checkpoint intact.
 """
 
 import glob
@@ -18,51 +18,57 @@ from spanboost.models.files import load_checkpoint, save
 from spanboost.models.model import Model
 
 
-class Found(NamedTuple):
-    """Where a run goes on."""
+class ResumePoint(NamedTuple):
+    """The state that a run resumes from."""
 
     model: Model
     rows: int
-    labels: dict[str, Any]  # sums over the labels so far
-    every: int
+    labels: dict[str, Any]  # state of the `LabelSums` over the labels so far
+    every: int  # rows between checkpoints
 
 
 class Checkpoints:
-    """Of the run that writes `output`, from these inputs, with these parameters."""
+    """The checkpoints of the run that writes `output` from these inputs with these parameters."""
 
     def __init__(self, output: Path, identity: dict[str, Any], stream: Stream) -> None:
         self.path = output.with_name(f"{output.name}.checkpoint")
         self.losses = output.with_name(f"{output.name}.losses")
         self.output = output
-        self.identity = json.loads(json.dumps(identity))  # as a file has it
+        self.identity = json.loads(json.dumps(identity))  # as it is read back from a file
         self._stream = stream
 
     @cached_property
     def inputs(self) -> list[Any]:
-        """What tells the data from others; asked for only where it matters, since it takes time."""
+        """The fingerprint of the data, computed only when needed because it takes time."""
         return self._stream.fingerprint()
 
-    def find(self) -> Found | None:
-        """The last one, if it is of this run; None if there is none."""
+    def find(self) -> ResumePoint | None:
+        """Return the last checkpoint of this run, or None; refuse that of a different run."""
         if not self.path.exists():
             return None
         model, run = load_checkpoint(self.path)
         if run is None:
-            raise UsageError(f"{self.path} is no checkpoint")
+            raise UsageError(f"{self.path} is not a checkpoint; leave out --resume")
         if run["identity"] != self.identity:
-            raise UsageError(f"{self.path} is of a run with other parameters: leave out --resume")
+            raise UsageError(
+                f"{self.path} belongs to a run with different parameters; leave out --resume to "
+                "start again"
+            )
         if run["inputs"] != self.inputs:
-            raise UsageError(f"{self.path} is of a run over other data: leave out --resume")
-        return Found(model, run["rows"], run["labels"], run["every"])
+            raise UsageError(
+                f"{self.path} belongs to a run over different data; leave out --resume to start "
+                "again"
+            )
+        return ResumePoint(model, run["rows"], run["labels"], run["every"])
 
     def tape(self, columns: int, rows: int) -> LossTape:
-        """The losses of the rows up to the checkpoint."""
+        """Open the losses of the rows up to the checkpoint."""
         if rows and self.losses.stat().st_size < 8 * columns * rows:
-            raise UsageError(f"{self.losses} is cut short: leave out --resume")
+            raise UsageError(f"{self.losses} is incomplete; leave out --resume to start again")
         return LossTape(columns, self.losses, rows)
 
     def save(self, model: Model, tape: LossTape, labels: dict[str, Any], every: int) -> None:
-        """The run is so far; the losses first, so that they never lack what the model has seen."""
+        """Write a checkpoint: the losses first, so that they cover all rows of the model."""
         tape.flush()
         run = {
             "identity": self.identity,
@@ -74,7 +80,7 @@ class Checkpoints:
         save(model, self.path, run=run)
 
     def clear(self) -> None:
-        """The run is done, or begins anew."""
-        killed = self.output.parent.glob(f"{glob.escape(self.output.name)}.*{PARTIAL}")
-        for path in (self.path, self.losses, *killed):
+        """Remove the files of the run, when it is complete or starts again."""
+        partial = self.output.parent.glob(f"{glob.escape(self.output.name)}.*{PARTIAL}")
+        for path in (self.path, self.losses, *partial):
             path.unlink(missing_ok=True)

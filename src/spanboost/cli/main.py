@@ -1,4 +1,4 @@
-"""The command line: how a process begins and ends, and what it says of errors."""
+"""The entry point of the command line: runs a command, prints errors, sets the exit status."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from spanboost.cli.arguments import joined
+from spanboost.cli.arguments import attach_values
 from spanboost.cli.parser import parser
 from spanboost.errors import ClusterError, UserError
 
@@ -16,13 +16,13 @@ _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permission
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command and return its exit status.
 
-    Exit status: 0 for good; 2 for bad usage, bad data, a file that is missing, unreadable or no
-    model; 130 for Ctrl-C; 1 for the rest.
+    The exit status is 0 on success; 2 for bad usage, invalid data, or a file that is missing,
+    unreadable or not a model; 130 for Ctrl-C; and 1 for any other error.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    args = parser().parse_args(joined(words))
+    args = parser().parse_args(attach_values(words))
     args.words = words
     try:
         with warnings.catch_warnings():
@@ -31,25 +31,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("spanboost: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+    except BrokenPipeError:  # the reader of the pipe, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print("spanboost: there is not enough memory: fewer copies, or fewer bits", file=sys.stderr)
+        print(
+            "spanboost: not enough memory; use fewer copies (-n) or fewer bits (-b)",
+            file=sys.stderr,
+        )
         return 1
     except (UserError, ClusterError) as error:
         print(f"spanboost: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
-    except OSError as error:  # a missing file; or a full disk, say
+    except OSError as error:  # for example a missing file or a full disk
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
 
 
 def program() -> NoReturn:
-    """The command line as a process of its own, which begins and ends without ado."""
-    gc.set_threshold(200_000, 20, 20)  # to look for cycles would be a tenth of its start
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads that nobody uses, too
+    """Run the command line as a process, tuned to start and exit quickly."""
+    gc.set_threshold(200_000, 20, 20)  # collecting cycles takes a tenth of the start-up time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads cost start-up time too
     status = main()
     try:
         sys.stdout.flush()
@@ -60,7 +63,7 @@ def program() -> NoReturn:
         print(f"spanboost: standard output: {error.strerror}", file=sys.stderr)
     with suppress(OSError):
         sys.stderr.flush()
-    os._exit(status)  # to take Numba apart takes longer than to learn a small file
+    os._exit(status)  # tearing down Numba takes longer than learning a small file
 
 
 def _show_warning(message: Any, *_: Any) -> None:

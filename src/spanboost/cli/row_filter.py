@@ -1,4 +1,4 @@
-"""Rows that a learner cannot read are bad ones, however well they are written."""
+"""A filter for rows that are valid data but that a learner cannot read."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,22 +12,24 @@ from spanboost.rows.block import Rows
 
 
 def row_filter(models: Iterable[Model], problems: Problems) -> Callable[[Batch], Batch]:
-    """Leaves out the rows of a batch that are too long for one of the models."""
+    """Return a function that leaves out the rows of a batch that a model cannot read."""
     learners = [getattr(model, "learner", None) for model in models]
 
-    def fit(batch: Batch) -> Batch:
+    def keep_readable(batch: Batch) -> Batch:
         for learner in learners:
             if isinstance(learner, LinearBall):
-                batch = short_rows(batch, learner, problems)
+                batch = leave_out_long_rows(batch, learner, problems)
         return batch
 
-    return fit
+    return keep_readable
 
 
-def short_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
-    """The rows that the learner can read; the others are bad ones."""
+def leave_out_long_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
+    """Return the batch without rows longer than the learner allows; count those as bad rows."""
     if isinstance(batch.X, Rows):
-        raise StreamError(f"{batch.file}: --learner ball reads numbers, and there are categories")
+        raise StreamError(
+            f"{batch.file}: --learner ball needs numeric features, but this file has categories"
+        )
     complaints = learner.complaints(np.nan_to_num(batch.X, nan=0.0).astype(np.float64))
     for row, what in complaints.items():
         problems.report(batch.file, int(batch.lines[row]), what)

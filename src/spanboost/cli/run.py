@@ -1,4 +1,4 @@
-"""One pass over a stream: every row predicted, then learned, scored, and shown."""
+"""One pass over a stream: predict each row, learn it, and report the loss."""
 
 import json
 import time
@@ -16,9 +16,9 @@ from spanboost.atomic_files import check_writable
 from spanboost.cli.options import check_apart
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe
-from spanboost.cli.output.predictions import writer
+from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
-from spanboost.cli.output.summary import result_of, summary
+from spanboost.cli.output.summary import format_summary, result_of
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, concatenate
@@ -29,11 +29,11 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.theory.certificate import Witness
 
-MOST = 1 << 17  # rows that are kept until there are more of them
+MOST = 1 << 17  # rows in a joined batch
 
 
 class ProgressivePass:
-    """Models that share one schema, over one stream; the first of them is the one in question."""
+    """One pass of models with one schema over a stream; results are those of the first model."""
 
     def __init__(
         self,
@@ -47,43 +47,44 @@ class ProgressivePass:
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.screen = ProgressTable(args.quiet, self.names, stream, self.first.schema)
-        self.screen.go_on(tape)
-        self.album = plots.PlotCollector(args, self.first)
+        self.table = ProgressTable(args.quiet, self.names, stream, self.first.schema)
+        self.table.resume(tape)
+        self.plots = plots.PlotCollector(args, self.first)
         detector = getattr(args, "drift", None)
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
-        """Every batch, once it is learned; none reaches over a multiple of `every` rows.
+        """Yield each batch after it is learned.
 
-        With `rounds` they are as large as can be without reaching over a multiple of that.
+        every: batches end at each multiple of this number of rows.
+        rounds: small batches are joined, up to the next multiple of this number of rows.
         """
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
-            stack.callback(self.screen.close)
+            stack.callback(self.table.close)
             fit = row_filter(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
                 self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, filter_rows=fit
             )
             stack.enter_context(closing(batches))
-            place = None
+            predictions = None
             if self.args.predictions is not None:
-                place = stack.enter_context(writer(self.args.predictions))
-            last: list[Batch] = []  # the one that is being learned
+                predictions = stack.enter_context(open_writer(self.args.predictions))
+            last: list[Batch] = []  # the batch that is being learned
             parts = split_batches(batches, every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
-            parts = self.album.pieces(parts, self.tape.rows)
-            parts = _noted(parts, last)
+            parts = self.plots.pieces(parts, self.tape.rows)
+            parts = _remember_last(parts, last)
             try:
                 for step in progressive(self.models, parts, self.tape, learn=learn):
                     answers = step.answers[self.names[0]]
                     self._count(step.batch, answers)
-                    self.screen.show(step)
-                    self.album.watch(step, answers)
-                    if place is not None:
-                        place.write(prediction_table(self.first, answers, learning=True))
+                    self.table.show(step)
+                    self.plots.watch(step, answers)
+                    if predictions is not None:
+                        predictions.write(prediction_table(self.first, answers, learning=True))
                     yield step
             except DataError as error:
                 raise last[0].locate(error) from None
@@ -91,13 +92,13 @@ class ProgressivePass:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
     def _count(self, batch: Batch, answers: Array) -> None:
-        assert batch.y is not None  # labels were asked for
+        assert batch.y is not None  # the stream yields labels
         self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
         if self.drift is not None:
             self.drift.add(losses_of(self.first, batch.y, answers), batch.y)
 
     def finish(self, witness: Witness | None = None) -> None:
-        """Say what it came to, also according to a witness of all its rows."""
+        """Print and write the results, with the certificate of the witness if there is one."""
         seconds = time.perf_counter() - self.began
         problems, rows = self.stream.problems, self.tape.rows - self.before
         result = result_of(self.names, self.tape, self.labels, rows, seconds, problems.count)
@@ -105,21 +106,21 @@ class ProgressivePass:
         if self.drift is not None:
             result["drift"] = {"detector": self.drift.name, "rows": moments}
         for message in problems.first:
-            self.screen.say(f"left out: {message}")
-        self.screen.say(summary(result, self.labels.label_sum))
+            self.table.write(f"left out: {message}")
+        self.table.write(format_summary(result, self.labels.label_sum))
         positive = getattr(self.first.schema.target, "positive", None)
         if positive is not None and self.labels.label_sum == -self.tape.last[0]:
-            self.screen.say(f"no label was {positive!r}, the value of --positive: all are -1")
+            self.table.write(f"no label equals {positive!r} (--positive), so all labels are -1")
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"] = as_json(certificate)
-            self.screen.say("\n".join(["", *describe(certificate)]))
+            self.table.write("\n".join(["", *describe(certificate)]))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:
             curves = (self.names, self.tape, result["best_constant_loss"], moments)
             loss_curves.save(self.args.plot, *curves)
-        self.album.save()
+        self.plots.save()
         if self.args.report is not None:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
@@ -127,19 +128,25 @@ class ProgressivePass:
 
 
 def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:
-    """Whether all that is asked for can be written, before anything is learned."""
+    """Check that all requested files can be written, before anything is learned."""
     written = (output, args.predictions, args.plot, args.report, *plots.plot_paths(args).values())
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
-        raise UsageError("-o names a file: a model does not go to standard output")
+        raise UsageError("-o must name a file; a model cannot be written to standard output")
     if output is not None:
         check_writable(output)
     if args.predictions is not None and getattr(args, "compare", None) is not None:
-        raise UsageError("--predictions are of one model: no --compare with them")
+        raise UsageError("--predictions cannot be combined with --compare")
     if args.predictions is not None and getattr(args, "resume", False):
-        raise UsageError("--predictions are of a whole run: not with --resume")
+        raise UsageError(
+            "--predictions cannot be combined with --resume: rows before the checkpoint would be "
+            "missing"
+        )
     if args.json and args.predictions == "-":
-        raise UsageError("--json has standard output for itself: --predictions need a file")
+        raise UsageError(
+            "--json and --predictions - both write to standard output; name a file for "
+            "--predictions"
+        )
     if args.predictions not in (None, "-"):
         check_writable(args.predictions)
     if args.plot is not None:
@@ -149,15 +156,18 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         report.check(args.report)
 
 
-def _noted(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
-    """The same, each of them noted: an error of a model names its row by number only."""
+def _remember_last(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
+    """Yield the batches and keep the current one in `last`.
+
+    A model's error names a row by its number only; the batch adds the file and line.
+    """
     for batch in batches:
         last[:] = [batch]
         yield batch
 
 
 def join_small_batches(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
-    """The same rows, in batches from one multiple of `every` to the next, but each of one file."""
+    """Join batches up to each multiple of `every` rows; a batch never spans two files."""
     held: list[Batch] = []
     for part in split_batches(batches, every, rows):
         if held and part.file != held[0].file:
@@ -173,7 +183,7 @@ def join_small_batches(batches: Iterator[Batch], every: int, rows: int) -> Itera
 
 
 def split_batches(batches: Iterator[Batch], every: int | None, rows: int) -> Iterator[Batch]:
-    """The same rows, in batches that end at every multiple of `every`; `rows` came before them."""
+    """Split batches at each multiple of `every` rows; `rows` rows came before them."""
     for batch in batches:
         first = 0
         while every and rows // every < (rows + batch.rows - first) // every:

@@ -1,4 +1,4 @@
-"""The type of every array here."""
+"""The type of arrays, of any dtype and shape."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""The cells of the reproduction, and the folder that keeps those that are done.
+"""The cells of the reproduction, and the folder that keeps finished cells.
 
-A cell is a data set in one order, a base learner and a feedback mode: the learner alone and under
-both algorithms, tuned on the first half. Each is a file, written when it is known, so that a run
-that was stopped goes on where it was.
+A cell is one experiment: a data set in one row order, a base learner and a feedback mode. It holds
+the results of the learner alone and under both algorithms, tuned on the first half. Each finished
+cell is written to a file, so that an interrupted run can resume.
 """
 
 import hashlib
@@ -22,61 +22,60 @@ FEEDBACKS = ("greedy", "linear")
 
 @dataclass(frozen=True)
 class Chosen:
-    """A model as it was chosen on the first half."""
+    """The model chosen on the first half, and its losses."""
 
     rate: float
     n: int
     eta: float | None  # the step of Algorithm 1
-    first_half: float  # its average loss there
+    first_half: float  # average loss
     second_half: float
-    against_n: Sequence[
-        float | None
-    ]  # loss of the first half with 1, 2, ... copies, all else as chosen
+    # loss of the first half with 1, 2, ... copies at the chosen rate and step
+    against_n: Sequence[float | None]
     curve: Sequence[float]  # average loss of each hundredth of the stream
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of a data set, in an order, with a learner, under a feedback mode."""
+    """The results of one experiment."""
 
     set: str
     order: str
     learner: str
     feedback: str
     rows: int
-    seconds: float  # of processor time; on a cluster, from beginning to end
+    seconds: float  # processor time; on a cluster, elapsed time
     models: dict[str, Chosen]  # baseline, span, hull
 
     def as_json(self) -> dict[str, Any]:
-        """In terms of JSON."""
+        """Return the cell as JSON types."""
         return asdict(self)
 
 
 def cell_from_json(state: dict[str, Any]) -> Cell:
-    """The inverse of `as_json`."""
+    """Return the cell that `as_json` was called on."""
     models = {way: Chosen(**one) for way, one in state["models"].items()}
     return Cell(**{**state, "models": models})
 
 
 class CellStore:
-    """Cells in a folder, each with a stamp of what it was made from."""
+    """A folder of cells, each with a stamp that identifies its inputs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"{folder}: it cannot be made: {error.strerror}") from None
+            raise UserError(f"cannot create the folder {folder}: {error.strerror}") from None
 
     def find(self, stamp: str, *name: str) -> Cell | None:
-        """The cell of this name, if it is there and was made from the same."""
+        """Return the cell with this name and stamp, or None."""
         try:
             state = json.loads(self._file(*name).read_text())
             return cell_from_json(state["cell"]) if state["stamp"] == stamp else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # none, or one that was not written by us: it is made anew
+            return None  # missing or not a cell file: compute it again
 
-    def keep(self, stamp: str, cell: Cell) -> None:
+    def save(self, stamp: str, cell: Cell) -> None:
         """Write a cell."""
         state = {"stamp": stamp, "cell": cell.as_json()}
         with atomic_write(self._file(cell.set, cell.order, cell.learner, cell.feedback)) as file:
@@ -87,5 +86,5 @@ class CellStore:
 
 
 def stamp_of(content: str, grid: Any) -> str:
-    """What a cell was made from: this version, these values, this grid."""
+    """Return a stamp of the inputs of a cell: this version, the data and the grid."""
     return hashlib.sha256(repr((__version__, content, grid)).encode()).hexdigest()

@@ -1,9 +1,8 @@
-"""The 14 data sets of the paper's supplement: whence, under which licence, how coded.
+"""The 14 data sets of the paper's supplement: source, licence and label coding.
 
-A data set is a table: features in the order of the published file with raw values, categories as
+A data set is a table: features with raw values in the order of the published file, categories as
 dictionary-encoded strings, `label` last; rows in the published order, training before test. In a
-folder it is NAME.parquet. What the paper does not say, and this repository had to choose, is in
-`remark`.
+folder, it is the file NAME.parquet. `remark` states the choices that the paper leaves open.
 """
 
 from collections.abc import Callable
@@ -22,39 +21,39 @@ CC_BY = "CC BY 4.0 (UCI)"
 
 
 class DataSet(NamedTuple):
-    """One of the 14."""
+    """One of the 14 data sets."""
 
     name: str
     citation: str
     licence: str
     raw: Raw  # the published files
-    coding: str  # of the labels, in words
-    label: Callable[[Array], Array]  # the same
-    largest: float  # |label|: labels are scaled by it, not shifted
-    features: int | None  # of our encoding, without the constant; None where never counted
-    active: float | None  # of a row, on average, likewise
-    content: str | None  # SHA-256 of the table (content.py); None where no copy was at hand
+    coding: str  # label coding, in words
+    label: Callable[[Array], Array]  # label coding, as a function
+    largest: float  # largest |label|: labels are scaled by it, not shifted
+    features: int | None  # in our encoding, without the constant; None if not counted
+    active: float | None  # average number of active features in a row; None if not counted
+    content: str | None  # SHA-256 of the table (table_content.py); None if no copy was available
     remark: str = ""
-    ordered: bool = True  # the headline takes the file's order, else the shuffled one
+    ordered: bool = True  # whether the headline uses the file order; if not, the shuffled one
 
     @property
     def paper(self) -> Description:
-        """What the paper says of it."""
+        """The paper's description of the data set."""
         return DESCRIPTIONS[self.name]
 
 
 def signs(*positive: str | int) -> Callable[[Array], Array]:
-    """+1 for these values, -1 for all others."""
+    """Return a label coding: +1 for these values, -1 for all others."""
     return lambda values: np.where(np.isin(values, positive), 1.0, -1.0)
 
 
-def scaled(low: float, high: float) -> Callable[[Array], Array]:
-    """Numbers mapped onto [0, 1]."""
+def scale_from(low: float, high: float) -> Callable[[Array], Array]:
+    """Return a label coding that maps [low, high] to [0, 1]."""
     return lambda values: (values.astype(np.float64) - low) / (high - low)
 
 
-def as_they_are(values: Array) -> Array:
-    """The numbers themselves."""
+def unchanged(values: Array) -> Array:
+    """Return the labels as floating-point numbers."""
     return values.astype(np.float64)
 
 
@@ -65,10 +64,10 @@ SETS = {
             name="a9a",
             citation="J. Platt, Fast training of SVMs using sequential minimal optimization, 1998; "
             "C.-C. Chang and C.-J. Lin, LIBSVM, 2011 (from UCI Adult, discretised)",
-            licence="UCI Adult is CC BY 4.0; LIBSVM states none of its own",
+            licence="UCI Adult is CC BY 4.0; LIBSVM states no licence",
             raw=Raw((f"{LIBSVM}/binary/a9a", f"{LIBSVM}/binary/a9a.t"), svmlight=123),
             coding="-1 and +1, as published",
-            label=as_they_are,
+            label=unchanged,
             largest=1,
             features=123,
             active=13.87,
@@ -79,8 +78,8 @@ SETS = {
             citation="W. Nash, T. Sellers, S. Talbot, A. Cawthorn, W. Ford, Abalone, UCI, 1995",
             licence=CC_BY,
             raw=Raw((f"{UCI}/abalone/abalone.data",)),
-            coding="the number of rings, as it is",
-            label=as_they_are,
+            coding="the number of rings, as published",
+            label=unchanged,
             largest=29,
             features=10,
             active=8.00,
@@ -105,10 +104,10 @@ SETS = {
             features=22,
             active=17.93,
             content="86a0ba5f6d2aaa6d458997b86132296484bfe731d7a41bf232971493970e7d77",
-            remark="the paper does not say how it made two classes of five; sitting against the "
-            "rest is what a linear function fits best, and near the paper's SGD. In file order the "
-            "classes come one after the other, and the second half has one alone, so the headline "
-            "has it shuffled",
+            remark="the paper does not say how it turned five classes into two; a linear function "
+            "fits sitting against the rest best, with a loss close to the paper's SGD. In file "
+            "order the classes follow one another, and the second half has a single class, so the "
+            "headline uses shuffled rows",
             ordered=False,
         ),
         DataSet(
@@ -143,7 +142,7 @@ SETS = {
             features=51,
             active=15.10,
             content="1e814e66d7479249f8bc18158e8f33417186841672d0b494157518fec726f74e",
-            remark="a plain one-hot encoding has 51 features, the paper 45",
+            remark="a plain one-hot encoding has 51 features, the paper has 45",
         ),
         DataSet(
             name="cal_housing",
@@ -158,12 +157,12 @@ SETS = {
                 member="CaliforniaHousing/cal_housing.data",
             ),
             coding="(price - 14999) / (500001 - 14999)",
-            label=scaled(14_999, 500_001),
+            label=scale_from(14_999, 500_001),
             largest=1,
             features=8,
             active=8.00,
             content="e1b151a75c584946fd27365522a377658757f300a221b89f9344dad2b3823889",
-            remark="the paper says [0, 1]; price / 500001 is the other reading",
+            remark="the paper says [0, 1], which could also mean price / 500001",
         ),
         DataSet(
             name="casp",
@@ -172,7 +171,7 @@ SETS = {
             licence=CC_BY,
             raw=Raw((f"{UCI}/00265/CASP.csv",), header=True, label=0),
             coding="RMSD / 20.999",
-            label=scaled(0, 20.999),
+            label=scale_from(0, 20.999),
             largest=1,
             features=9,
             active=9.00,
@@ -194,7 +193,7 @@ SETS = {
             features=401,
             active=32.01,
             content="4b082c7518ab0597e1326fbc3d0f7430453ac25dceba6a971fd6cb1a83e18a62",
-            remark="instance_weight is kept as a feature: the paper's count has it",
+            remark="instance_weight is kept as a feature, as in the paper's feature count",
         ),
         DataSet(
             name="covtype",
@@ -212,9 +211,9 @@ SETS = {
             features=54,
             active=11.88,
             content="4e5fc96cb0b5751aa70b1ca80a6f353cec552329aad025f0ececc356e1b6eb61",
-            remark="in file order, neighbours in place follow each other: to repeat the last label "
-            "loses 0.118, the paper's losses are 0.65 to 0.80, so the headline has it shuffled, as "
-            "activity",
+            remark="in file order, neighbouring places follow each other: repeating the last label "
+            "has a loss of 0.118, while the paper's losses are 0.65 to 0.80, so the headline uses "
+            "shuffled rows",
             ordered=False,
         ),
         DataSet(
@@ -231,12 +230,12 @@ SETS = {
                 missing=("999", "9999"),
             ),
             coding="0 and 1, as published",
-            label=as_they_are,
+            label=unchanged,
             largest=1,
             features=None,
             active=None,
             content=None,
-            remark="999 and 9999 mean missing; never run here, no copy was at hand",
+            remark="999 and 9999 mean missing; never run here, because no copy was available",
         ),
         DataSet(
             name="letter",
@@ -250,8 +249,9 @@ SETS = {
             features=16,
             active=15.58,
             content="11400977e002d3390daa7eff38fa5133b349795d7d8ce60ebd829c113ba0ed78",
-            remark="the paper does not say how it made two classes of 26; not like this: the best "
-            "linear function in hindsight loses 0.722, its SGD 0.644",
+            remark="the paper does not say how it turned 26 classes into two; it used a different "
+            "coding: the best linear function in hindsight has a loss of 0.722 here, the paper's "
+            "SGD 0.644",
         ),
         DataSet(
             name="shuttle",
@@ -264,7 +264,7 @@ SETS = {
             features=9,
             active=7.05,
             content="352e5922954fb0052185833e40c61bfe1e8e0e45c8a8f3d4ba3ad89be5ba8203",
-            remark="the paper does not say how it made two classes of seven",
+            remark="the paper does not say how it turned seven classes into two",
         ),
         DataSet(
             name="slice",
@@ -276,12 +276,12 @@ SETS = {
                 header=True,
             ),
             coding="location / 100",
-            label=scaled(0, 100),
+            label=scale_from(0, 100),
             largest=1,
             features=None,
             active=None,
             content=None,
-            remark="never run here, no copy was at hand",
+            remark="never run here, because no copy was available",
         ),
         DataSet(
             name="year",
@@ -295,12 +295,13 @@ SETS = {
                 rows=463_715,
             ),
             coding="(year - 1922) / (2011 - 1922)",
-            label=scaled(1922, 2011),
+            label=scale_from(1922, 2011),
             largest=1,
             features=None,
             active=None,
             content=None,
-            remark="the first 463,715 rows, the training part; never run here, no copy was at hand",
+            remark="the first 463,715 rows, the training part; never run here, because no copy was "
+            "available",
         ),
     )
 }

@@ -7,24 +7,24 @@ from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, inline
 from spanboost.paper.published import ALGORITHMS, LEARNERS
 from spanboost.paper.summary import SummaryLine
 
-ACROSS = 4  # plots beside each other
+ACROSS = 4  # panels in a row
 TITLES = {"linear": "SGD", "stumps": "regression stumps", "network": "networks"}
 WORDS = {"baseline": "alone", "span": "Algorithm 1", "hull": "Algorithm 2"}
 LOOKS = {"baseline": INK, "span": COLOURS[0], "hull": COLOURS[1]}
 
 
 def improvements(table: Sequence[SummaryLine]) -> str:
-    """The share of the learner's loss that boosting saves, ours beside the paper's."""
+    """Plot the share of the learner's loss that boosting saves, ours next to the paper's."""
     return inline(lambda: _improvements(table))
 
 
 def against_n(table: Sequence[SummaryLine], learner: str) -> str:
-    """Losses of the first half over the number of copies, a plot for each data set."""
+    """Plot losses of the first half against the number of copies, for each data set."""
     return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _copies))
 
 
 def curves(table: Sequence[SummaryLine], learner: str) -> str:
-    """The average loss of each hundredth of the stream, a plot for each data set."""
+    """Plot the average loss of each hundredth of the stream, for each data set."""
     return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _curve))
 
 
@@ -83,7 +83,7 @@ def _copies(axes: Any, line: SummaryLine) -> None:
         losses = sorted(loss for _, loss in points)
         shown += [losses[0], losses[int(0.9 * (len(losses) - 1))]]
     room = 0.15 * (max(shown) - min(shown)) or 1e-9
-    axes.set_ylim(min(shown) - room, max(shown) + room)  # few copies may lose far more
+    axes.set_ylim(min(shown) - room, max(shown) + room)  # losses of few copies may lie far above
 
 
 def _curve(axes: Any, line: SummaryLine) -> None:

@@ -1,6 +1,6 @@
-"""The figures of the paper: the tables of its supplement, and the one of its Section 6.
+"""The figures of the paper: the tables of its supplement and the table of its Section 6.
 
-Written as printed. Losses are average squared losses on the second half of each data set.
+All figures are as printed. Losses are average squared losses on the second half of each data set.
 """
 
 from typing import NamedTuple
@@ -10,25 +10,25 @@ ALGORITHMS = ("span", "hull")  # Algorithm 1, Algorithm 2
 
 
 class Description(NamedTuple):
-    """A line of the supplement's table of data sets."""
+    """A row of the supplement's table of data sets."""
 
     rows: int
     features: int
-    active: float  # features of a row, on average
+    active: float  # average number of active features in a row
     task: str
-    low: float  # of the labels
-    high: float
+    low: float  # least label
+    high: float  # largest label
 
 
 class Losses(NamedTuple):
-    """Of a base learner alone, and under either algorithm."""
+    """The losses of a base learner alone and under each algorithm."""
 
     baseline: float
     span: float
     hull: float
 
     def improvement(self, algorithm: str) -> float:
-        """The share of the baseline's loss that an algorithm saves; of no loss, none."""
+        """Return the share of the baseline's loss that an algorithm saves; 0 if that loss is 0."""
         return 1 - float(getattr(self, algorithm)) / self.baseline if self.baseline else 0.0
 
 
@@ -49,7 +49,7 @@ DESCRIPTIONS = {
     "year": Description(463_715, 90, 90, "regression", 0, 1),
 }
 
-_PRINTED = {  # baseline, Alg 1, Alg 2 of SGD; of stumps; of networks
+_PRINTED = {  # baseline, Alg 1 and Alg 2 for SGD, then for stumps, then for networks
     "phy": "0.7475 0.7466 0.7470  0.9201 0.7733 0.7924  0.7441 0.7480 0.7446",
     "cal_housing": "0.0094 0.0094 0.0104  0.0151 0.0138 0.0124  0.0096 0.0096 0.0107",
     "casp": "0.0632 0.0631 0.0630  0.0741 0.0741 0.0742  0.0639 0.0632 0.0631",

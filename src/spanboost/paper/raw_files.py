@@ -1,4 +1,4 @@
-"""Published files as tables: features in their order, `label` last, strings as categories."""
+"""Read published files as tables: features in file order, `label` last, strings as categories."""
 
 import bz2
 import gzip
@@ -15,39 +15,39 @@ from spanboost.paper import lzw
 
 
 class Raw(NamedTuple):
-    """Where a data set is published, and how its files are to be read."""
+    """Where a data set is published, and how to read its files."""
 
-    addresses: tuple[str, ...]  # one after the other: training before test
+    addresses: tuple[str, ...]  # in the order of rows: training before test
     checksums: tuple[str, ...] = ()  # "sha256:..." or "md5:...", as publicly recorded
-    member: str | None = None  # the file wanted of an archive
+    member: str | None = None  # the file to read from an archive
     delimiter: str = ","
     header: bool = False
     decimal: str = "."
-    comment: str = ""  # lines that begin so are none of the data
-    broken: str = ""  # lines with this are left out
-    label: int = -1  # its column
-    ignored: tuple[int, ...] = ()  # columns
-    missing: tuple[str, ...] = ()  # numbers that stand for none
-    ending: str = ""  # what some labels end in, others not
-    rows: int | None = None  # the first ones; None for all
-    svmlight: int = 0  # columns of a file in that format
+    comment: str = ""  # lines that begin with this are not data
+    broken: str = ""  # lines that contain this are left out
+    label: int = -1  # column of the label
+    ignored: tuple[int, ...] = ()  # columns to leave out
+    missing: tuple[str, ...] = ()  # numbers that mean a missing value
+    ending: str = ""  # a suffix of some labels, to be removed
+    rows: int | None = None  # number of rows to read from the start; None for all
+    svmlight: int = 0  # number of feature columns of a svmlight file; 0 for CSV
 
 
 def table_of(raw: Raw, files: Sequence[bytes]) -> Any:
-    """The table of a data set, of the bytes of its files."""
+    """Return the table of a data set from the bytes of its files."""
     import pyarrow as pa
 
     read = _svmlight if raw.svmlight else _csv
-    tables = [read(raw, unpacked(data, raw.member)) for data in files]
+    tables = [read(raw, unpack_file(data, raw.member)) for data in files]
     table = pa.concat_tables(tables, promote_options="permissive")
     return table.slice(0, raw.rows).unify_dictionaries().combine_chunks()
 
 
-def unpacked(data: bytes, member: str | None) -> bytes:
-    """What is in a file: one file of an archive, or all of it, decompressed."""
+def unpack_file(data: bytes, member: str | None) -> bytes:
+    """Return the decompressed content of a file, or of one member of an archive."""
     if data[:4] == b"PK\x03\x04":
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return archive.read(_named(archive.namelist(), member))
+            return archive.read(_find_member(archive.namelist(), member))
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
     elif data[:3] == b"BZh":
@@ -57,18 +57,18 @@ def unpacked(data: bytes, member: str | None) -> bytes:
     if member is None:
         return data
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        file = archive.extractfile(_named(archive.getnames(), member))
+        file = archive.extractfile(_find_member(archive.getnames(), member))
         if file is None:
-            raise UserError(f"{member} is no file of the archive")
+            raise UserError(f"{member} is not a file in the archive")
         return file.read()
 
 
-def _named(names: Sequence[str], member: str | None) -> str:
-    """The one of the names that ends in the member's: some archives have a folder more."""
+def _find_member(names: Sequence[str], member: str | None) -> str:
+    """Return the name that ends in the member's name: some archives add a folder."""
     for name in names:
         if member is not None and f"/{name}".endswith(f"/{member}"):
             return name
-    raise UserError(f"the archive has no {member}")
+    raise UserError(f"the archive does not contain {member}")
 
 
 def _csv(raw: Raw, data: bytes) -> Any:
@@ -77,8 +77,8 @@ def _csv(raw: Raw, data: bytes) -> Any:
     lines = data.splitlines(keepends=True)
     if raw.comment or raw.broken:
         comment, broken = raw.comment.encode(), raw.broken.encode()
-        kept = (line for line in lines if not (comment and line.startswith(comment)))
-        data = b"".join(line for line in kept if not (broken and broken in line))
+        data_lines = (line for line in lines if not (comment and line.startswith(comment)))
+        data = b"".join(line for line in data_lines if not (broken and broken in line))
     table = csv.read_csv(
         io.BytesIO(data),
         csv.ReadOptions(autogenerate_column_names=True, skip_rows=int(raw.header)),

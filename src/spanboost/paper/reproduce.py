@@ -1,4 +1,4 @@
-"""The whole reproduction: every cell that is asked for, kept as it is known."""
+"""The reproduction: run the selected cells and keep each one when it is finished."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,84 +12,84 @@ import numpy as np
 from spanboost.data.batch import Batch
 from spanboost.paper import protocol
 from spanboost.paper.cells import Cell, CellStore, stamp_of
-from spanboost.paper.dataset_folder import file_of, read
+from spanboost.paper.dataset_folder import read, table_path
 from spanboost.paper.datasets import SETS, DataSet
 from spanboost.paper.protocol import Grid
-from spanboost.paper.table_content import counts, digest, examples_of, shuffle_rows
+from spanboost.paper.table_content import count_features, digest, examples_of, shuffle_rows
 from spanboost.parallel.executor import Executor
 
-AT_ONCE = 4  # cells of a set on a cluster, each of some groups of configurations
-COSTS = {"linear": 1, "stumps": 4, "network": 4}  # of a feature, roughly, for the progress bar
+AT_ONCE = 4  # cells of a data set that run at once on a cluster
+COSTS = {"linear": 1, "stumps": 4, "network": 4}  # rough cost of a feature, for the progress bar
 
 
-class Asked(NamedTuple):
-    """What is to be reproduced."""
+class Selection(NamedTuple):
+    """The experiments to run."""
 
     sets: Sequence[str]
     learners: Sequence[str]
     orders: Sequence[str]
     feedbacks: Sequence[str]
 
-    def of_a_set(self) -> Iterator[tuple[str, str, str]]:
-        """The cells of one data set: order, learner, feedback."""
+    def cells(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the cells of each data set: order, learner, feedback."""
         for order in self.orders:
             for feedback in self.feedbacks:
                 for learner in self.learners:
                     yield order, learner, feedback
 
 
-class Found(NamedTuple):
-    """A data set that is there."""
+class DataSetFacts(NamedTuple):
+    """Facts about a data set in the folder."""
 
-    published: bool  # its content is the published one
+    published: bool  # whether its content is the published one
     rows: int
     features: int
     active: float
 
 
 class Watcher(NamedTuple):
-    """Who is told how a reproduction goes on."""
+    """Callbacks that report the progress of a reproduction."""
 
-    starts: Callable[[str], None]  # a data set, or a cell of it
-    works: Callable[[float], None]  # so much of the work more is done
-    ends: Callable[[Cell, bool], None]  # a cell is known; whether it was kept from before
-
-
-def present(sets: Sequence[str], folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Those of the data sets that are in the folder, and why the others are not."""
-    there = [name for name in sets if file_of(SETS[name], folder).is_file()]
-    gone = f"there is no {{}}.parquet in {folder}"
-    return there, {name: gone.format(name) for name in sets if name not in there}
+    on_start: Callable[[str], None]  # with the name of a data set or cell
+    on_work: Callable[[float], None]  # with the amount of work done since the last call
+    on_finish: Callable[[Cell, bool], None]  # with a cell, and whether an earlier run had it
 
 
-def work_of(asked: Asked) -> float:
-    """All of it, in the units that `Watcher.works` hears."""
+def find_datasets(sets: Sequence[str], folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the data sets that are in the folder, and the reason for each missing one."""
+    available = [name for name in sets if table_path(SETS[name], folder).is_file()]
+    absent = {name: f"{name}.parquet not found in {folder}" for name in sets}
+    return available, {name: why for name, why in absent.items() if name not in available}
+
+
+def total_work(selection: Selection) -> float:
+    """Return the amount of all work, in the units of `Watcher.on_work`."""
     return sum(
-        _cost(SETS[name], learner) for name in asked.sets for _, learner, _ in asked.of_a_set()
+        _cost(SETS[name], learner) for name in selection.sets for _, learner, _ in selection.cells()
     )
 
 
-@np.errstate(over="ignore", invalid="ignore")  # rates that are too much for a learner lose
+@np.errstate(over="ignore", invalid="ignore")  # too large a rate overflows, and is not chosen
 def reproduce(
-    asked: Asked,
+    selection: Selection,
     folder: Path,
-    kept: CellStore,
+    store: CellStore,
     watcher: Watcher,
     grid: Grid,
     executor: Executor | None = None,
-) -> tuple[list[Cell], dict[str, Found]]:
-    """All cells, those that were kept among them, and what was found of each data set.
+) -> tuple[list[Cell], dict[str, DataSetFacts]]:
+    """Run all cells that the store lacks; return all cells and the facts of each data set.
 
-    At a place of its own the cells of a set are worked on several at a time.
+    With an executor, several cells of a data set run at once.
     """
     cells: list[Cell] = []
-    found = {}
-    for name in asked.sets:
-        watcher.starts(name)
+    facts = {}
+    for name in selection.sets:
+        watcher.on_start(name)
         one = SETS[name]
         table = read(one, folder)
         content, examples = digest(table), examples_of(one, table)
-        found[name] = Found(content == one.content, examples.rows, *counts(examples))
+        facts[name] = DataSetFacts(content == one.content, examples.rows, *count_features(examples))
         orders = {"file": examples, "shuffled": shuffle_rows(examples)}
         stamp = stamp_of(content, (grid, protocol.SCALES))
 
@@ -99,37 +99,37 @@ def reproduce(
             stamp: str = stamp,
             orders: dict[str, Batch] = orders,
         ) -> Cell:
-            cell = kept.find(stamp, one.name, *named)
-            before, cost = cell is not None, _cost(one, named[1])
+            cell = store.find(stamp, one.name, *named)
+            was_known, cost = cell is not None, _cost(one, named[1])
             if cell is None:
-                watcher.starts(" ".join((one.name, *named)))
+                watcher.on_start(" ".join((one.name, *named)))
                 rows = orders[named[0]]
-                works = partial(_works, watcher, cost / (rows.rows // 2))
-                cell = protocol.run((one.name, *named), rows, one.largest, grid, works, executor)
-                kept.keep(stamp, cell)
+                report = partial(_report_rows, watcher, cost / (rows.rows // 2))
+                cell = protocol.run((one.name, *named), rows, one.largest, grid, report, executor)
+                store.save(stamp, cell)
             else:
-                watcher.works(cost)
-            watcher.ends(cell, before)
+                watcher.on_work(cost)
+            watcher.on_finish(cell, was_known)
             return cell
 
-        cells += _each(work, list(asked.of_a_set()), 1 if executor is None else AT_ONCE)
-    return cells, found
+        cells += _each(work, list(selection.cells()), 1 if executor is None else AT_ONCE)
+    return cells, facts
 
 
 def _each(work: Callable[[Any], Cell], items: Sequence[Any], at_once: int) -> list[Cell]:
-    """The cells of all items; one that fails ends the others, which are not waited for."""
+    """Return the cells of all items; the first failure cancels the others without waiting."""
     if at_once == 1:
         return list(map(work, items))
     pool = ThreadPoolExecutor(at_once)
-    try:  # in copies of this context: NumPy keeps there what it is told to ignore
+    try:  # in copies of this context, which holds the error settings of NumPy
         running = [pool.submit(copy_context().run, work, item) for item in items]
         return [one.result() for one in running]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _works(watcher: Watcher, cost: float, rows: int) -> None:
-    watcher.works(cost * rows)
+def _report_rows(watcher: Watcher, cost: float, rows: int) -> None:
+    watcher.on_work(cost * rows)
 
 
 def _cost(one: DataSet, learner: str) -> float:

@@ -1,4 +1,4 @@
-"""What the cells of a reproduction come to: Table 2, line by line, and Table 1."""
+"""The results of a reproduction: Table 2, line by line, and Table 1."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
@@ -12,7 +12,7 @@ Table = dict[str, dict[str, float]]  # {learner: {algorithm: share}}
 
 
 class SummaryLine(NamedTuple):
-    """A data set and a base learner: our losses, and the paper's."""
+    """Our losses and the paper's for a data set and a base learner."""
 
     cell: Cell
     ours: Losses
@@ -20,7 +20,7 @@ class SummaryLine(NamedTuple):
 
     @property
     def already_better(self) -> bool:
-        """Whether our learner alone loses less than the paper's boosted ones."""
+        """Whether our learner alone has a lower loss than the paper's boosted ones."""
         return self.ours.baseline < min(self.paper.span, self.paper.hull)
 
 
@@ -30,36 +30,36 @@ VIEWS = {
     "shuffled": "one fixed shuffle",
     "file": f"{_TOO_EASY} in file order",
 }
-AVERAGED = ("headline", "shuffled")  # what is too easy says nothing of improvements
+AVERAGED = ("headline", "shuffled")  # data sets that are too easy show no improvement
 
 
 def is_headline(cell: Cell) -> bool:
-    """Of both orders, the one the headline tables have."""
+    """Return whether the headline tables use the row order of this cell."""
     return cell.order == ("file" if SETS[cell.set].ordered else "shuffled")
 
 
 def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[SummaryLine]:
-    """Table 2: of all cells those of this feedback, in this one of the `VIEWS`."""
-    kept = [
+    """Return the lines of Table 2 for one feedback mode and one of the `VIEWS`."""
+    selected = [
         cell
         for cell in cells
         if cell.feedback == feedback
         and (is_headline(cell) if view == "headline" else cell.order == view)
         and not (view == "file" and SETS[cell.set].ordered)
     ]
-    kept.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
+    selected.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
     return [
         SummaryLine(
             cell,
             Losses(*(cell.models[way].second_half for way in Losses._fields)),
             TABLE_2[cell.set][cell.learner],
         )
-        for cell in kept
+        for cell in selected
     ]
 
 
 def improvements(table: Sequence[SummaryLine], take: Any = mean, whose: str = "ours") -> Table:
-    """Table 1: the average (or median) relative improvement over the data sets of these lines."""
+    """Return Table 1: the average (or median) relative improvement over data sets."""
     return {
         learner: {
             algorithm: float(take([getattr(line, whose).improvement(algorithm) for line in mine]))
@@ -70,8 +70,8 @@ def improvements(table: Sequence[SummaryLine], take: Any = mean, whose: str = "o
     }
 
 
-def on_both(table: Sequence[SummaryLine]) -> dict[str, Table]:
-    """The two halves of Table 1."""
+def average_and_median(table: Sequence[SummaryLine]) -> dict[str, Table]:
+    """Return both parts of Table 1."""
     return {
         "average_relative_improvement": improvements(table, mean),
         "median_relative_improvement": improvements(table, median),
@@ -79,14 +79,14 @@ def on_both(table: Sequence[SummaryLine]) -> dict[str, Table]:
 
 
 def as_json(cells: Sequence[Cell], absent: Mapping[str, str]) -> dict[str, Any]:
-    """Everything: the headline (greedy) table on top, the others under names of their own."""
+    """Return all results as JSON types; the headline (greedy) table is at the top level."""
     headline = lines(cells, "greedy", "headline")
     return {
-        **on_both(headline),
-        "linear_feedback": on_both(lines(cells, "linear", "headline")),
+        **average_and_median(headline),
+        "linear_feedback": average_and_median(lines(cells, "linear", "headline")),
         "shuffled": {
-            "greedy": on_both(lines(cells, "greedy", "shuffled")),
-            "linear": on_both(lines(cells, "linear", "shuffled")),
+            "greedy": average_and_median(lines(cells, "greedy", "shuffled")),
+            "linear": average_and_median(lines(cells, "linear", "shuffled")),
         },
         "paper_on_the_same_sets": {
             "average_relative_improvement": improvements(headline, mean, "paper"),

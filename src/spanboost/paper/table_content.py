@@ -1,4 +1,4 @@
-"""What a table holds: its checksum, and the rows and labels that learners are given."""
+"""The content of a table: its digest, and the rows and labels for learners."""
 
 import hashlib
 from typing import Any
@@ -11,17 +11,17 @@ from spanboost.errors import UserError
 from spanboost.paper.datasets import DataSet
 from spanboost.rows.block import Rows
 
-MISSING = "?"  # a category that says so is an absent feature, as the paper's counts show
-SEED = 0  # of the one shuffle
+MISSING = "?"  # this category is an absent feature, as the paper's counts show
+SEED = 0  # seed of the shuffle
 
 
 def shuffle_rows(examples: Batch) -> Batch:
-    """The same rows in one fixed random order."""
+    """Return the rows in one fixed random order."""
     return examples.take(np.random.default_rng(SEED).permutation(examples.rows))
 
 
 def digest(table: Any) -> str:
-    """SHA-256 of the values, whatever the file and the types they were stored in."""
+    """Return the SHA-256 of the values; file format and column types do not matter."""
     sha = hashlib.sha256()
     for column in table.columns:
         if _is_text(column.type):
@@ -33,7 +33,7 @@ def digest(table: Any) -> str:
 
 
 def examples_of(one: DataSet, table: Any) -> Batch:
-    """What learners are given: numbers as float32, categories as codes, labels as the paper's."""
+    """Return numbers as float32, categories as codes, and labels coded as in the paper."""
     *columns, label = table.columns
     numbers = [c.to_numpy().astype(np.float32) for c in columns if not _is_text(c.type)]
     codes = [_codes(c) for c in columns if _is_text(c.type)]
@@ -46,12 +46,17 @@ def examples_of(one: DataSet, table: Any) -> Batch:
     except ValueError:
         y = np.full(len(values), np.nan)
     if not (np.abs(y) <= one.largest).all():
-        raise UserError(f"{one.name}: its labels are not the published ones ({one.coding})")
+        raise UserError(
+            f"{one.name}: the labels are not the published ones (expected: {one.coding})"
+        )
     return Batch(X, y, None, one.name, np.arange(1, len(y) + 1))
 
 
-def counts(examples: Batch) -> tuple[int, float]:
-    """Features in all, one for each category, and those of a row on average; no constant."""
+def count_features(examples: Batch) -> tuple[int, float]:
+    """Return the number of features and the average number active in a row, without the constant.
+
+    Each category counts as a feature.
+    """
     X = examples.X
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, np.zeros((0, 0)))
     features, active = 0, int(np.count_nonzero(codes >= 0))
@@ -66,7 +71,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _categories(column: Any) -> tuple[Array, list[str]]:
-    """Codes in the order in which the texts first appear, and these."""
+    """Return codes in order of first appearance, and the text of each code."""
     import pyarrow as pa
 
     text = column.cast(pa.string()).combine_chunks().dictionary_encode()

@@ -1,1 +1,1 @@
-"""The guarantees of online and batch gradient boosting, as numbers and as experiments."""
+"""The guarantees of online and batch gradient boosting, as functions and as experiments."""

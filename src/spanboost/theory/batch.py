@@ -13,10 +13,11 @@ Zhang and Yu's algorithm and the paper's differ in one number per stage:
 Zhang and Yu have sigma_i = 0 throughout. The paper shrinks, sigma_i = 1, when that does not raise
 the loss to first order: when grad l(f_{i-1}) . f_{i-1} >= 0.
 
-What is promised for the errors Delta_i = l(f_i) - l(f) is in `spanboost.theory.bounds`, for a
-symmetric dictionary (see `symmetric`) and steps of at most 1. The derivations want a comparator f
-with Delta_0 >= 0, because (1 - x) Delta <= exp(-x) Delta does. For a comparator that does worse
-than the zero function the bounds hold all the same: they follow from those for the zero function.
+The bounds on the errors Delta_i = l(f_i) - l(f) are in `spanboost.theory.bounds`. They need a
+symmetric dictionary (see `symmetric`) and steps of at most 1. The derivations also need a
+comparator f with Delta_0 >= 0, because (1 - x) Delta <= exp(-x) Delta holds only then. For a
+comparator that does worse than the zero function, the bounds follow from those for the zero
+function.
 
 ``python -m spanboost.theory.batch --plot FILE`` compares the two on one problem.
 """
@@ -38,7 +39,7 @@ SQUARED = Squared()
 
 
 class Shrinkage(NamedTuple):
-    """How much to shrink before a step: sigma by the sign of the slope grad l(f) . f."""
+    """The shrinkage sigma before a step, by the sign of the slope grad l(f) . f."""
 
     falling: float
     rising: float
@@ -49,7 +50,7 @@ PAPER = Shrinkage(falling=0.0, rising=1.0)
 
 
 class Run(NamedTuple):
-    """What a run leaves behind; index 0 of `values` and `s` is the start f_0 = 0, s_0 = 1."""
+    """The results of a run; index 0 of `values` and `s` is the start f_0 = 0, s_0 = 1."""
 
     values: Array  # l(f_i) for i = 0..N
     s: Array  # s_i for i = 0..N
@@ -59,7 +60,7 @@ class Run(NamedTuple):
 
 
 def symmetric(G: ArrayLike) -> Array:
-    """Close a dictionary: its functions, their negations, and the zero function.
+    """Return a dictionary's functions, their negations, and the zero function.
 
     >>> symmetric([[1.0, -0.5]])
     array([[ 1. , -0.5],
@@ -67,12 +68,12 @@ def symmetric(G: ArrayLike) -> Array:
            [ 0. ,  0. ]])
     """
     rows = np.asarray(G, dtype=float)
-    return np.vstack([rows, 0 - rows, np.zeros_like(rows[:1])])  # 0 - rows has no -0.0
+    return np.vstack([rows, 0 - rows, np.zeros_like(rows[:1])])  # 0 - rows avoids -0.0
 
 
 @kernel
 def functional(loss: Loss, labels: Array, f: Array) -> float:
-    """l(f), the mean loss over the points."""
+    """Return l(f), the mean loss over the points."""
     total = 0.0
     for j in range(len(f)):
         total += loss.value(labels[j], f[j])
@@ -81,7 +82,7 @@ def functional(loss: Loss, labels: Array, f: Array) -> float:
 
 @kernel
 def slope(loss: Loss, labels: Array, f: Array) -> float:
-    """Evaluate grad l(f) . f, the rate at which l rises as f is scaled up."""
+    """Return grad l(f) . f, the rate at which l rises as f is scaled up."""
     total = 0.0
     for j in range(len(f)):
         total += loss.gradient(labels[j], f[j]) * f[j]
@@ -90,7 +91,7 @@ def slope(loss: Loss, labels: Array, f: Array) -> float:
 
 @kernel
 def base_learner(loss: Loss, labels: Array, G: Array, f: Array, eta: float) -> int:
-    """A(f, eta): the row g of G with the least l(f + eta g), the first of equals."""
+    """Return A(f, eta), the index of the first row g of G with the least l(f + eta g)."""
     best, least = 0, np.inf
     for k in range(G.shape[0]):
         value = functional(loss, labels, f + eta * G[k])
@@ -129,7 +130,7 @@ def boost(
     """Run N = len(steps) stages of greedy boosting over the rows of G, from f_0 = 0.
 
     With one function to choose, the steps add up until the label is reached; then the zero function
-    is the best choice. The last stage shrinks nonetheless, as the slope is exactly 0 there:
+    is the best choice. The last stage still shrinks, because the slope is exactly 0 there:
 
     >>> run = boost(symmetric([[1.0]]), labels=[0.5], steps=[0.25, 0.25, 0.25])
     >>> run.values
@@ -144,14 +145,14 @@ def boost(
 
 
 class Curve(NamedTuple):
-    """The errors Delta_1..Delta_N of one algorithm, and what was promised for them."""
+    """The errors Delta_1..Delta_N of one algorithm, and their bounds."""
 
     errors: Array
     bound: bounds.BatchBound
 
 
 class Comparison(NamedTuple):
-    """Both algorithms on one problem, stage by stage: i = 1..N."""
+    """The results of both algorithms on one problem, for the stages i = 1..N."""
 
     Delta_0: float
     s: Array
@@ -160,9 +161,9 @@ class Comparison(NamedTuple):
 
 
 def thresholds(K: int) -> Array:
-    """K functions on 2K points of [0, 1]: the sign of x - k/K for k = 0..K-1.
+    """Return K functions on 2K points of [0, 1]: the sign of x - k/K for k = 0..K-1.
 
-    They are linearly independent, so a function of their span is sum_k w_k g_k in one way only,
+    They are linearly independent, so a function in their span is sum_k w_k g_k in one way only,
     and its norm ||f||_1 is max{1, sum_k |w_k|} exactly.
     """
     x = (np.arange(2 * K) + 0.5) / (2 * K)
@@ -170,7 +171,7 @@ def thresholds(K: int) -> Array:
 
 
 def harmonic_steps(f_norm: float, N: int = 100_000, delay: int = 500) -> Array:
-    """Give eta_i = 1.5 ||f||_1 / (i + delay) for i = 1..N.
+    """Return eta_i = 1.5 ||f||_1 / (i + delay) for i = 1..N.
 
     Then exp(-s_i / ||f||_1) falls like i^(-3/2), faster than the terms that curvature adds, and the
     paper's bound as a whole falls like log(i)^2 / i. The delay keeps the first steps short.
@@ -182,26 +183,26 @@ def experiment(*, K: int = 20, f_norm: float = 1.5, steps: ArrayLike | None = No
     """Run both algorithms, under squared loss, towards a wave in the span of K thresholds.
 
     The wave has the norm ||f||_1 = f_norm >= 1 and is the label of every point, so its own loss is
-    0 and an error is a loss. What the two algorithms do differs much less than what is promised for
-    them: the bounds are for the worst dictionary and the worst target.
+    0 and an error is a loss. The errors of the two algorithms differ much less than their bounds,
+    which are for the worst dictionary and the worst target.
     """
     steps = harmonic_steps(f_norm) if steps is None else np.asarray(steps, dtype=float)
     G = thresholds(K)
     weights = np.cos(2 * np.pi * np.arange(K) / K)
     target = weights * (f_norm / np.abs(weights).sum()) @ G
     Delta_0 = functional(SQUARED, target, np.zeros_like(target))
-    beta = SQUARED.beta(steps.sum())  # no f_i can be larger than the sum of the steps
+    beta = SQUARED.beta(steps.sum())  # |f_i| is at most the sum of the steps
 
     curves = []
     for rule, bound in ((ZHANG_YU, bounds.zhang_yu), (PAPER, bounds.batch_boosting)):
         run = boost(symmetric(G), target, steps, rule)
-        promised = bound(Delta_0=Delta_0, f_norm=f_norm, beta=beta, steps=steps)
-        curves.append(Curve(run.values[1:], promised))
+        bounds_on_errors = bound(Delta_0=Delta_0, f_norm=f_norm, beta=beta, steps=steps)
+        curves.append(Curve(run.values[1:], bounds_on_errors))
     return Comparison(Delta_0, 1 + np.cumsum(steps), *curves)
 
 
 def table(result: Comparison) -> str:
-    """Set out the comparison at i = 1, 10, 100, .. and N as lines of text."""
+    """Return the comparison at i = 1, 10, 100, .. and N as lines of text."""
     N = len(result.s)
     stages = [*(10**p for p in range(len(str(N))) if 10**p < N), N]
     lines = [
@@ -218,7 +219,7 @@ def table(result: Comparison) -> str:
 
 
 def plot(result: Comparison, path: str | Path) -> None:
-    """Draw errors and bounds against s_N into a file; the name's ending chooses the format."""
+    """Plot errors and bounds against s_N; the suffix of the file name chooses the format."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -232,7 +233,7 @@ def plot(result: Comparison, path: str | Path) -> None:
 
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     axes = figure.add_subplot()
-    for curve, name, color, wide in (  # the wide line shows where the other covers it
+    for curve, name, color, wide in (  # the wide line stays visible under the other one
         (result.zhang_yu, "Zhang-Yu", "#e08a3c", 3.2),
         (result.paper, "with shrinkage $\\sigma$", "#1f4e8c", 1.4),
     ):
@@ -257,12 +258,12 @@ def plot(result: Comparison, path: str | Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the comparison, and draw it where asked."""
+    """Print the comparison, and plot it if --plot is given."""
     parser = argparse.ArgumentParser(
         prog="python -m spanboost.theory.batch",
-        description="Compare two batch boosting algorithms with what is guaranteed for them.",
+        description="Compare the errors of two batch boosting algorithms with their bounds.",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw the comparison (.svg, .png, .pdf)")
+    parser.add_argument("--plot", metavar="FILE", help="Plot the comparison (.svg, .png or .pdf)")
     arguments = parser.parse_args(argv)
     result = experiment()
     print(table(result))

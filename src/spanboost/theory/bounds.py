@@ -1,14 +1,14 @@
-"""The guarantees as plain functions: numbers in, the separate terms of the bound out.
+"""The guarantees as plain functions from numbers to the separate terms of a bound.
 
 The symbols are the paper's. ``T`` is the number of rounds, ``N`` the number of copies of the base
-learner, ``eta`` the step size, ``D`` the bound on what a base function predicts, ``R`` the regret
-R(T) of the base learner on linear losses of slope at most 1, ``f_norm`` the norm ||f||_1 >= 1 of
-the function competed with, and ``Delta_0`` by how much the zero function's total loss exceeds that
-of f. ``L_B`` and ``beta_B`` are the Lipschitz and smoothness constants on the ball of radius ``B``.
+learner, ``eta`` the step size, ``D`` the bound on the predictions of a base function, ``R`` the
+regret R(T) of the base learner on linear losses of slope at most 1, ``f_norm`` the norm
+||f||_1 >= 1 of the comparator f, and ``Delta_0`` the total loss of the zero function minus that of
+f. ``L_B`` and ``beta_B`` are the Lipschitz and smoothness constants on the ball of radius ``B``.
 
-Importance weights of at most 1 leave the losses w_t l_t in the class: the bounds hold as they are,
-with Delta_0 a weighted sum. Larger ones are divided by the largest; in the old units L_B and
-beta_B, and so every term, are then multiplied by it.
+With importance weights of at most 1, the losses w_t l_t stay in the class, and the bounds hold
+unchanged, with Delta_0 a weighted sum. Larger weights must be divided by the largest one; in the
+original units, L_B and beta_B, and hence every term, are then multiplied by it.
 """
 
 import math
@@ -21,7 +21,7 @@ from spanboost.compiling.arrays import Array
 
 
 class SpanBound(NamedTuple):
-    """The terms of a regret bound against one function of the span."""
+    """The terms of a regret bound against one function in the span."""
 
     initial: float
     smoothness: float
@@ -77,18 +77,18 @@ def theorem_1(
     B: float,
     R: float,
 ) -> SpanBound:
-    """Theorem 1: the regret of Algorithm 1 against one f in the span.
+    """Return the bound of Theorem 1 on the regret of Algorithm 1 against one f in the span.
 
-    - ``initial``: what is left, after N steps, of the distance the zero function starts with;
-    - ``smoothness``: what curvature costs, because steps of size eta follow linearised losses, and
-      what projecting onto the ball costs;
+    - ``initial``: the part of Delta_0, the excess loss of the zero function, that N steps leave;
+    - ``smoothness``: the cost of curvature, because steps of size eta follow linearised losses, and
+      the cost of projecting onto the ball;
     - ``learner``: the base learner's own regret, at the scale of the gradients and of f;
     - ``sigma``: the regret of learning the shrinkage factors by online gradient descent.
 
-    The proof steps up to eta D outside the ball before it projects. Where the smoothness grows
-    with the radius (p-norm losses with p > 2), beta at radius B + eta D is the safe value to give.
+    The proof steps up to eta D outside the ball before it projects. If the smoothness grows with
+    the radius (p-norm losses with p > 2), pass beta at radius B + eta D as ``beta_B``.
 
-    More copies shrink the first term, at eta = ln(N) / N the second too:
+    More copies shrink the first term and, at eta = ln(N) / N, the second term:
 
     >>> import math
     >>> for N in (10, 100, 1000):
@@ -108,12 +108,12 @@ def theorem_1(
 
 
 def theorem_2(*, N: int, T: int, D: float, L_D: float, beta_D: float, R: float) -> HullBound:
-    """Theorem 2: the regret of Algorithm 2 against the best convex combination.
+    """Return the bound of Theorem 2 on the regret of Algorithm 2 against the convex hull.
 
-    - ``smoothness``: what is left after N steps of what curvature costs;
+    - ``smoothness``: the cost of curvature that N steps leave;
     - ``learner``: the base learner's own regret, at the scale of the gradients.
 
-    The first falls with N, the second does not:
+    The first term falls with N, the second does not:
 
     >>> theorem_2(N=100, T=1000, D=1.0, L_D=4.0, beta_D=2.0, R=10.0)
     HullBound(smoothness=160.0, learner=40.0)
@@ -132,10 +132,10 @@ def corollary_1(
     B: float,
     R: float,
 ) -> SpanBound:
-    """Corollary 1: Theorem 1 for any convex losses, through their linearisations at the prediction.
+    """Return the bound of Corollary 1: Theorem 1 for convex losses, linearised at the prediction.
 
-    The terms are those of `theorem_1`; ``smoothness`` is 0, as linear losses do not curve. The base
-    learner must be deterministic, and B = eta N D, which is the caller's to give.
+    The terms are those of `theorem_1`; ``smoothness`` is 0, because linear losses have no
+    curvature. The base learner must be deterministic, and the caller must pass B = eta N D.
     """
     return theorem_1(
         eta=eta, N=N, T=T, f_norm=f_norm, Delta_0=Delta_0, L_B=L_B, beta_B=0.0, B=B, R=R
@@ -155,13 +155,13 @@ def scaling_corollary(
     B: float,
     R: float,
 ) -> SpanBound:
-    """Scaling corollary: Theorem 1 when every base prediction is multiplied by lambda >= 1.
+    """Return the bound of the scaling corollary: base predictions multiplied by lambda >= 1.
 
-    The terms are those of `theorem_1`. ``f_norm`` is measured over F and ``R`` is A's own; this
-    function makes of them ||f||'_1 = max{1, ||f||_1 / lambda} and lambda R. ``B`` is the radius B'
-    found with lambda D in the place of D, and L_B and beta_B are taken there.
+    The terms are those of `theorem_1`. ``f_norm`` is the norm over F and ``R`` the regret of A
+    without scaling; this function turns them into ||f||'_1 = max{1, ||f||_1 / lambda} and lambda R.
+    ``B`` is the radius B' computed with lambda D in place of D, and L_B and beta_B belong to it.
 
-    A larger lambda makes up for a large norm until the norm is used up:
+    A larger lambda compensates for a large norm, until lambda reaches the norm:
 
     >>> settings = dict(eta=0.1, N=100, T=1, f_norm=8.0, Delta_0=1.0, L_B=0.0, beta_B=0.0, B=1.0,
     ...                 R=0.0)
@@ -182,14 +182,14 @@ def scaling_corollary(
 
 
 def greedy_regret(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
-    """Greedy fitting as a linear learner ("Fitting to actual loss functions").
+    """Return the regret of greedy fitting as a linear learner ("Fitting to actual loss functions").
 
-    A base learner fitting l(y' + alpha g) with regret R is a linear learner whose regret is
-    R / alpha, plus what curvature costs, beta D^2 T alpha / 2; this alpha makes their sum least.
+    A base learner that fits l(y' + alpha g) with regret R is a linear learner whose regret is
+    R / alpha plus the cost of curvature, beta D^2 T alpha / 2. This alpha minimises the sum.
 
     - ``alpha``: the step size to fit with;
-    - ``regret``: the regret on the gradients as they are, not divided by L_B. It takes the place of
-      L_B R(T) in the theorems.
+    - ``regret``: the regret on the gradients themselves, not divided by L_B. It replaces L_B R(T)
+      in the theorems.
 
     >>> greedy_regret(R=50.0, beta=1.0, D=1.0, T=10_000)
     GreedyRegret(alpha=0.1, regret=1000.0)
@@ -200,10 +200,10 @@ def greedy_regret(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
 
 
 def greedy_regret_scaling(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
-    """Greedy fitting when the learner's regret is proportional to alpha: R(T) = alpha R'(T).
+    """Return the regret of greedy fitting for a learner with R(T) = alpha R'(T).
 
-    Give R'(T) as ``R``. Both parts then equal R', at the largest alpha for which curvature costs no
-    more than the learner does. The terms are those of `greedy_regret`.
+    Pass R'(T) as ``R``. At the largest alpha for which curvature costs no more than the learner,
+    both parts equal R'. The terms are those of `greedy_regret`.
 
     >>> greedy_regret_scaling(R=50.0, beta=1.0, D=1.0, T=10_000)
     GreedyRegret(alpha=0.01, regret=100.0)
@@ -212,10 +212,10 @@ def greedy_regret_scaling(*, R: float, beta: float, D: float, T: int) -> GreedyR
 
 
 def zhang_yu(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) -> BatchBound:
-    """Bound the batch errors Delta_i of Zhang and Yu's plain greedy boosting, i = 1..N.
+    """Return the bounds on the errors Delta_i of Zhang and Yu's greedy boosting, i = 1..N.
 
-    - ``initial``: what is left of Delta_0; it falls like 1 / s_i, s_i = 1 + eta_1 + .. + eta_i;
-    - ``smoothness``: what curvature costs over the steps so far, forgotten at the same slow rate.
+    - ``initial``: the rest of Delta_0; it falls like 1 / s_i, where s_i = 1 + eta_1 + .. + eta_i;
+    - ``smoothness``: the cost of curvature over the steps so far, discounted at the same slow rate.
 
     Steps that add up to 98 leave 1/50 of Delta_0, where `batch_boosting` leaves exp(-98) of it:
 
@@ -231,11 +231,11 @@ def zhang_yu(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) ->
 
 
 def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) -> BatchBound:
-    """Bound the batch errors Delta_i of boosting with the paper's shrinkage, i = 1..N.
+    """Return the bounds on the errors Delta_i of boosting with the paper's shrinkage, i = 1..N.
 
-    - ``initial``: what is left of Delta_0; it falls exponentially in s_i = 1 + eta_1 + .. + eta_i;
-    - ``smoothness``: what curvature costs over the steps so far, forgotten exponentially as well,
-      but charged a factor s_i^2 + 1 for the size the combination may have grown to.
+    - ``initial``: the rest of Delta_0; it falls exponentially in s_i = 1 + eta_1 + .. + eta_i;
+    - ``smoothness``: the cost of curvature over the steps so far, discounted exponentially too, but
+      multiplied by s_i^2 + 1 for the size that the combination may have grown to.
 
     The steps must not exceed 1. The second term vanishes only if eta_i s_i^2 does: steps like 1/i
     are short enough, steps like 1/sqrt(i) are not.
@@ -249,7 +249,7 @@ def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLi
     """
     eta = np.asarray(steps, dtype=float)
     s = 1 + np.cumsum(eta)
-    with np.errstate(divide="ignore"):  # a term that is 0 has the logarithm -inf, as it should
+    with np.errstate(divide="ignore"):  # log(0) = -inf is right for a term that is 0
         charge = np.log(beta / 2 * eta**2 * (s**2 + 1))
     # in logarithms, because exp(s_i / ||f||_1) alone overflows in a long run
     smoothness = np.exp(np.logaddexp.accumulate(s / f_norm + charge) - s / f_norm)

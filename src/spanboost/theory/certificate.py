@@ -1,8 +1,9 @@
-"""A certificate of one pass: what a model lost, what was possible, and what was promised.
+"""A certificate of one pass: the loss of a model, the least possible loss, and the regret bound.
 
-The comparators are the best in hindsight (hindsight.py), all under squared loss and in the units of
-the labels. For a learner with a theorem the bound is the one an audit reports (regret.py), on the
-same conditions; where they do not hold the certificate says why, and claims no bound.
+The comparators are the best functions in hindsight (hindsight.py), under squared loss and in the
+units of the labels. If a theorem covers the learner, the bound is the one that an audit reports
+(regret.py), under the same conditions. If the conditions do not hold, the certificate gives the
+reason instead of a bound.
 """
 
 from collections.abc import Callable
@@ -32,73 +33,75 @@ IN_HULL = "the best convex combination of functions of one feature that stay in 
 
 
 class Promise(NamedTuple):
-    """What a theorem says of a regret, in the units of the labels."""
+    """A theorem's bound on the regret, in the units of the labels."""
 
     theorem: str
     terms: SpanBound | HullBound
-    of_middle: float  # the regret of predicting the middle of the label range always
+    middle_regret: float  # the regret of always predicting the middle of the label range
 
     @property
     def bound(self) -> float:
-        """The regret is not above this."""
+        """The upper bound on the regret."""
         return self.terms.total
 
 
 class Comparison(NamedTuple):
-    """A model against the best function of a class, in hindsight; all are sums over the rows."""
+    """A model and the best function of a class in hindsight; losses are sums over all rows."""
 
     comparator: str
-    loss: float  # of the model
+    loss: float  # the model's
     comparator_loss: float
     gap: float  # no function of the class loses less than comparator_loss - gap
     promise: Promise | None
 
     @property
     def regret(self) -> float:
-        """How much more the model lost."""
+        """The loss of the model minus that of the comparator."""
         return self.loss - self.comparator_loss
 
     @property
     def slack(self) -> float | None:
-        """What is left between the regret and its bound; negative would refute the theorem."""
+        """The bound minus the regret; a negative value would refute the theorem."""
         return None if self.promise is None else self.promise.bound - self.regret
 
 
 class Certificate(NamedTuple):
-    """Of one pass."""
+    """The certificate of one pass."""
 
-    weight: float  # of all rows together
+    weight: float  # sum of the weights of all rows
     features: int
-    comparisons: list[Comparison]  # the one of the theorem first; none if features are too many
+    comparisons: list[Comparison]  # the theorem's comparator first; empty with too many features
     unproved: str | None  # why there is no bound
 
 
 class Witness:
-    """Sees every row of a pass that a booster is about to make.
+    """Collects the rows of a pass, and computes its certificate.
 
+    booster: the model, before the pass.
     learn: whether the booster will learn the rows, or only be tested on them.
     """
 
     def __init__(self, booster: Model, *, learn: bool = True) -> None:
         if not isinstance(booster.loss_, Squared):
-            raise ValueError("a certificate is for squared loss")
+            raise ValueError("a certificate requires squared loss")
         self.booster = booster
         names = booster.encoder.names
         self.seen = Hindsight(None if names is None else names.bits)
         self._unproved = _unproved(booster, learn)
 
     def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
-        """Rows that the booster was given."""
+        """Add rows of the pass."""
         self.seen.add(X, y, weights)
 
     def certificate(self, loss: float) -> Certificate:
-        """What it came to, if the booster lost so much in all."""
+        """Return the certificate; `loss` is the total loss of the booster."""
         seen, unproved = self.seen, self._unproved
         if unproved is None:
             unproved = _refusal(check_weights, seen.heaviest)
-        found = [] if seen.too_many else self._comparators(unproved is None)
+        comparators = [] if seen.too_many else self._comparators(unproved is None)
         comparisons = [
-            Comparison(name, loss, best.loss, best.gap, promise) for name, best, promise in found
+            Comparison(name, loss, best.loss, best.gap, promise)
+            for name, best, promise in comparators
         ]
         return Certificate(seen.weight, seen.features, comparisons, unproved)
 
@@ -106,7 +109,7 @@ class Witness:
         booster, seen = self.booster, self.seen
         if not isinstance(booster, Booster):
             return [(LINEAR, seen.linear(), None)]
-        # the label range as it is at the end: what is 0 and 1 to the model
+        # the label range at the end of the pass
         centre, half = float(booster.labels.centre[0]), booster.labels.half
         reach = half * booster.scale * booster.D
         linear = LINEAR, seen.linear(), None
@@ -123,37 +126,38 @@ class Witness:
 
 
 def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half: float) -> Promise:
-    """What the theorem says of the regret against this function, in the units of the labels."""
+    """Return the theorem's bound on the regret against `best`, in the units of the labels."""
     terms: SpanBound | HullBound
     if isinstance(booster, SpanBoost):
         f_norm = linear_norm(best.W / half, booster.D, booster.learner.x_norm)
-        Delta_0 = (seen.of_constant(centre) - best.loss) / half**2
+        Delta_0 = (seen.constant_loss(centre) - best.loss) / half**2
         name, terms = "Theorem 1", span_bound(booster, seen.rows, f_norm, Delta_0)
     else:
         assert isinstance(booster, HullBoost)
         name, terms = "Theorem 2", hull_bound(booster, seen.rows)
     in_units = type(terms)(*(half**2 * term for term in terms))
-    return Promise(name, in_units, seen.of_constant(centre) - best.loss)
+    return Promise(name, in_units, seen.constant_loss(centre) - best.loss)
 
 
 def _unproved(booster: Model, learn: bool) -> str | None:
-    """Why no theorem speaks of the pass; None if one does, weights permitting."""
+    """Return why no theorem covers the pass; None if one does, provided the weights allow it."""
     if not isinstance(booster, Booster):
         return booster.why_not_covered
     reason = _refusal(check_covered, booster)
     if reason is None and not isinstance(booster.learner, LinearBall):
-        reason = f"the best function of {type(booster.learner).__name__} is not found in a stream"
+        name = type(booster.learner).__name__
+        reason = f"the best function of {name} cannot be computed from a stream"
     if reason is None and booster.label_range in GROWING:
-        reason = "the label range grows with the labels, and the theorems have units that stay"
+        reason = "the label range grows with the labels, and the theorems need a fixed range"
     if reason is None and not learn:
-        reason = "nothing was learned, and the theorems speak of a booster that learns"
+        reason = "nothing was learned, and the theorems cover a booster that learns"
     return reason
 
 
-def _refusal(check: Callable[[Any], None], of: Any) -> str | None:
-    """What a check has to say."""
+def _refusal(check: Callable[[Any], None], subject: Any) -> str | None:
+    """Return the message of a check that fails, or None."""
     try:
-        check(of)
+        check(subject)
     except ValueError as error:
         return str(error)
     return None

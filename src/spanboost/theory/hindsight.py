@@ -1,14 +1,14 @@
 """The best fixed function of a stream in hindsight, under squared loss, in constant memory.
 
 Rows are folded into a triangle R with R'R = A'A, where A has a row [label, 1, features] for every
-row of the stream, times the root of its weight: whatever linear function loses on the stream, it
-loses on the triangle. Orthogonal steps (Householder's, by LAPACK) rather than sums of products,
-because those square what differs in size: with features like 1.7e9 +- 1e5, or a loss that is
-1e-14 of the labels' squares, sums of products had one digit left and the triangle nine, in about
+row of the stream, times the root of its weight. A linear function has the same loss on the triangle
+as on the stream. The triangle is computed by Householder steps (LAPACK) and not from sums of
+products, which square the differences in size: with features like 1.7e9 +- 1e5, or a loss that is
+1e-14 of the squared labels, sums of products had one correct digit and the triangle nine, in about
 the same time.
 
-Features are numbered as a learner numbers them (block.py), hashed if it hashes. A missing feature
-is absent, which is 0; a category is a feature of its own.
+Features have the numbers that the learner gives them (rows/block.py), hashed if it hashes. A
+missing feature counts as 0; a category is a feature of its own.
 """
 
 import math
@@ -21,25 +21,25 @@ from spanboost.rows.block import Block, block_of
 from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.theory.regret import best_linear
 
-LIMIT = 1024  # features beside the constant: the triangle is square, a row costs their square
-RANK = 1e-11  # directions this much shorter than the longest are rounding, of which rows have many
-_ROWS = 2048  # spread out at a time
+LIMIT = 1024  # features without the constant; time and memory grow with their square
+RANK = 1e-11  # directions shorter than the longest by this factor are rounding errors
+_ROWS = 2048  # rows in a dense block
 _LABEL, _ONE = 0, 1  # columns of the triangle
 
 
 class Best(NamedTuple):
     """The least loss of a class of functions on the stream."""
 
-    loss: float  # total, of the function with these weights
-    W: Array  # [feature] in the order in which they came; the constant first where it has one
+    loss: float  # total loss of the function with the weights W
+    W: Array  # [feature] in order of appearance; the constant first if there is one
     gap: float = 0.0  # no function of the class loses less than loss - gap
 
 
 class Hindsight:
-    """What is known of the rows so far: enough to find their best linear functions.
+    """A summary of the rows so far, from which their best linear functions can be computed.
 
-    bits: of the learner's hashed table, if it has one.
-    limit: the number of features up to which there is an answer; beyond it `too_many` is True.
+    bits: the number of bits of the learner's hashed features, or None.
+    limit: the largest number of features; beyond it, `too_many` is True and there are no answers.
 
     >>> rows = Hindsight()
     >>> rows.add(np.array([[1.0], [2.0], [3.0]]), np.array([5.0, 7.0, 9.5]))
@@ -51,25 +51,27 @@ class Hindsight:
     def __init__(self, bits: int | None = None, limit: int = LIMIT) -> None:
         self.rows, self.weight, self.heaviest = 0, 0.0, 0.0
         self.limit, self.bits = limit, bits
-        self.shift = 0.0  # the first label: distances from it keep digits that squares would lose
+        self.shift = 0.0  # the first label; subtracting it keeps digits that squares would lose
         self._names = FeatureNames(bits)
-        self._columns = {-1: _ONE}  # by number; the constant shares its place with no hashed one
-        self._sizes = np.zeros(2)  # largest |x|
+        self._columns = {
+            -1: _ONE
+        }  # column of each feature number; -1 is the constant, which is not hashed
+        self._sizes = np.zeros(2)  # [column] largest |x|
         self._triangle = np.zeros((0, 2))
         self._pending: list[Array] = []
 
     @property
     def features(self) -> int:
-        """How many there are beside the constant."""
+        """The number of features without the constant."""
         return len(self._columns) - 1
 
     @property
     def too_many(self) -> bool:
-        """Whether there are more features than allowed, and hence no answers."""
+        """Whether there are more features than `limit`, and hence no answers."""
         return self.features > self.limit
 
     def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
-        """More rows, of any kind that a learner of features reads."""
+        """Add rows, in any form that learners read."""
         if self.rows == 0:
             self.shift = float(y[0])
         self.rows += len(y)
@@ -90,48 +92,48 @@ class Hindsight:
                 return
 
     def linear(self) -> Best:
-        """Of all linear functions with a constant; the weights are least in normalised features."""
+        """Return the best linear function with a constant; among ties, the one of least norm."""
         best = _least(*self._parts(self.shift))
         best.W[0] += self.shift
         return best
 
     def in_ball(self, centre: float, radius: float = math.inf) -> Best:
-        """Of the functions x -> centre + W x with ||W||_2 <= radius; of the best the shortest."""
+        """Return the best x -> centre + W x with ||W||_2 <= radius; among ties, the shortest W."""
         A, y = self._parts(centre)
         W = best_linear(A[:, 1:], y, radius=radius, rank=RANK)[0]
         return Best(_square(A[:, 1:] @ W - y), W)
 
     def in_hull(self, centre: float, reach: float) -> Best:
-        """Of the functions x -> centre + sum_f W_f x_f / S_f with sum_f |W_f| <= reach.
+        """Return the best x -> centre + sum_f W_f x_f / S_f with sum_f |W_f| <= reach.
 
-        S_f is the largest |x_f| of the stream, and the constant is a feature: convex combinations
-        of functions of a single feature that stay within `reach` of the centre.
+        S_f is the largest |x_f| of the stream, and the constant is a feature. These are the convex
+        combinations of functions of a single feature that stay within `reach` of the centre.
         """
         A, y = self._parts(centre)
         sizes = self._sizes[1:]
         return best_in_cross(A / np.where(sizes > 0, sizes, 1.0), y, reach)
 
-    def of_constant(self, centre: float) -> float:
-        """The loss of predicting the same always."""
+    def constant_loss(self, centre: float) -> float:
+        """Return the loss of always predicting `centre`."""
         return _square(self._parts(centre)[1])
 
     def _parts(self, centre: float) -> tuple[Array, Array]:
-        """Features with the constant first, and distances of the labels from a centre."""
+        """Return the features, constant first, and the labels minus a centre."""
         if self.too_many:
-            raise ValueError(f"there are more than {self.limit} features")
+            raise ValueError(f"the stream has more than {self.limit} features")
         self._fold()
         R = self._triangle
         return R[:, _ONE:], R[:, _LABEL] - (centre - self.shift) * R[:, _ONE]
 
     def _spread(self, block: Block, rows: slice, y: Array, weights: Array) -> None:
-        """These rows of a block, a column to each feature."""
+        """Add rows of a block as a dense matrix with a column for each feature."""
         dense = np.nan_to_num(block.X[rows], nan=0.0)
         used = np.flatnonzero(dense.any(axis=0))
         row, feature, value = _entries(block, rows)
         known, places = np.unique(feature, return_inverse=True)
         stride = 2 if block.codes.shape[1] else 1
-        of_dense = self._numbered((1 + stride * used) & block.mask)
-        of_known = self._numbered(known)
+        of_dense = self._columns_of((1 + stride * used) & block.mask)
+        of_known = self._columns_of(known)
         if self.too_many:
             return
         width = 1 + len(self._columns)
@@ -139,7 +141,7 @@ class Hindsight:
         sums = np.bincount(flat, value, len(y) * width)
         A = sums.astype(np.float64).reshape(len(y), width)
         for column, j in zip(of_dense, used, strict=True):
-            A[:, column] += dense[:, j]  # features that share a place are summed
+            A[:, column] += dense[:, j]  # hashed features that collide are summed
         A[:, _LABEL] = y
         A[:, _ONE] = 1
         sizes = np.abs(A[weights > 0]).max(axis=0, initial=0)
@@ -149,13 +151,13 @@ class Hindsight:
         if sum(map(len, self._pending)) > 4 * width:
             self._fold()
 
-    def _numbered(self, features: Array) -> Array:
-        """The columns of features, of which new ones find room."""
-        place = self._columns
-        return np.array([place.setdefault(f, 1 + len(place)) for f in features.tolist()], np.int64)
+    def _columns_of(self, features: Array) -> Array:
+        """Return the columns of features; a new feature gets a new column."""
+        known = self._columns
+        return np.array([known.setdefault(f, 1 + len(known)) for f in features.tolist()], np.int64)
 
     def _fold(self) -> None:
-        """All rows into the triangle; a feature not met before was 0 in the rows before."""
+        """Fold the pending rows into the triangle; a new feature is 0 in all earlier rows."""
         if self._pending:
             parts = [self._triangle, *self._pending]
             width = parts[-1].shape[1]
@@ -165,13 +167,13 @@ class Hindsight:
 
 
 def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) -> Best:
-    """The w with the least ||A w - y||^2 and sum |w| <= reach, with a certified gap.
+    """Return the w with the least ||A w - y||^2 and sum |w| <= reach, with a certified gap.
 
-    Wolfe's nearest point of a polytope, here the one with the corners +-reach A_f: the point
-    nearest in the affine hull of a few corners, as long as it lies between them; corners that
-    hinder are dropped, the one that promises most is added. At any w convexity says that nothing
-    loses less than loss - 2 r . (A w - c) for residuals r and the corner c farthest along -r;
-    nor does anything lose less than the best w of any size.
+    This is Wolfe's algorithm for the nearest point of a polytope, here with the corners +-reach
+    A_f. It takes the nearest point in the affine hull of a few corners while that point lies
+    between them, drops corners that do not help, and adds the corner that promises most. By
+    convexity, no w has a loss below loss - 2 r . (A w - c), for residuals r and the corner c
+    farthest along -r. The least loss of any w without the constraint is a lower bound too.
     """
     least = _least(A, y)
     if np.abs(least.W).sum() <= reach:
@@ -186,7 +188,7 @@ def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) ->
         loss, promised = _square(residuals), 2 * float(ahead[corners] @ q - ahead[toward])
         gap = max(min(promised, loss - least.loss), 0.0)
         if gap <= tolerance * loss or toward in corners or not loss < before:
-            break  # found, or as near as rounding lets it come
+            break  # found, or as close as rounding allows
         before = loss
         corners, q = _nearest(A, y, reach, np.append(corners, toward), np.append(q, 0.0))
     signed = np.where(corners < k, reach * q, -reach * q)
@@ -194,7 +196,7 @@ def best_in_cross(A: Array, y: Array, reach: float, tolerance: float = 1e-10) ->
 
 
 def _least(A: Array, y: Array) -> Best:
-    """The w with the least ||A w - y||^2; of equals the shortest, in columns of norm 1."""
+    """Return the w with the least ||A w - y||^2; among ties the shortest, in normalised columns."""
     norms = np.linalg.norm(A, axis=0)
     norms[norms == 0] = 1
     w = best_linear(A / norms, y, rank=RANK)[0]
@@ -202,14 +204,14 @@ def _least(A: Array, y: Array) -> Best:
 
 
 def _nearest(A: Array, y: Array, reach: float, corners: Array, q: Array) -> tuple[Array, Array]:
-    """From q, the nearest point between these corners or fewer of them."""
+    """Return the nearest point in the hull of these corners or a subset, starting from q."""
     while True:
         V = _corners(A, corners, reach)
         shares = np.linalg.lstsq(V[:, 1:] - V[:, :1], y - V[:, 0], rcond=RANK)[0]
         target = np.append(1 - shares.sum(), shares)
         if (target > 0).all():
             return corners, target
-        # as far as the first share that would fall below 0
+        # move until the first share reaches 0
         inward = np.flatnonzero(target <= 0)
         limits = q[inward] / np.maximum(q[inward] - target[inward], 1e-300)
         q = np.maximum(q + limits.min() * (target - q), 0.0)
@@ -218,13 +220,13 @@ def _nearest(A: Array, y: Array, reach: float, corners: Array, q: Array) -> tupl
 
 
 def _corners(A: Array, corners: Array, reach: float) -> Array:
-    """Columns of A times reach; from the second half on, times -reach."""
+    """Return corners of the polytope: reach A_f, or -reach A_f for numbers from k on."""
     k = A.shape[1]
     return A[:, corners % k] * np.where(corners < k, reach, -reach)
 
 
 def _entries(block: Block, rows: slice) -> tuple[Array, Array, Array]:
-    """Active sparse numbers and codes: their rows, numbers as of `Block.row`, and values."""
+    """Return rows, feature numbers (as in `Block.row`) and values of active entries and codes."""
     C = block.codes.shape[1]
     entries = slice(block.indptr[rows.start], block.indptr[rows.stop])
     lengths = np.diff(block.indptr[rows.start : rows.stop + 1])

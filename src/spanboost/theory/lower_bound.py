@@ -1,15 +1,15 @@
 """The lower bound (Theorem 3): with N calls a round, regret of order beta D^2 T / N is unavoidable.
 
-The stream of the proof, scaled by D. In every round the label y* is D p_1 or D p_2, each with
-probability 1/2, where p_1, p_2 = 1/2 +- eps and eps = 1 / (10 sqrt(N)). Each of M functions is D
-with probability y* / D and 0 otherwise, independently of everything else. The loss is
-(beta/2)(y - y*)^2. The mean f-bar of all functions, which lies in their convex hull, comes close to
-the label: its expected loss is beta D^2 p_1 p_2 / (2M). A booster that is told the values of only N
-functions often takes one label for the other, so it loses beta D^2 T / N times a constant, at least
-c = 1/4000, more than f-bar. What counts is the number of values: Hedge may predict with the mixture
-of all M functions, and a call to it then returns M values in one.
+This is the stream of the proof, scaled by D. In every round, the label y* is D p_1 or D p_2, each
+with probability 1/2, where p_1, p_2 = 1/2 +- eps and eps = 1 / (10 sqrt(N)). Each of M functions is
+D with probability y* / D and 0 otherwise, independently of everything else. The loss is
+(beta/2)(y - y*)^2. The mean f-bar of all functions lies in their convex hull and is close to the
+label: its expected loss is beta D^2 p_1 p_2 / (2M). A booster that sees the values of only N
+functions often confuses the two labels, so its loss exceeds that of f-bar by beta D^2 T / N times a
+constant, at least c = 1/4000. The number of values matters, not the number of calls: Hedge may
+predict with the mixture of all M functions, and one call to it then combines M values.
 
-Regrets here are against f-bar and in the units of the theorem: regret x N / (beta D^2 T).
+All regrets here are against f-bar and in the units of the theorem: regret x N / (beta D^2 T).
 
 ``python -m spanboost.theory.lower_bound`` measures them for Algorithm 2 and for the best possible
 combination of N values.
@@ -44,7 +44,7 @@ _CELLS = 1 << 17  # values in a block of rows: 1 MB, so that a block stays in th
 class HalfSquared(NamedTuple):
     """l(y*, y) = (beta/2)(y - y*)^2, which is beta-smooth.
 
-    A loss of its own, and not weighted rows of the squared loss, because Algorithm 2 divides the
+    It is a separate loss, and not the squared loss with weights, because Algorithm 2 divides the
     gradients by L_D, and L_D grows with beta.
     """
 
@@ -69,7 +69,7 @@ class HalfSquared(NamedTuple):
 class Block(NamedTuple):
     """Some rounds of the stream."""
 
-    values: Array  # [rows, M] f_j(x_t), what FiniteClass() takes as a row
+    values: Array  # [rows, M] f_j(x_t), the rows for FiniteClass()
     labels: Array  # [rows] y*_t
 
 
@@ -86,12 +86,12 @@ class Construction:
 
     def __post_init__(self) -> None:
         if not (1 <= self.N <= self.M and self.T >= 1 and self.beta > 0 and self.D > 0):
-            raise ValueError(f"{self}: N, T, beta and D must be positive, and M not below N")
+            raise ValueError(f"N, T, beta and D must be positive, and M at least N (got {self})")
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """The stream, `rows` rounds at a time; the same rounds whatever `rows` is.
+        """Yield the stream in blocks of `rows` rounds; the rounds do not depend on `rows`.
 
-        No more than one block is made at a time.
+        One block is in memory at a time.
         """
         rows = rows or max(1, _CELLS // self.M)
         seeds = np.random.SeedSequence((self.seed, self.N)).spawn(2)
@@ -103,17 +103,17 @@ class Construction:
             yield Block(self.D * _bernoulli(p, self.M, for_values), self.D * p)
 
     def loss(self, labels: Array, y: Array) -> Array:
-        """The loss in every round."""
+        """Return the loss in every round."""
         losses: Array = self.beta / 2 * (y - labels) ** 2
         return losses
 
     def in_units(self, regret: float) -> float:
-        """A regret summed over the stream, in units of beta D^2 T / N."""
+        """Convert a regret summed over the stream to units of beta D^2 T / N."""
         return regret * self.N / (self.beta * self.D**2 * self.T)
 
 
 def eps(N: int) -> float:
-    """Half the distance between the two labels, for D = 1.
+    """Return half the distance between the two labels, for D = 1.
 
     >>> eps(4)
     0.05
@@ -122,7 +122,7 @@ def eps(N: int) -> float:
 
 
 def _bernoulli(p: Array, M: int, bits: np.random.SFC64) -> Array:
-    """One row of M bits for every p. A row uses up whole words, wherever its block begins."""
+    """Return a row of M random bits for every p; each row uses whole words of the generator."""
     words = bits.random_raw(len(p) * ((M + 1) // 2)).reshape(len(p), -1)
     below: Array = np.round(p * 2**32).astype(np.uint32)  # p to within 2^-33
     ones: Array = words.view(np.uint32)[:, :M] < below[:, None]
@@ -133,7 +133,7 @@ def _bernoulli(p: Array, M: int, bits: np.random.SFC64) -> Array:
 
 
 def posterior_mean(ones: Any, N: int) -> Array:
-    """E[y* | so many ones among the values of N distinct functions], for D = 1.
+    """Return E[y* | `ones` of the values of N distinct functions are 1], for D = 1.
 
     The odds of p_1 against p_2 are (p_1 / p_2)^(ones - zeros), since p_2 = 1 - p_1.
     """
@@ -144,10 +144,10 @@ def posterior_mean(ones: Any, N: int) -> Array:
 
 
 def bayes_loss(N: int) -> float:
-    """Expected loss of the posterior mean, half the posterior variance of y*, for beta = D = 1.
+    """Return the expected loss of the posterior mean: half the posterior variance, beta = D = 1.
 
-    No booster does better with N calls a round: it sees the values of at most N functions, and the
-    past says nothing about the present label.
+    No booster does better with N calls a round: it sees the values of at most N functions, and past
+    rounds say nothing about the present label.
 
     >>> round(64 * bayes_loss(64), 5)
     0.00481
@@ -162,13 +162,13 @@ def bayes_loss(N: int) -> float:
 
 
 def comparator_loss(N: int, M: int) -> float:
-    """Expected loss of f-bar, y*(1 - y*) / (2M), for beta = D = 1; the same for both labels."""
+    """Return the expected loss of f-bar, y*(1 - y*) / (2M), for beta = D = 1 and either label."""
     p_1, p_2 = 0.5 + eps(N), 0.5 - eps(N)
     return p_1 * p_2 / (2 * M)
 
 
 def bayes_regret(N: int, M: int) -> float:
-    """Expected regret of the posterior mean, in units of beta D^2 T / N: the least there can be."""
+    """Return the least possible expected regret, that of the posterior mean, in our units."""
     return N * (bayes_loss(N) - comparator_loss(N, M))
 
 
@@ -180,20 +180,20 @@ def _binomial(k: int, n: int, p: float) -> float:
 
 
 class Result(NamedTuple):
-    """One run. Regrets are in units of beta D^2 T / N."""
+    """The results of one run. Regrets are in units of beta D^2 T / N."""
 
     N: int
     M: int
     T: int
-    randomised: bool  # whether a call returns one function's value, or the mixture of all M
+    randomised: bool  # a call returns the value of one function, else the mixture of all M
     algorithm_2: float
     bayes: float  # measured on the same stream
     bayes_exact: float  # expected
-    seconds: float  # of processor time
+    seconds: float  # processor time
 
 
 def booster(stream: Construction, randomised: bool = True) -> HullBoost:
-    """Algorithm 2 over Hedge.
+    """Return Algorithm 2 over Hedge for a stream.
 
     Functions and labels of size D make a problem of size 1 (the remark after the theorem): the
     copies predict in units of D, `scale` takes them to [0, 1], and `label_range` the labels.
@@ -215,7 +215,7 @@ def run(
     randomised: bool = True,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Result:
-    """Algorithm 2 and the posterior mean on one stream; `progress` is told of rows done."""
+    """Run Algorithm 2 and the posterior mean on a stream; call `progress` with rows done."""
     start = time.process_time()
     model = booster(stream, randomised)
     algorithm_2 = bayes = 0.0
@@ -247,17 +247,17 @@ class Job(NamedTuple):
 
     @property
     def work(self) -> int:
-        """How long a round takes, roughly: M N cells to update, M values to draw."""
+        """Rough cost of a round: M N weights to update and M values to draw."""
         return self.stream.M * (self.stream.N + 8)
 
 
 def jobs(seed: int = 0, quick: bool = False) -> list[Job]:
-    """The runs of the experiment, or small ones of the same kind."""
+    """Return the runs of the experiment, or small ones of the same kind."""
     if quick:
         sizes = [(N, 100 * N, 20_000) for N in (1, 4)]
         mixture = (4, 400, 5_000)
     else:
-        sizes = [(N, 4000 * N, 12 * 4000 * N) for N in (1, 2, 4)]  # those of the proof
+        sizes = [(N, 4000 * N, 12 * 4000 * N) for N in (1, 2, 4)]  # the sizes of the proof
         sizes += [(N, 100 * N, 200_000) for N in (8, 16, 32, 64)]
         mixture = (8, 800, 100_000)
     return [
@@ -267,12 +267,12 @@ def jobs(seed: int = 0, quick: bool = False) -> list[Job]:
 
 
 def experiment(plan: Sequence[Job], processes: int = 1) -> list[Result]:
-    """Do all runs, in as many processes as given; shows progress when stderr is a terminal."""
+    """Do all runs in the given number of processes; show progress if stderr is a terminal."""
     total = sum(job.work * job.stream.T for job in plan)
     context = multiprocessing.get_context("spawn")
     done = context.Value("d", 0.0)
     with ProcessPoolExecutor(processes, context, _start, (done,)) as pool:
-        # the longest first, so that no process is left alone with it in the end
+        # the longest run first, so that no process is left with it at the end
         order = sorted(plan, key=lambda job: -job.work * job.stream.T)
         futures = {job: pool.submit(_work, job) for job in order}
         waiting = set(futures.values())
@@ -282,13 +282,13 @@ def experiment(plan: Sequence[Job], processes: int = 1) -> list[Result]:
     return [futures[job].result() for job in plan]
 
 
-_done: Any = None  # in a worker: the work done by all workers so far
+_done: Any = None  # in a worker process: the work done by all workers so far
 
 
 def _start(done: Any) -> None:
     global _done  # noqa: PLW0603
     _done = done
-    run(Construction(1, 2, 1))  # compile now, not in the middle of a run that is timed
+    run(Construction(1, 2, 1))  # compile now, not during a timed run
 
 
 def _work(job: Job) -> Result:
@@ -305,7 +305,7 @@ def _show(fraction: float) -> None:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Set out the results as a Markdown table."""
+    """Return the results as a Markdown table."""
     heads = ("N", "M", "T", "a call returns", "Algorithm 2", "Bayes", "exact Bayes", "c", "s")
     widths = (2, 5, 6, 16, 11, 8, 11, 8, 5)
 
@@ -328,19 +328,23 @@ def table(results: Sequence[Result]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the table, and write it as JSON where asked."""
+    """Print the table, and write it as JSON if --json is given."""
     parser = argparse.ArgumentParser(
         prog="python -m spanboost.theory.lower_bound",
         description="Measure regret x N / (beta D^2 T) on the stream of the lower bound.",
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the results to FILE")
-    parser.add_argument("--quick", action="store_true", help="small runs only, a few seconds")
-    parser.add_argument("--seed", type=int, default=0, help="of the stream and of the draws")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="Write the results as JSON to FILE"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="Do small runs only; takes a few seconds"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="Random seed (default: 0)")
     arguments = parser.parse_args(argv)
     if arguments.seed < 0:
-        parser.error("--seed must not be negative")
+        parser.error(f"--seed must be at least 0 (got {arguments.seed})")
     if arguments.json:
-        arguments.json.touch()  # a file that cannot be written is an error now, not after the runs
+        arguments.json.touch()  # fail now, not after the runs, if it cannot be written
     start = time.perf_counter()
     plan = jobs(arguments.seed, arguments.quick)
     results = experiment(plan, processes=min(len(plan), os.cpu_count() or 1))
@@ -356,8 +360,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # By the module's own name, not as __main__: workers look for its functions there, and compiled
-    # code is kept on disk only for classes of the package.
+    # Run under the module's own name and not as __main__: worker processes import its functions by
+    # that name, and compiled code is cached on disk only for classes of the package.
     from spanboost.theory import lower_bound  # noqa: PLW0406
 
     lower_bound.main()

@@ -1,11 +1,11 @@
-"""A regret audit: run a booster on a stream and hold its regret against the theorem's bound.
+"""Regret audits: run a booster on a stream and compare its regret with the theorem's bound.
 
-The comparator is the best in hindsight, computed exactly: the best convex combination of a finite
-class by a solver with a certified gap, any given function of the span by evaluation, the best
-linear function under squared loss by singular values. Everything is in the booster's own
-units, labels in [-1, 1]. The bounds are for one pass over the stream, from a fresh booster, with a
-learner that states its R(T) (in expectation, for one that draws at random) and importance weights
-of at most 1; what no theorem covers is refused.
+The comparator is the best function in hindsight, computed exactly: the best convex combination of a
+finite class by a solver with a certified gap, a given function in the span by evaluation, and the
+best linear function under squared loss by singular values. Everything is in the booster's own
+units, with labels in [-1, 1]. The bounds hold for one pass of a fresh booster over the stream, with
+a learner that states its R(T) (in expectation, if it is randomised) and importance weights of at
+most 1. An audit refuses a booster or a stream that no theorem covers.
 """
 
 import math
@@ -23,45 +23,47 @@ from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1
 
 
 class Audit(NamedTuple):
-    """Measured against proved."""
+    """The measured loss, the comparator's loss, and the proved bound."""
 
     loss: float  # the booster's total loss
-    comparator: float  # the comparator's total loss, or what it certainly is not below
+    comparator: float  # the comparator's total loss, or a certified lower bound on it
     bound: SpanBound | HullBound
 
     @property
     def regret(self) -> float:
-        """How much more the booster lost than the comparator."""
+        """The booster's loss minus the comparator's."""
         return self.loss - self.comparator
 
     @property
     def slack(self) -> float:
-        """What is left between the measured regret and its bound; negative would refute it."""
+        """The bound minus the measured regret; a negative value would refute the bound."""
         return self.bound.total - self.regret
 
 
 class HullOptimum(NamedTuple):
     """The best convex combination of a finite class, in hindsight."""
 
-    q: Array  # [M] its weights
-    loss: float  # its total loss
+    q: Array  # [M] weights
+    loss: float  # total loss
     gap: float  # no combination has a loss below loss - gap
 
 
 def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any = None) -> Audit:
     """Audit Algorithm 2 against the best convex combination of a finite class (Theorem 2).
 
-    `values` holds the class on the stream, [T, M] or [T, M, d], as the learner's functions give
-    it; functions are taken from the lambda-scaled class, as the booster takes them.
+    values: [T, M] or [T, M, d], the values of the learner's functions on the stream. The audit
+        scales them by lambda, as the booster does.
     """
     if not isinstance(booster, HullBoost):
-        raise TypeError("audit_hull audits Algorithm 2, a HullBoost")
+        raise TypeError(
+            f"audit_hull audits Algorithm 2: expected a HullBoost, got {type(booster).__name__}"
+        )
     if not booster.smooth_:
-        raise ValueError("the best convex combination is found for smooth losses only")
+        raise ValueError("the best convex combination is computed for smooth losses only")
     check_covered(booster)
     answers, labels, weights = _run(booster, X, y, weights)
     loss = on_vectors(booster.loss_)
-    best = best_in_hull(loss, booster.scale * _three(values), labels, weights)
+    best = best_in_hull(loss, booster.scale * _as_3d(values), labels, weights)
     bound = hull_bound(booster, len(answers))
     return Audit(total_loss(loss, labels, answers, weights), best.loss - best.gap, bound)
 
@@ -69,16 +71,18 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
 def audit_span(
     booster: SpanBoost, X: Any, y: Any, f: Array, f_norm: float, weights: Any = None
 ) -> Audit:
-    """Audit Algorithm 1 against one function of the span (Theorem 1, corollary 1, scaling).
+    """Audit Algorithm 1 against one function in the span (Theorem 1, corollary 1, scaling).
 
-    `f` holds the function's values on the stream, [T] or [T, d], and `f_norm` its ||f||_1 over the
-    learner's class: at least 1, at most the sum of |w_g| in any f = sum_g w_g g. The class must
-    contain -g with every g, as the paper assumes throughout.
+    f: [T] or [T, d], the values of the function on the stream.
+    f_norm: its norm ||f||_1 over the learner's class: at least 1, and at most the sum of |w_g| in
+        any f = sum_g w_g g. The class must contain -g with every g, as the paper assumes.
     """
     if not isinstance(booster, SpanBoost):
-        raise TypeError("audit_span audits Algorithm 1, a SpanBoost")
+        raise TypeError(
+            f"audit_span audits Algorithm 1: expected a SpanBoost, got {type(booster).__name__}"
+        )
     if not 1 <= f_norm < math.inf:
-        raise ValueError(f"f_norm={f_norm!r} is not allowed: ||f||_1 is at least 1")
+        raise ValueError(f"f_norm must be a finite number of at least 1 (got {f_norm!r})")
     _check_symmetry(booster, X)
     check_covered(booster)
     answers, labels, weights = _run(booster, X, y, weights)
@@ -88,7 +92,7 @@ def audit_span(
     if booster.smooth_:
         Delta_0 = total_loss(loss, labels, np.zeros_like(f), weights) - comparator
     else:
-        # the corollary is theorem 1 for the losses linearised at the answers: so is its Delta_0
+        # the corollary is theorem 1 for losses linearised at the predictions, and so is its Delta_0
         slopes = np.empty_like(answers)
         _gradients(loss, labels, answers, slopes)
         Delta_0 = -float((weights[:, None] * slopes * f).sum())
@@ -97,27 +101,29 @@ def audit_span(
 
 
 def check_covered(booster: Booster) -> None:
-    """Refuse a booster of which the theorems do not speak, before it is run."""
+    """Raise a ValueError if the theorems do not cover a booster, before it is run."""
     linear_regret(booster, 1)
     if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
-        raise ValueError(f"B={booster.B_:g} is below the paper's {booster.paper_radius():g}")
+        raise ValueError(
+            f"B must be at least {booster.paper_radius():g}, as in the paper (got {booster.B_:g})"
+        )
     if booster.replay:
-        raise ValueError("the bounds are for rows that come once, and replay repeats some")
+        raise ValueError("the bounds hold for rows that are learned once, and replay repeats some")
     if booster.started:
-        raise ValueError("the bounds are for a fresh booster, and this one has been used")
+        raise ValueError("the bounds hold for a fresh booster, and this one has been used")
 
 
 def check_weights(heaviest: float) -> None:
-    """Refuse importance weights of which the theorems do not speak."""
+    """Raise a ValueError if the theorems do not cover the importance weights."""
     if heaviest > 1:
         raise ValueError(
-            "steps are made for weights of at most 1: divide them all by the largest; the bound "
-            "in the old units is then that many times larger"
+            f"the bounds hold for weights of at most 1 (got {heaviest:g}): divide all weights by "
+            "the largest; in the original units, the bound is then larger by that factor"
         )
 
 
 def hull_bound(booster: HullBoost, T: int) -> HullBound:
-    """Theorem 2 for this booster."""
+    """Return the bound of theorem 2 for a booster."""
     return theorem_2(
         N=booster.n,
         T=T,
@@ -129,7 +135,7 @@ def hull_bound(booster: HullBoost, T: int) -> HullBound:
 
 
 def span_bound(booster: SpanBoost, T: int, f_norm: float, Delta_0: float) -> SpanBound:
-    """Theorem 1 for this booster, or corollary 1 where its loss is not smooth."""
+    """Return the bound of theorem 1 for a booster, or of corollary 1 if its loss is not smooth."""
     terms: dict[str, Any] = {
         "eta": booster.eta_,
         "N": booster.n,
@@ -149,7 +155,7 @@ def span_bound(booster: SpanBoost, T: int, f_norm: float, Delta_0: float) -> Spa
 
 
 def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
-    """One pass, once it is one that the theorems speak of."""
+    """Run one pass, if the theorems cover its weights; return predictions, labels and weights."""
     if weights is not None:
         check_weights(float(np.max(weights)))
     return booster.learn_scaled(X, y, weights)
@@ -161,21 +167,22 @@ def _check_symmetry(booster: SpanBoost, X: Any) -> None:
         return
     if isinstance(learner, FiniteClass):
         functions = learner.encode(X).transpose(1, 0, 2)
-        # adding 0 turns -0.0 into 0.0, which bytes tell apart
+        # adding 0 turns -0.0 into 0.0; their bytes differ
         if {(f + 0.0).tobytes() for f in functions} == {(0.0 - f).tobytes() for f in functions}:
             return
     raise ValueError(
-        "theorem 1 is for a class that contains -f with every f: use symmetric(functions) or "
+        "theorem 1 needs a class that contains -f with every f: use symmetric(functions) or "
         "Symmetrised(learner)"
     )
 
 
 def linear_regret(booster: Booster, T: int) -> float:
-    """The copies' regret on the linear losses grad l(y^{i-1}) . h, in units of the loss.
+    """Return the copies' regret on the linear losses grad l(y^{i-1}) . h, in units of the loss.
 
-    Linear feedback: L_B lambda R(T) (L_D for Algorithm 2). Greedy feedback with the printed offset:
-    beta_B' alpha (lambda D)^2 T / 2 + L_B' lambda R(T), the supplement's conversion before it
-    chooses alpha, since R(T) grows with the Lipschitz constant, hence with alpha.
+    With linear feedback, this is L_B lambda R(T) (L_D for Algorithm 2). With greedy feedback and
+    the printed offset, it is beta_B' alpha (lambda D)^2 T / 2 + L_B' lambda R(T): the supplement's
+    conversion before it chooses alpha, because R(T) grows with the Lipschitz constant and hence
+    with alpha.
     """
     learner = booster.learner
     if not isinstance(learner, Provable):
@@ -185,8 +192,8 @@ def linear_regret(booster: Booster, T: int) -> float:
         return constant(booster.loss_, "L", booster.reach_) * R
     if not booster.smooth_ or booster.offset_ == "shrunk":
         raise ValueError(
-            "greedy feedback is covered for smooth losses with offset='printed' only, linear "
-            "feedback for all smooth losses"
+            "the theorems cover greedy feedback only for smooth losses with offset='printed'; use "
+            "feedback='linear'"
         )
     steps = booster.steps_ if booster.alpha is None else np.array([booster.alpha])
     alpha = float(steps.max())
@@ -203,13 +210,15 @@ def best_in_hull(
     gap: float = 1e-9,
     rounds: int = 100_000,
 ) -> HullOptimum:
-    """The convex combination with the least total loss, to a certified gap per unit of weight.
+    """Return the convex combination with the least total loss.
 
-    Pairwise Frank-Wolfe, for smooth losses: weight moves from the worst function in use to the best
-    of all, as far as it helps. At any q, convexity says that no combination loses less than
-    loss(q) - max_j grad . (q - e_j), which is the certificate, whenever the rounds end.
+    gap: the largest certified gap to the optimum, per unit of weight. rounds: the most iterations.
+
+    This is pairwise Frank-Wolfe, for smooth losses: weight moves from the worst function in use to
+    the best of all functions, as far as that helps. By convexity, no combination has a loss below
+    loss(q) - max_j grad . (q - e_j), so the gap is certified after any number of rounds.
     """
-    values = _three(values)
+    values = _as_3d(values)
     M = values.shape[1]
     q = np.full(M, 1 / M)
     for _ in range(rounds):
@@ -236,10 +245,10 @@ def best_linear(
     radius: float = math.inf,
     rank: float | None = None,
 ) -> Array:
-    """The W with the least squared loss sum_t w_t ||y_t - W x_t||^2 and ||W||_F <= radius, [d, k].
+    """Return the W [d, k] with the least sum_t w_t ||y_t - W x_t||^2 and ||W||_F <= radius.
 
-    By singular values; on the sphere with a multiplier, found by bisection.
-    Directions shorter than the longest times `rank` are taken for rounding.
+    W comes from singular values; if it lies on the sphere, a Lagrange multiplier is found by
+    bisection. Directions shorter than the longest times `rank` count as rounding errors.
     """
     X = np.asarray(X, dtype=np.float64)
     Y = np.asarray(labels, dtype=np.float64).reshape(len(X), -1)
@@ -264,19 +273,19 @@ def best_linear(
 
 
 def linear_norm(W: Array, D: float, x_norm: float) -> float:
-    """||f||_1 of x -> W x, over the linear functions that are D-bounded for ||x|| <= x_norm."""
+    """Return ||f||_1 of x -> W x over the linear functions bounded by D for ||x|| <= x_norm."""
     return max(1.0, float(np.linalg.norm(W)) * x_norm / D)
 
 
 def total_loss(loss: Any, labels: Array, answers: Array, weights: Array) -> float:
-    """sum_t w_t l(labels_t, answers_t)."""
+    """Return sum_t w_t l(labels_t, answers_t)."""
     return float(weights @ values_of(loss, labels, np.ascontiguousarray(answers)))
 
 
 def _line_search(
     loss: Any, labels: Array, weights: Array, f: Array, direction: Array, longest: float
 ) -> float:
-    """The step in [0, longest] to the least loss of f + step * direction, where its slope is 0."""
+    """Return the step in [0, longest] with the least loss of f + step * direction."""
     slopes = np.empty_like(f)
 
     def slope(step: float) -> float:
@@ -292,7 +301,7 @@ def _line_search(
     return (low + high) / 2
 
 
-def _three(values: Array) -> Array:
+def _as_3d(values: Array) -> Array:
     values = np.asarray(values, dtype=np.float64)
     return values[:, :, None] if values.ndim == 2 else values
 

@@ -1,4 +1,4 @@
-"""`spanboost demo`: each base learner alone and boosted, on a stream whose rule changes."""
+"""`spanboost demo`: compare each base learner, alone and boosted, on a generated stream."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +19,7 @@ from spanboost.models.booster import Booster, HullBoost, SpanBoost
 WAYS = ("alone", "Alg 1", "Alg 2")
 
 
-LEARNERS: dict[str, Learner] = {  # those of the paper's experiments
+LEARNERS: dict[str, Learner] = {  # the base learners of the paper's experiments
     "linear": LinearSGD(),
     "stumps": Stumps(),
     "network": Network(),
@@ -27,24 +27,24 @@ LEARNERS: dict[str, Learner] = {  # those of the paper's experiments
 
 
 def models(learners: dict[str, Learner], n: int) -> dict[str, Booster]:
-    """Every base learner alone (one copy, given the loss itself) and under both boosters."""
-    made: dict[str, Booster] = {}
+    """Return each base learner alone (one copy, given the loss itself) and under both boosters."""
+    boosters: dict[str, Booster] = {}
     for name, learner in learners.items():
-        made[f"{name} alone"] = HullBoost(learner, n=1)
-        made[f"{name} Alg 1"] = SpanBoost(learner, n=n)
-        made[f"{name} Alg 2"] = HullBoost(learner, n=n)
-    return made
+        boosters[f"{name} alone"] = HullBoost(learner, n=1)
+        boosters[f"{name} Alg 1"] = SpanBoost(learner, n=n)
+        boosters[f"{name} Alg 2"] = HullBoost(learner, n=n)
+    return boosters
 
 
 def batches(X: Array, y: Array, size: int = 1024) -> Iterator[Batch]:
-    """The stream in batches."""
+    """Yield the stream in batches."""
     whole = Batch(X, y, None, "generated", np.arange(1, len(y) + 1))
     for start in range(0, len(y), size):
         yield whole.part(start, min(start + size, len(y)))
 
 
 def save(rows: int, seed: int, path: str) -> None:
-    """The stream as a CSV file, its label last."""
+    """Write the stream to a CSV file, label last."""
     X, y = make_drifting_stream(rows, seed)
     names = [*(f"x{j}" for j in range(X.shape[1])), "label"]
     table = np.column_stack([X, y])
@@ -52,7 +52,7 @@ def save(rows: int, seed: int, path: str) -> None:
 
 
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
-    """Print the progressive table, then the improvement of boosting for each learner."""
+    """Print the progressive table, then the improvement that boosting brings to each learner."""
     X, y = make_drifting_stream(rows, seed)
     names = list(LEARNERS)
     width = 9 * len(WAYS)
@@ -65,19 +65,19 @@ def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     )
     print(" " * 10 + "".join(f"{name:>{width}}" for name in names), file=out)
     print(f"{'rows':>10}" + "".join(f"{way:>9}" for _ in names for way in WAYS), file=out)
-    made = models(LEARNERS, n)
+    boosters = models(LEARNERS, n)
 
     def show(row: int, totals: Array) -> None:
         cells = "".join(f"{loss:9.4f}" for loss in totals[1:] / totals[0])
         print(f"{row:>10,}{cells}", file=out, flush=True)
 
-    with closing(LossTape(1 + len(made))) as tape:
-        for step in progressive(made, batches(X, y), tape):
+    with closing(LossTape(1 + len(boosters))) as tape:
+        for step in progressive(boosters, batches(X, y), tape):
             for row in rows_to_show(step):
                 show(step.first + row + 1, step.totals[row])
-        if rows & (rows - 1):  # not shown yet
+        if rows & (rows - 1):  # the last row is not shown yet
             show(rows, tape.last)
-        final = dict(zip(made, tape.average(0, rows), strict=True))
+        final = dict(zip(boosters, tape.average(0, rows), strict=True))
     print(file=out)
     for name in names:
         alone = final[f"{name} alone"]

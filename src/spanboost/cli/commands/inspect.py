@@ -1,4 +1,4 @@
-"""`spanboost inspect`: parameters, size, and what was learned."""
+"""`spanboost inspect`: print the parameters and size of a model, and what it has learned."""
 
 import json
 import os
@@ -18,57 +18,57 @@ from spanboost.rows.block import origin_of
 
 
 def inspect(args: Namespace) -> int:
-    """Print what a model is."""
+    """Print a report of a model."""
     model = load(args.model)
-    found = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
-    print(json.dumps(found, indent=2, allow_nan=False) if args.json else shown(found))
+    facts = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
+    print(json.dumps(facts, indent=2, allow_nan=False) if args.json else describe(facts))
     return 0
 
 
 def report(model: Model, top: int) -> dict[str, Any]:
-    """Return everything there is to say about a model, as JSON."""
+    """Return everything that is known of a model, as JSON types; at most `top` features."""
     labels = model.labels
-    found = model.parameters() | {
+    facts = model.parameters() | {
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
-    found |= model.details() | _gains(model, top)
-    return found if model.parts else found | _effects(model.as_booster(), top)
+    facts |= model.details() | _gains(model, top)
+    return facts if model.parts else facts | _effects(model.as_booster(), top)
 
 
 def _gains(model: Model, top: int) -> dict[str, Any]:
-    """Return the features that trees split by; nothing for other learners."""
+    """Return the features with the largest gains in the splits of trees; {} for other learners."""
     trees = isinstance(model.boosters_for_importances()[0].learner, Trees)
     if not (model.started and trees):
         return {}
     shares = feature_importances(model)
-    gains = _named(model, dict(islice(shares.items(), top)))
+    gains = _rename_features(model, dict(islice(shares.items(), top)))
     return {"features": len(shares), "largest_gains": gains}
 
 
 def _effects(model: Booster, top: int) -> dict[str, Any]:
-    """Return which features and stages matter most, for learners that sum over features."""
+    """Return the features and stages with the largest effect, for sums over features."""
     bank, labels = model.core.state.bank, model.labels
     if not hasattr(bank, "effects"):
         return {}
     features, sizes = bank.effects()
     weights = coefficients(model) * (1.0 if labels.scores else labels.half)
-    moved = sizes * weights  # [features, N] how far each moves the answer, in the user's units
+    moved = sizes * weights  # [features, N] how far each moves the prediction, in label units
     each, total = moved.sum(axis=1), float(moved.sum())
     order = np.argsort(-each, kind="stable")[:top]
-    names = _names(model)
+    name = _feature_namer(model)
     stages = moved.sum(axis=0) / total if total > 0 else np.zeros(model.n)
     return {
         "features": len(features),
-        "largest_effects": {names(int(features[k])): float(each[k]) for k in order},
+        "largest_effects": {name(int(features[k])): float(each[k]) for k in order},
         "stage_contributions": stages.tolist(),
     }
 
 
-def _named(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
-    """Features of trees under the names of the table they were read from."""
+def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
+    """Replace the numbers of a tree's features by the column names of the table."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
         names |= {j: column.name for j, column in enumerate(model.schema.numbers)}
@@ -76,59 +76,58 @@ def _named(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
     return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
-def shown(found: dict[str, Any]) -> str:
-    """For people."""
-    parameters = found["parameters"]
+def describe(facts: dict[str, Any]) -> str:
+    """Return a report as lines of text."""
+    parameters = facts["parameters"]
     hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
     lines = [
-        *(_shown_experts(found) if "experts" in found else [_copies(found, parameters)]),
+        *(_describe_experts(facts) if "experts" in facts else [_describe_booster(facts)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
-        f"{found['examples']:,} examples seen, {found['bytes']:,} bytes",
+        f"{facts['examples']:,} examples seen, {facts['bytes']:,} bytes",
     ]
-    if found["label_half_width"] and len(found["label_centre"]) == 1:
-        centre, half = found["label_centre"][0], found["label_half_width"]
+    if facts["label_half_width"] and len(facts["label_centre"]) == 1:
+        centre, half = facts["label_centre"][0], facts["label_half_width"]
         lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
-    if found["schema"] is not None:
-        lines += ["read from:", *(f"  {k} = {v}" for k, v in found["schema"].items())]
-    if "largest_gains" in found:
-        whose = f" of {found['best_trees']}" if "best_trees" in found else ""
-        lines.append(
-            f"splits{whose} are by {found['features']:,} features; their shares of the gain:"
-        )
-        lines += [f"  {share:<8.2%} {name}" for name, share in found["largest_gains"].items()]
-    if "largest_effects" in found:
-        features = f"{found['features']:,} features"
-        lines.append(f"{features}; how far the largest can move the prediction:")
-        lines += [f"  {size:<12.6g} {name}" for name, size in found["largest_effects"].items()]
-        lines += ["stage  share of that  sigma" if "sigma" in found else "stage  share of that"]
-        sigmas = found.get("sigma", [None] * len(found["stage_contributions"]))
-        for i, (share, sigma) in enumerate(zip(found["stage_contributions"], sigmas, strict=True)):
-            bar = "#" * round(40 * share / max(found["stage_contributions"] or [1]) if share else 0)
+    if facts["schema"] is not None:
+        lines += ["input:", *(f"  {k} = {v}" for k, v in facts["schema"].items())]
+    if "largest_gains" in facts:
+        trees = f" of {facts['best_trees']}" if "best_trees" in facts else ""
+        lines.append(f"{facts['features']:,} features in the splits{trees}; share of the gain:")
+        lines += [f"  {share:<8.2%} {name}" for name, share in facts["largest_gains"].items()]
+    if "largest_effects" in facts:
+        features = f"{facts['features']:,} features"
+        lines.append(f"{features}; largest effects on the prediction:")
+        lines += [f"  {size:<12.6g} {name}" for name, size in facts["largest_effects"].items()]
+        lines += ["stage  effect share   sigma" if "sigma" in facts else "stage  effect share"]
+        sigmas = facts.get("sigma", [None] * len(facts["stage_contributions"]))
+        for i, (share, sigma) in enumerate(zip(facts["stage_contributions"], sigmas, strict=True)):
+            bar = "#" * round(40 * share / max(facts["stage_contributions"] or [1]) if share else 0)
             tail = "" if sigma is None else f"  {sigma:<9.4g}"
             lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
     return "\n".join(lines)
 
 
-def _copies(found: dict[str, Any], parameters: dict[str, Any]) -> str:
-    learner, booster = parameters["learner"], found["booster"]
-    if "members" in found:
-        booster += f" of {found['members']}"
+def _describe_booster(facts: dict[str, Any]) -> str:
+    parameters, booster = facts["parameters"], facts["booster"]
+    learner = parameters["learner"]
+    if "members" in facts:
+        booster += f" of {facts['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
     return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
 
 
-def _shown_experts(found: dict[str, Any]) -> list[str]:
-    """Who is asked, and how much each counts."""
-    lines = [f"AutoBoost, {len(found['experts'])} experts; their weights:"]
-    for name, weight in found["weights"].items():
-        expert = found["experts"].get(name)
-        what = "" if expert is None else f"{expert['n']} of {expert['learner']['class']}"
-        lines.append(f"  {weight:>7.2%} {name:<20} {what}".rstrip())
+def _describe_experts(facts: dict[str, Any]) -> list[str]:
+    """Return the experts and their weights as lines of text."""
+    lines = [f"AutoBoost, {len(facts['experts'])} experts; their weights:"]
+    for name, weight in facts["weights"].items():
+        expert = facts["experts"].get(name)
+        copies = "" if expert is None else f"{expert['n']} copies of {expert['learner']['class']}"
+        lines.append(f"  {weight:>7.2%} {name:<20} {copies}".rstrip())
     return lines
 
 
 def _schema(schema: Any) -> dict[str, Any]:
-    """The schema without the values of its categories, of which there may be millions."""
+    """Return the schema without the values of categories, as there may be millions of them."""
     state = schema.state()
     columns = state.pop("columns")
     if columns is not None:
@@ -139,8 +138,8 @@ def _schema(schema: Any) -> dict[str, Any]:
     return {name: value for name, value in state.items() if value not in (None, [], {})}
 
 
-def _names(model: Booster) -> Any:
-    """From a feature's number to its name."""
+def _feature_namer(model: Booster) -> Any:
+    """Return a function from the number of a feature to its name."""
     schema, names = model.schema, model.encoder.names
     hashed = getattr(model.learner, "bits", None) is not None
     known = list(names.columns) if names is not None else []
@@ -152,7 +151,7 @@ def _names(model: Booster) -> Any:
         if feature == 0:
             return "(constant)"
         if hashed:
-            return f"place {feature}"
+            return f"slot {feature}"
         column, code = origin_of(feature, len(categories))
         if code is not None:
             return f"{categories[column].name}={texts[column][code]}"

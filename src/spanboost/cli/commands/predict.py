@@ -1,4 +1,4 @@
-"""`spanboost predict`: a model over a stream, learning nothing."""
+"""`spanboost predict`: predict every row of a stream; the model does not learn."""
 
 import sys
 from argparse import Namespace
@@ -9,7 +9,7 @@ import numpy as np
 
 from spanboost.atomic_files import check_writable
 from spanboost.cli.options import check_apart, load_with_schema, stream_from_args
-from spanboost.cli.output.predictions import writer
+from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
@@ -20,17 +20,17 @@ from spanboost.models.predictions import prediction_table
 
 
 def predict(args: Namespace) -> int:
-    """Predictions for every row, in order."""
+    """Write a prediction for every row, in order."""
     model = load_with_schema(args.model)
     stream = stream_from_args(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_writable(args.output)
-    with writer(args.output) as place:
-        for answers, lines in _answers(model, stream):
+    with open_writer(args.output) as output:
+        for answers, lines in _predictions(model, stream):
             table = prediction_table(model, answers)
-            # where rows may be left out, each prediction says which line it is for
-            place.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
+            # where rows may be left out, each prediction names its line
+            output.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
     for message in stream.problems.first:
         print(f"left out: {message}", file=sys.stderr)
     if stream.problems.count:
@@ -38,10 +38,10 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _answers(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
-    """Block by block, with the lines of their rows.
+def _predictions(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
+    """Yield the predictions of each block of rows, and the line numbers of the rows.
 
-    There is a block of none where there are no rows at all, so that columns have their names.
+    A stream without rows yields one empty block, so that the output has its column names.
     """
     rows = 0
     fit = row_filter([model], stream.problems)

@@ -1,4 +1,4 @@
-"""`spanboost reproduce`: the paper's experiments, its figures beside ours."""
+"""`spanboost reproduce`: run the paper's experiments and print its figures next to ours."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from spanboost.paper.cells import FEEDBACKS, ORDERS, Cell, CellStore
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import SCALES, Grid
 from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.reproduce import Asked, Watcher, present, reproduce, work_of
+from spanboost.paper.reproduce import Selection, Watcher, find_datasets, reproduce, total_work
 from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, as_json, improvements, lines
 
 WHOSE = ("ours", "paper")
@@ -26,37 +26,37 @@ NAMES = {"linear": "SGD", "stumps": "stumps", "network": "networks"}
 
 
 def run(args: Namespace) -> int:
-    """Everything that is asked for and there; what is not there is said."""
+    """Run the requested experiments on the data sets found, and report the missing ones."""
     for path in filter(None, (args.json, args.report)):
         check_writable(path)
     if args.report:
         report.check(args.report)
-    place = Path(args.data) if args.data else dataset_folder.usual_folder()
+    folder = Path(args.data) if args.data else dataset_folder.default_folder()
     names = args.sets or list(SETS)
     if args.download:
-        _download(names, place)
-    there, absent = present(names, place)
+        _download(names, folder)
+    available, absent = find_datasets(names, folder)
     for name, why in absent.items():
         print(f"spanboost: {name} is left out: {why}", file=sys.stderr)
-    if not there:
+    if not available:
         raise UserError(
-            f"none of the data sets is in {place}: name their folder by --data or SPANBOOST_DATA, "
-            "or fetch them with --download"
+            f"no data set found in {folder}; name the folder with --data or SPANBOOST_DATA, or "
+            "download the data sets with --download"
         )
-    asked = Asked(there, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
+    selection = Selection(available, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
     began = time.perf_counter()
-    with cluster_of(args) as cluster, _Bar(work_of(asked), args.quiet) as bar:
-        kept = CellStore(Path(args.work))
+    with cluster_of(args) as cluster, _Progress(total_work(selection), args.quiet) as bar:
+        store = CellStore(Path(args.work))
         try:
-            cells, found = reproduce(asked, place, kept, bar.watcher(), Grid(), cluster)
+            cells, facts = reproduce(selection, folder, store, bar.watcher(), Grid(), cluster)
         except KeyboardInterrupt:
             print(
-                f"\nspanboost: what is known is in {args.work}: run it again to go on",
+                f"\nspanboost: finished results are in {args.work}; run the same command to resume",
                 file=sys.stderr,
             )
             raise
     seconds = time.perf_counter() - began
-    print("\n".join(shown(cells)))
+    print("\n".join(format_tables(cells)))
     result = as_json(cells, absent) | {
         "grid": Grid()._asdict() | {"scale": {"span": 1.0, "hull": SCALES}},
         "seconds": round(seconds, 3),
@@ -66,12 +66,12 @@ def run(args: Namespace) -> int:
         with atomic_write(args.json) as file:
             file.write(json.dumps(result, indent=1, allow_nan=False).encode())
     if args.report:
-        report.save(args.report, reproduction_report.page(args.words, cells, found, absent))
+        report.save(args.report, reproduction_report.page(args.words, cells, facts, absent))
     return 0
 
 
-def shown(cells: Sequence[Cell]) -> list[str]:
-    """Both tables of the paper, for each feedback and order there is."""
+def format_tables(cells: Sequence[Cell]) -> list[str]:
+    """Return both tables of the paper, for each feedback and row order, as lines of text."""
     out: list[str] = []
     for feedback in FEEDBACKS:
         for view, words in VIEWS.items():
@@ -85,7 +85,7 @@ def shown(cells: Sequence[Cell]) -> list[str]:
 
 def _table_2(table: Sequence[SummaryLine], words: str) -> list[str]:
     head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain"]
-    better = "* our learner alone loses less than the paper's boosted ones"
+    better = "* our learner alone has a lower loss than the paper's boosted ones"
     return [
         f"\nTable 2, {words}: loss on the second half (the paper's)",
         *_columns([*head, "rate", "rate n eta", "rate n"], map(_cells, table), 2),
@@ -132,7 +132,7 @@ def _table_1(table: Sequence[SummaryLine], words: str) -> list[str]:
 
 
 def _columns(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> list[str]:
-    """A table as lines; the first columns are names."""
+    """Return a table as lines of text; the first `names` columns are aligned left."""
     every = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
     return [
@@ -144,14 +144,14 @@ def _columns(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> 
     ]
 
 
-class _Bar:
-    """How far it is, on a terminal; elsewhere a line for every cell."""
+class _Progress:
+    """A progress bar on a terminal; elsewhere, a line for every cell."""
 
     def __init__(self, total: float, quiet: bool) -> None:
         self.quiet, self.total = quiet, total
         self._bar: Any = None
 
-    def __enter__(self) -> "_Bar":
+    def __enter__(self) -> "_Progress":
         if not self.quiet and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -164,43 +164,43 @@ class _Bar:
             self._bar.close()
 
     def watcher(self) -> Watcher:
-        """What hears of it."""
-        return Watcher(self._starts, self._works, self._ends)
+        """Return the callbacks that update the progress."""
+        return Watcher(self._on_start, self._on_work, self._on_finish)
 
-    def _starts(self, what: str) -> None:
+    def _on_start(self, what: str) -> None:
         if self._bar is not None:
             self._bar.set_postfix_str(what)
 
-    def _works(self, amount: float) -> None:
+    def _on_work(self, amount: float) -> None:
         if self._bar is not None:
-            with self._bar.get_lock():  # cells may come from several threads
+            with self._bar.get_lock():  # several threads may update it
                 self._bar.update(amount)
 
-    def _ends(self, cell: Cell, before: bool) -> None:
+    def _on_finish(self, cell: Cell, was_known: bool) -> None:
         if self.quiet or self._bar is not None:
             return
         losses = ", ".join(f"{way} {one.second_half:.4f}" for way, one in cell.models.items())
-        known = "known" if before else f"{cell.seconds:.0f} s"
+        took = "already done" if was_known else f"{cell.seconds:.0f} s"
         names = f"{cell.set} {cell.order} {cell.learner} {cell.feedback}"
-        print(f"{names}: {losses} ({known})", file=sys.stderr, flush=True)
+        print(f"{names}: {losses} ({took})", file=sys.stderr, flush=True)
 
 
-def _download(names: Sequence[str], place: Path) -> None:
-    """Fetch those that are not there; one that cannot be had is said, and left out."""
+def _download(names: Sequence[str], folder: Path) -> None:
+    """Download missing data sets; print an error for each one that fails."""
     from tqdm import tqdm
 
     for name in names:
-        if dataset_folder.file_of(SETS[name], place).is_file():
+        if dataset_folder.table_path(SETS[name], folder).is_file():
             continue
         with tqdm(
             desc=name, unit="B", unit_scale=True, leave=False, file=sys.stderr, disable=None
         ) as bar:
 
-            def tell(done: int, total: int | None, bar: Any = bar) -> None:
+            def show(done: int, total: int | None, bar: Any = bar) -> None:
                 bar.total = total
                 bar.update(done - bar.n)
 
             try:
-                dataset_folder.download(SETS[name], place, tell)
+                dataset_folder.download(SETS[name], folder, show)
             except UserError as error:
                 print(f"spanboost: {error}", file=sys.stderr)

@@ -25,15 +25,15 @@ from spanboost.models.model import Model
 from spanboost.theory.certificate import Witness
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of labels like 1e300 there is no average loss
+@np.errstate(over="ignore", invalid="ignore")  # labels like 1e300 have no average loss
 def evaluate(args: Namespace) -> int:
-    """Progressive validation, of one model or of several over the same rows."""
+    """Print the progressive loss of one model, or of several over the same rows."""
     if args.test and args.initial is None:
-        raise UsageError("-t tests a model as it is: name it with -i MODEL")
+        raise UsageError("-t needs a model to test; name it with -i MODEL")
     stream = options.stream_from_args(args)
     check_outputs(args, stream)
     if args.initial is not None:
-        models = {"model": _continued(args)}
+        models = {"model": _load_initial(args)}
     else:
         spec = options.spec_from_args(args, stream.form)
         schema = options.schema_from_args(args, stream.form, spec)
@@ -42,7 +42,7 @@ def evaluate(args: Namespace) -> int:
         for model in models.values():
             model.schema = schema
     check_model(args, next(iter(models.values())))
-    witness = _witness(args, next(iter(models.values()))) if args.certificate else None
+    witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(LossTape(1 + len(models))) as tape:
         run = ProgressivePass(args, stream, models, tape)
         for step in run.steps():
@@ -54,10 +54,10 @@ def evaluate(args: Namespace) -> int:
 
 @np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
-    """Learn a stream and write the model; resumable where checkpoints are asked for."""
+    """Learn a stream and write the model; with checkpoints, the run can be resumed."""
     stream = options.stream_from_args(args)
     check_outputs(args, stream, args.output)
-    name, model, identity = _asked(args, stream)
+    name, model, identity = _model_to_train(args, stream)
     check_model(args, model)
     check_team(args, model)
     with cluster_of(args) as cluster:
@@ -75,15 +75,15 @@ def _train(
     output = Path(args.output)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
-    found = checkpoints.find() if args.resume else None
-    if found is not None:
-        model, rows, every = found.model, found.rows, every or found.every
-        labels = LabelSums(model.loss_, found.labels)
+    saved = checkpoints.find() if args.resume else None
+    if saved is not None:
+        model, rows, every = saved.model, saved.rows, every or saved.every
+        labels = LabelSums(model.loss_, saved.labels)
         log(args, f"resuming after {rows:,} rows")
     elif args.resume and output.exists():
-        return _already(args, output, model)
+        return _report_complete(args, output, model)
     elif args.resume:
-        log(args, f"there is no checkpoint {checkpoints.path}: starting from the beginning")
+        log(args, f"checkpoint {checkpoints.path} not found; starting from the beginning")
     else:
         checkpoints.clear()
     team = None if cluster is None else team_of(args, model, cluster, rows)
@@ -91,15 +91,15 @@ def _train(
     with closing(checkpoints.tape(2, rows) if every else LossTape(2)) as tape:
         models: dict[str, Any] = {name: team or model}
         run = ProgressivePass(args, stream, models, tape, labels)
-        if every and not rows:  # from now on a run is under way
+        if every and not rows:  # --resume works from now on
             checkpoints.save(model, tape, run.labels.state(), every)
         try:
             for _ in run.steps(every, rounds):
                 if every and tape.rows % every == 0:
-                    so_far = model if team is None else team.model()
-                    checkpoints.save(so_far, tape, run.labels.state(), every)
+                    current = model if team is None else team.model()
+                    checkpoints.save(current, tape, run.labels.state(), every)
         except KeyboardInterrupt:
-            log(args, _how_to_go_on(every))
+            log(args, _resume_hint(every))
             raise
         if team is not None:
             model = models[name] = team.model()
@@ -110,16 +110,16 @@ def _train(
 
 
 def log(args: Namespace, text: str) -> None:
-    """A line for people."""
+    """Print a line to standard error, unless --quiet."""
     if not args.quiet:
-        with suppress(OSError):  # nobody listens
+        with suppress(OSError):  # standard error may be closed
             print(text, file=sys.stderr, flush=True)
 
 
-def _asked(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:
-    """The model to train, and what tells this training from others."""
+def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:
+    """Return the name of the model to train, the model, and the identity of the run."""
     if args.initial is not None:
-        model = _continued(args)
+        model = _load_initial(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, _identity(args, stream, None) | {"initial": start}
     spec = options.spec_from_args(args, stream.form)
@@ -129,51 +129,56 @@ def _asked(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]
 
 
 def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
-    """What tells this training from others."""
+    """Return what a checkpoint must match for this run to resume from it."""
     team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
     return options.identity(args, stream, spec) | team
 
 
-def _continued(args: Namespace) -> Model:
-    """The model that -i names."""
+def _load_initial(args: Namespace) -> Model:
+    """Load the model that -i names."""
     options.refuse_with_model(args, "-i")
     return options.load_with_schema(args.initial)
 
 
-def _witness(args: Namespace, model: Model) -> Witness:
-    """Of the pass that the model is about to make."""
+def _make_witness(args: Namespace, model: Model) -> Witness:
+    """Return a witness of the pass that the model is about to make."""
     if args.compare is not None:
-        raise UsageError("--certificate is about one model: no --compare with it")
+        raise UsageError("--certificate cannot be combined with --compare")
     if not isinstance(model.loss_, Squared):
-        raise UsageError("--certificate is for --loss squared: only its best functions are known")
+        raise UsageError("--certificate requires --loss squared")
     return Witness(model, learn=not args.test)
 
 
-def _already(args: Namespace, output: Path, model: Model) -> int:
-    """There is no checkpoint, but a model: the run is finished, as far as a model can tell.
+def _report_complete(args: Namespace, output: Path, model: Model) -> int:
+    """Report that the run is complete: there is a model and no checkpoint.
 
-    Of which data it was made it does not say.
+    The parameters and the schema must match. The data cannot be checked, because a model file does
+    not record what it was trained on.
     """
     done = load(output)
-    parameters = [one.parameters()["parameters"] for one in (done, model)]  # also of a committee
-    same = parameters[0] == parameters[1] and _read_alike(done.schema, model.schema)
+    parameters = [
+        one.parameters()["parameters"] for one in (done, model)
+    ]  # a committee has those of its members
+    same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
     if args.initial is not None or not same:
-        raise UsageError(f"{output} is a finished model of another run: leave out --resume")
-    log(args, f"{output} is finished: nothing to do")
+        raise UsageError(
+            f"{output} is the model of a different run; leave out --resume to start again"
+        )
+    log(args, f"{output} is complete; nothing to do")
     if args.json:
         print(json.dumps({"finished": True}))
     return 0
 
 
-def _read_alike(done: Any, asked: Any) -> bool:
-    """Whether a schema that has read files is what became of one that has not."""
-    if done is None or asked.label not in (None, done.label):
+def _same_reading(done: Any, requested: Any) -> bool:
+    """Return whether a schema that has read files was created with the same options."""
+    if done is None or requested.label not in (None, done.label):
         return False
     names = ("form", "weight", "ignore", "categorical", "bits")
-    return all(getattr(done, name) == getattr(asked, name) for name in names)
+    return all(getattr(done, name) == getattr(requested, name) for name in names)
 
 
-def _how_to_go_on(every: int | None) -> str:
+def _resume_hint(every: int | None) -> str:
     if every:
-        return "the last checkpoint is kept: the same command with --resume goes on from there"
-    return "nothing was written; --checkpoint-every ROWS makes a run that --resume can go on with"
+        return "the last checkpoint is kept; run the same command with --resume to continue"
+    return "no model was written; use --checkpoint-every ROWS for a run that can be resumed"

@@ -1,4 +1,4 @@
-"""`spanboost tune`."""
+"""`spanboost tune`: choose the parameters of a booster in one pass."""
 
 import json
 import sys
@@ -36,21 +36,21 @@ from spanboost.tuning.search import (
 )
 
 SHOWN = 20  # configurations in the table
-SPELT = {"eta": "step"}  # as the command line has it
-SWEPT = ("rate", "eta", "scale", "feedback", "hidden")
+OPTIONS = {"eta": "step"}  # parameters whose option has another name
+TUNED = ("rate", "eta", "scale", "feedback", "hidden")
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def tune(args: Namespace) -> int:
-    """A grid of boosters over a stream; what it came to, and the chosen model."""
+    """Run a grid of boosters over a stream, print the losses, and write the chosen model."""
     stream = options.stream_from_args(args)
-    _check_places(args, stream)
+    _check_outputs(args, stream)
     with cluster_of(args) as cluster:
         return _tune(args, stream, cluster)
 
 
 def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
-    base = _base(args, stream)
+    base = _base_booster(args, stream)
     sweeping = new_sweep(_configurations(args, base), args.threads, cluster)
     for group in sweeping.groups:
         group.schema = base.schema
@@ -68,15 +68,15 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
     _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})
     if interrupted:
-        log(args, f"interrupted after {sweeping.rows:,} of {rows:,} rows: no model is written")
+        log(args, f"interrupted after {sweeping.rows:,} of {rows:,} rows; no model was written")
         raise KeyboardInterrupt
     if args.output is not None:
         save(tuned.model(), args.output)
     return 0
 
 
-def _base(args: Namespace, stream: Stream) -> Booster:
-    """A booster with the parameters that all of them share, and the schema."""
+def _base_booster(args: Namespace, stream: Stream) -> Booster:
+    """Return a booster with the schema and the parameters that all configurations share."""
     others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
     fixed = Namespace(**vars(args) | others)
     spec = options.spec_from_args(fixed, stream.form)
@@ -87,7 +87,7 @@ def _base(args: Namespace, stream: Stream) -> Booster:
 
 def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
     n = args.n or ModelSpec(learner=args.learner).copies
-    given = {name: getattr(args, SPELT.get(name, name)) for name in SWEPT}
+    given = {name: getattr(args, OPTIONS.get(name, name)) for name in TUNED}
     given = {name: values for name, values in given.items() if values is not None}
     grid = default_grid(base.learner, n) | given
     fixed = {name: getattr(base, name) for name in ("loss", "D", "label_range", "seed")}
@@ -96,7 +96,7 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
 
 
 def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
-    """All rows, parsed once and kept: only then is it known where the first part ends."""
+    """Read all rows into memory: the length of the first part depends on their number."""
     fit = row_filter([base], stream.problems)
     batches, rows = stream.batches(base.schema, labelled=True, filter_rows=fit), []
     with closing(batches), _bar(args, stream.size, "reading", unit="B") as bar:
@@ -111,7 +111,7 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
 
 
 def _learn(args: Namespace, sweeping: Sweep, batches: list[Batch], first: int) -> bool:
-    """Whether all rows were learned."""
+    """Learn all rows; return False if Ctrl-C ended it early."""
     rows = sum(batch.rows for batch in batches)
     most = sweeping.block_rows(rows)
     with _bar(args, rows, "learning", unit=" rows") as bar:
@@ -140,10 +140,10 @@ def _bar(args: Namespace, total: int | None, what: str, unit: str) -> Any:
 
 
 def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
-    """The best configurations, what was chosen, and the learner alone."""
+    """Return the best configurations, the choice, and the learner alone as lines of text."""
     names = ["booster", *(name for name in plots.names_of(tuned) if name != "booster")]
     each = [one for one in tuned.best_of_each() if np.isfinite(one.loss_first)]
-    head = ["loss, first part", "rest", "n", *(SPELT.get(name, name) for name in names)]
+    head = ["loss, first part", "rest", "n", *(OPTIONS.get(name, name) for name in names)]
     cells = [head]
     for one in each[:SHOWN]:
         settings = [str(one.settings.get(name, "-")) for name in names]
@@ -153,14 +153,15 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
     if len(each) > SHOWN:
         lines.append(f"... and {len(each) - SHOWN:,} more configurations")
     best = tuned.best()
-    lines += ["", f"chosen on the first {first:,} rows: {_words(best, names)}"]
+    lines += ["", f"chosen on the first {first:,} rows: {_describe(best, names)}"]
     if first == rows:
         return lines
     lines.append(f"average loss of the other {rows - first:,} rows = {best.loss_rest:.10g}")
     alone = _alone(tuned)
     if alone is not None:
         lines.append(
-            f"the learner alone, chosen likewise ({_words(alone, names)}) = {alone.loss_rest:.10g}"
+            f"the learner alone, chosen the same way ({_describe(alone, names)}) = "
+            f"{alone.loss_rest:.10g}"
         )
         if alone.loss_rest > 0:
             lines.append(f"improvement = {1 - best.loss_rest / alone.loss_rest:+.2%}")
@@ -168,21 +169,21 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
 
 
 def _alone(tuned: TuningResult) -> Choice | None:
-    """One copy is the learner without boosting; None if the grid has none."""
+    """Return the best choice of one copy, the learner without boosting; None if there is none."""
     try:
         return tuned.best(n=1)
     except ValueError:
         return None
 
 
-def _words(choice: Choice, names: list[str]) -> str:
+def _describe(choice: Choice, names: list[str]) -> str:
     parts = [f"n {choice.n}"]
-    parts += [f"{SPELT.get(x, x)} {choice.settings[x]}" for x in names if x in choice.settings]
+    parts += [f"{OPTIONS.get(x, x)} {choice.settings[x]}" for x in names if x in choice.settings]
     return ", ".join(parts)
 
 
 def _write(args: Namespace, tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> None:
-    """The files that were asked for, but the model."""
+    """Write the requested files, except the model."""
     if args.json is not None:
         text = json.dumps(_content(tuned, sweeping, facts), indent=1, allow_nan=False) + "\n"
         if args.json == "-":
@@ -216,7 +217,7 @@ def _choice(choice: Choice) -> dict[str, Any]:
 
 
 def _sizes(tuned: TuningResult, k: int) -> dict[str, list[Any]]:
-    """The numbers of copies that a configuration tells the losses of, and these."""
+    """Return the numbers of copies with a known loss in a configuration, and these losses."""
     at = np.flatnonzero(tuned.configurations[k].allowed())
     return {
         "n": (at + 1).tolist(),
@@ -225,13 +226,13 @@ def _sizes(tuned: TuningResult, k: int) -> dict[str, list[Any]]:
     }
 
 
-def _check_places(args: Namespace, stream: Stream) -> None:
-    """Whether all that is asked for can be written, before anything is learned."""
+def _check_outputs(args: Namespace, stream: Stream) -> None:
+    """Check that all requested files can be written, before anything is learned."""
     check_apart([source.name for source in stream.sources], (args.output, args.plot, args.json))
     if args.output == "-":
-        raise UsageError("-o names a file: a model does not go to standard output")
-    for place in (args.output, None if args.json == "-" else args.json):
-        if place is not None:
-            check_writable(place)
+        raise UsageError("-o must name a file; a model cannot be written to standard output")
+    for path in (args.output, None if args.json == "-" else args.json):
+        if path is not None:
+            check_writable(path)
     if args.plot is not None:
         loss_curves.check_plot_path(args.plot)

@@ -1,1 +1,1 @@
-"""What commands print and write."""
+"""The tables, files, plots and reports that commands print and write."""

@@ -1,4 +1,4 @@
-"""A certificate as numbers for --json, and as lines for people."""
+"""A certificate as numbers for --json, and as lines of text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ _KEYS = ("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap", "t
 
 
 def as_json(certificate: Certificate) -> dict[str, Any]:
-    """Sums over all rows, and per row: per unit of weight, as the average loss is."""
+    """Return sums over all rows, and averages per unit of weight, as JSON types."""
     figures = [_figures(one, certificate.weight) for one in certificate.comparisons]
     return {
         "features": certificate.features,
@@ -24,12 +24,12 @@ def as_json(certificate: Certificate) -> dict[str, Any]:
 
 
 def describe(certificate: Certificate) -> Iterator[str]:
-    """What it means, line by line."""
-    yield "certificate: the loss against the best that was possible, had all labels been known"
+    """Yield a certificate as lines of text."""
+    yield "certificate: the loss compared with that of the best fixed functions in hindsight"
     if not certificate.comparisons:
         yield (
-            f"the stream has more than {LIMIT:,} features, and the best function is found for up "
-            f"to {LIMIT:,} only: there is nothing to compare with"
+            f"no comparison: the stream has more than {LIMIT:,} features, the most for which the "
+            "best functions are computed"
         )
         return
     weight = certificate.weight
@@ -37,33 +37,33 @@ def describe(certificate: Certificate) -> Iterator[str]:
     for one in certificate.comparisons:
         yield from _compared(one, weight)
     if certificate.unproved is not None:
-        yield f"no bound is claimed: {certificate.unproved}"
+        yield f"no bound applies: {certificate.unproved}"
 
 
 def _compared(one: Comparison, weight: float) -> Iterator[str]:
     yield f"{one.comparator}: {_both(one.comparator_loss, weight)}{_exactness(one)}"
     if one.regret > 0:
-        meaning = "what it cost not to know the labels beforehand"
+        meaning = "the cost of not knowing the labels in advance"
     else:
-        meaning = "no such function, even chosen with all labels known, loses less than the model"
+        meaning = "no such function loses less than the model, even with all labels known"
     yield f"  regret = {_both(one.regret, weight)}: {meaning}"
     if one.promise is None or one.slack is None:
         return
-    bound, middle = one.promise.bound, one.promise.of_middle
-    yield f"  {one.promise.theorem}'s bound = {_both(bound, weight)}: proved for all streams"
+    bound, middle = one.promise.bound, one.promise.middle_regret
+    yield f"  {one.promise.theorem}'s bound = {_both(bound, weight)}: proved for every stream"
     if bound >= middle:
         yield (
-            f"    (so far it says little: predicting the middle of the label range always has "
+            f"    (the bound is still weak: always predicting the middle of the label range has "
             f"a regret of {middle:.6g})"
         )
-    verdict = "the bound holds" if one.slack >= 0 else "the bound is broken, which is a bug"
+    verdict = "the bound holds" if one.slack >= 0 else "the bound is violated, which is a bug"
     yield f"  slack = {_both(one.slack, weight)}: {verdict}"
 
 
 def _exactness(one: Comparison) -> str:
     if one.gap <= 1e-8 * one.comparator_loss:
         return ""
-    return f" (at most {one.gap:.3g} more than the very best, which was not found more exactly)"
+    return f" (at most {one.gap:.3g} above the optimum)"
 
 
 def _figures(one: Comparison, weight: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The pictures that a pass was asked for, and what it keeps for them: the same for any length."""
+"""The plots of a pass over a stream; the memory for them does not grow with the stream."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -20,63 +20,69 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import class_names
 
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
-OF_MODELS = ("stages", "sigma", "importance")  # which look into the model
-KEPT = 20_000  # rows whose predictions are kept
-ASKED = 32  # rows of a piece whose stages are looked at
-PIECE = 1024  # rows between two looks at a model, at most
-LOOKS = 512  # at sigma, at most
-BARS = 20
+MODEL_KINDS = ("stages", "sigma", "importance")  # these show the inside of the model
+KEPT = 20_000  # rows whose predictions are kept, a random sample
+ASKED = 32  # rows of a piece at which stages are evaluated
+PIECE = 1024  # most rows between two looks at a model
+LOOKS = 512  # most values of sigma that are kept
+BARS = 20  # features in the plot of importances
 
 
 def plot_paths(args: Namespace) -> dict[str, str]:
-    """The files of pictures, by their kinds, as far as they were asked for."""
+    """Return the file of each requested plot, by kind."""
     given = {kind: getattr(args, f"plot_{kind}", None) for kind in KINDS}
     return {kind: path for kind, path in given.items() if path is not None}
 
 
 def check_plot_paths(args: Namespace) -> None:
-    """Whether the pictures can be drawn, as far as options tell."""
+    """Check that the options allow the requested plots."""
     for kind, path in plot_paths(args).items():
         if getattr(args, "compare", None) is not None:
-            raise UsageError(f"--plot-{kind} is of one model: no --compare with it")
-        if getattr(args, "ray", None) is not None and kind in OF_MODELS:
-            raise UsageError(f"--plot-{kind} is of one model: not with --ray, which has many")
+            raise UsageError(f"--plot-{kind} cannot be combined with --compare")
+        if getattr(args, "ray", None) is not None and kind in MODEL_KINDS:
+            raise UsageError(
+                f"--plot-{kind} cannot be combined with --ray, which trains several models"
+            )
         if getattr(args, "resume", False) and kind != "importance":
-            raise UsageError(f"--plot-{kind} is of a whole run: not with --resume")
+            raise UsageError(
+                f"--plot-{kind} cannot be combined with --resume: rows before the checkpoint "
+                "would be missing"
+            )
         loss_curves.check_plot_path(path)
 
 
 def check_model(args: Namespace, model: Model) -> None:
-    """Whether the pictures are of anything that the model has."""
-    asked = plot_paths(args)
-    if "stages" in asked and model.parts:
-        raise UsageError("--plot-stages is of one booster, and auto has many: give --learner")
-    if "sigma" in asked and model.sigma_ is None:
-        raise UsageError("--plot-sigma is of --booster span: nothing else has a sigma")
-    if "importance" in asked and isinstance(getattr(model, "learner", None), LinearBall):
-        raise UsageError("--plot-importance: --learner ball does not say what it goes by")
+    """Check that the model has what the requested plots show."""
+    requested = plot_paths(args)
+    if "stages" in requested and model.parts:
+        raise UsageError("--plot-stages needs a single booster; choose a --learner other than auto")
+    if "sigma" in requested and model.sigma_ is None:
+        raise UsageError("--plot-sigma requires --booster span; other models have no sigma")
+    if "importance" in requested and isinstance(getattr(model, "learner", None), LinearBall):
+        raise UsageError("--plot-importance is not available for --learner ball")
     classes = predicts_scores(model.loss_) and not isinstance(model.loss_, Logistic | Softmax)
     for kind in ("predictions", "residuals"):
-        if kind in asked and classes:
-            raise UsageError(f"--plot-{kind} needs probabilities, which --loss logistic has")
+        if kind in requested and classes:
+            raise UsageError(f"--plot-{kind} needs probabilities; use --loss logistic")
 
 
 class PlotCollector:
-    """Watches the first model of a pass."""
+    """Collects the data for the plots of the first model of a pass."""
 
     def __init__(self, args: Namespace, model: Model) -> None:
         self.places, self.model = plot_paths(args), model
         self.sample = RowSample(KEPT)
-        self.rows, self.looks, self.every = 0, 0, 1  # every so many looks at sigma are kept
+        self.rows, self.looks, self.every = 0, 0, 1  # sigma is kept at every `every`th look
         self.times: list[int] = []
         self.sigma: list[Array] = []
         self.moved, self.lost = np.zeros((2, 1))
         self.looked = 0
 
     def pieces(self, batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
-        """The same rows, and stages looked at before each piece is learned.
+        """Split batches into pieces, and evaluate the stages before each piece is learned.
 
-        They are short at first, when things change fast; none changes what is learned.
+        Pieces are short at first, while the model changes fast. Splitting does not change what is
+        learned.
         """
         if not {"stages", "sigma"} & set(self.places):
             yield from batches
@@ -87,12 +93,12 @@ class PlotCollector:
                 length = min(max(1, rows // 16), PIECE)
                 piece = batch.part(first, min(first + length, batch.rows))
                 if "stages" in self.places:
-                    self._look(piece)
+                    self._evaluate_stages(piece)
                 yield piece
                 first, rows = first + piece.rows, rows + piece.rows
 
     def watch(self, step: Step, answers: Array) -> None:
-        """A piece that was answered, then learned."""
+        """Record a piece that was predicted and then learned."""
         self.rows = step.first + len(answers)
         if {"predictions", "residuals"} & set(self.places):
             rows = np.arange(step.first, self.rows) + 1.0
@@ -110,18 +116,18 @@ class PlotCollector:
                     2 * self.every,
                 )
 
-    def _look(self, piece: Batch) -> None:
-        """Stages, at some rows of a piece that are not learned yet."""
-        asked = piece.take(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
-        if not self.model.started or asked.y is None:
+    def _evaluate_stages(self, piece: Batch) -> None:
+        """Evaluate the stages at some rows of a piece that is not learned yet."""
+        rows = piece.take(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
+        if not self.model.started or rows.y is None:
             return
-        moves, losses = moves_and_losses(self.model, asked.X, asked.y)
+        moves, losses = moves_and_losses(self.model, rows.X, rows.y)
         self.moved = self.moved + piece.rows * moves
         self.lost = self.lost + piece.rows * losses
         self.looked += piece.rows
 
     def save(self) -> None:
-        """Draw all that was asked for."""
+        """Draw all requested plots."""
         for kind, path in self.places.items():
             getattr(self, f"_draw_{kind}")(path)
 
@@ -155,7 +161,7 @@ class PlotCollector:
 
     @property
     def _seen(self) -> tuple[Array, Array, Array]:
-        """Numbers of rows; labels; predictions. Of classes: their numbers, and probabilities."""
+        """Row numbers, labels and predictions; for classes, their numbers and probabilities."""
         rows, truth, answers = np.split(self.sample.rows, [1, 2], axis=1)
         if isinstance(self.model.loss_, Logistic):
             chance = 1 / (1 + np.exp(-np.clip(answers, -700, 700)))
@@ -167,9 +173,9 @@ class PlotCollector:
 
 
 def importances(model: Model) -> tuple[Mapping[str, float], str]:
-    """Of the most important features, and what it is."""
-    found: dict[str, Any] = report(model, BARS)
-    if "largest_gains" in found:
-        return found["largest_gains"], "share of what all splits have gained"
-    effects = {name: size for name, size in found["largest_effects"].items() if size > 0}
-    return effects, "how far it can move the prediction"
+    """Return the importance of the most important features, and what the numbers mean."""
+    facts: dict[str, Any] = report(model, BARS)
+    if "largest_gains" in facts:
+        return facts["largest_gains"], "share of the gain of all splits"
+    effects = {name: size for name, size in facts["largest_effects"].items() if size > 0}
+    return effects, "largest effect on the prediction"

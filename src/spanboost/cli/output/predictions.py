@@ -1,4 +1,4 @@
-"""Predictions as a file: CSV, Parquet, or CSV on standard output; whole, or not at all."""
+"""Write predictions to a CSV or Parquet file, atomically, or as CSV to standard output."""
 
 import sys
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ from spanboost.atomic_files import atomic_write
 
 
 class Writer(Protocol):
-    """Takes predictions as they come."""
+    """A destination for predictions."""
 
     def write(self, table: Any) -> None:
-        """One more pyarrow table."""
+        """Append a pyarrow table."""
 
 
 @contextmanager
-def writer(path: str) -> Iterator[Writer]:
-    """A place for predictions: `-` is standard output, *.parquet is Parquet, all else CSV."""
+def open_writer(path: str) -> Iterator[Writer]:
+    """Open a file for predictions: `-` is standard output, *.parquet is Parquet, others CSV."""
     if path == "-":
         yield _Csv(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     with atomic_write(path) as file:
-        made = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
-        with closing(made):  # also where it ends early: while the file is there to be written to
-            yield made
+        writer = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
+        with closing(writer):  # before the file is closed, also after an error
+            yield writer
 
 
 class _Csv:
@@ -36,13 +36,13 @@ class _Csv:
     def write(self, table: Any) -> None:
         from pyarrow import csv
 
-        if self._header:  # pyarrow would put names in quotes
+        if self._header:  # pyarrow would quote the names
             self._file.write(",".join(map(_field, table.column_names)).encode() + b"\n")
             self._header = False
         csv.write_csv(table, self._file, csv.WriteOptions(include_header=False))
 
     def close(self) -> None:
-        """All is written."""
+        """Do nothing: every table is written at once."""
 
 
 class _Parquet:
@@ -58,12 +58,12 @@ class _Parquet:
         self._writer.write_table(table)
 
     def close(self) -> None:
-        """All is written."""
+        """Write the footer of the file."""
         if self._writer is not None:
             self._writer.close()
 
 
 def _field(name: str) -> str:
-    """A name as CSV has it."""
+    """Return a column name as a CSV field."""
     special = any(character in name for character in ',"\r\n')
     return '"' + name.replace('"', '""') + '"' if special else name

@@ -1,6 +1,6 @@
-"""What a person sees while a command runs: a table as Vowpal Wabbit prints it, and a bar.
+"""The progress of a command: a table in the format of Vowpal Wabbit, and a progress bar.
 
-All of it goes to standard error: standard output is for results. The bar is for terminals only.
+Both go to standard error, because standard output is for results. The bar is for terminals only.
 """
 
 import sys
@@ -18,21 +18,21 @@ loss     last          counter         weight          label        predict feat
 
 
 class ProgressTable:
-    """The progressive table and the bar, or nothing if `quiet`."""
+    """Prints the progressive table and the bar, or nothing if `quiet`."""
 
     def __init__(self, quiet: bool, names: list[str], stream: Stream, schema: Schema) -> None:
         self.quiet, self.names, self.stream, self.schema = quiet, names, stream, schema
-        self._before = np.zeros(1 + len(names))  # totals at the last line
+        self._before = np.zeros(1 + len(names))  # totals at the last printed line
         self._bar: Any = None
         self._started = False
 
-    def go_on(self, tape: LossTape) -> None:
-        """The last line was that of the rows before these; none if there are none."""
+    def resume(self, tape: LossTape) -> None:
+        """Continue the table after the rows of a resumed run."""
         if tape.rows:
             self._before = tape.at(1 << (tape.rows.bit_length() - 1))
 
-    def say(self, text: str) -> None:
-        """A line, above the bar if there is one."""
+    def write(self, text: str) -> None:
+        """Print a line, above the bar if there is one."""
         if self.quiet:
             return
         try:
@@ -40,11 +40,11 @@ class ProgressTable:
                 self._bar.write(text, file=sys.stderr)
             else:
                 print(text, file=sys.stderr, flush=True)
-        except OSError:  # nobody listens any more: no reason to give up what is being learned
+        except OSError:  # standard error is closed: keep learning without output
             self.quiet = True
 
     def show(self, step: Step) -> None:
-        """Lines for the rows that are due; the bar as far as the stream has been read."""
+        """Print the lines that are due, and move the bar to the position in the stream."""
         if self.quiet:
             return
         if not self._started:
@@ -59,7 +59,7 @@ class ProgressTable:
             self._bar.update(self.stream.position - self._bar.n)
 
     def close(self) -> None:
-        """No bar any more."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -72,11 +72,11 @@ class ProgressTable:
             self._bar = tqdm(
                 total=self.stream.size, unit="B", unit_scale=True, leave=False, file=sys.stderr
             )
-        self.say(_reading(self.stream, self.schema))
+        self.write(_describe_input(self.stream, self.schema))
         if len(self.names) == 1:
-            self.say(f"learning with {self.names[0]}\n\n{_HEAD}")
+            self.write(f"learning with {self.names[0]}\n\n{_HEAD}")
         else:
-            self.say(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
+            self.write(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
 
     def _line(self, step: Step, row: int) -> None:
         totals, counter = step.totals[row], step.first + row + 1
@@ -84,18 +84,18 @@ class ProgressTable:
         self._before = totals
         if len(self.names) > 1:
             averages = totals[1:] / max(totals[0], 1e-300)
-            self.say(f"{counter:>12,}" + "".join(f"{value:>20.6f}" for value in averages))
+            self.write(f"{counter:>12,}" + "".join(f"{value:>20.6f}" for value in averages))
             return
-        label = _shown(step.batch.y[row] if step.batch.y is not None else None)
-        answer = _shown(step.answers[self.names[0]][row])
-        self.say(
+        label = _format(step.batch.y[row] if step.batch.y is not None else None)
+        answer = _format(step.answers[self.names[0]][row])
+        self.write(
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
             f"{label:>14} {answer:>14} {step.batch.count_active(row):>8}"
         )
 
 
-def _reading(stream: Stream, schema: Schema) -> str:
-    """What is read, and which column is the label; known once the first rows are."""
+def _describe_input(stream: Stream, schema: Schema) -> str:
+    """Return the files, the label and the number of features, known after the first rows."""
     files = stream.sources[0].name
     if len(stream.sources) > 1:
         files += f" and {len(stream.sources) - 1:,} more"
@@ -117,9 +117,9 @@ def _ratio(totals: Any) -> float:
     return float(totals[1] / totals[0]) if totals[0] > 0 else 0.0
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if value is None:
         return "unknown"
-    if np.ndim(value):  # scores of classes: the highest is the answer
+    if np.ndim(value):  # scores of classes: the highest one is the prediction
         return str(int(np.argmax(value)))
     return f"{float(value):.4f}"

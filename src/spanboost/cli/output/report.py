@@ -1,4 +1,4 @@
-"""A pass as one page of HTML: nothing but the file is needed to read it."""
+"""A report of a pass as one self-contained HTML page."""
 
 import math
 import shlex
@@ -12,7 +12,7 @@ from spanboost import __version__
 from spanboost.analysis import loss_curves
 from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
-from spanboost.cli.output.summary import alone, improvement, losses_of_each
+from spanboost.cli.output.summary import baseline_of, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.models.model import Model
 
@@ -50,15 +50,15 @@ li { overflow-wrap: anywhere; }
 
 
 def check(path: str | Path) -> None:
-    """A UserError where no report can be written, before anything is done for it."""
+    """Raise a UserError if a report cannot be written to this path."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"{path}: reports are .html files")
+        raise UserError(f"{path}: a report must be a .html file")
     check_writable(path)
     loss_curves.check_matplotlib()
 
 
 def save(path: str | Path, text: str) -> None:
-    """Write a page; characters no file can hold, of odd file names, are spelt out."""
+    """Write a page; characters that UTF-8 cannot encode, from file names, are escaped."""
     check(path)
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
@@ -72,7 +72,10 @@ def page(
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
 ) -> str:
-    """Everything there is to say of the command of these words over these files."""
+    """Return the report of a command as HTML.
+
+    words: the arguments of the command. bad_rows: messages about the first rows left out.
+    """
     title = f"spanboost {words[0]}: {files[0]}"
     if len(files) > 1:
         title += f" and {len(files) - 1:,} more"
@@ -92,7 +95,7 @@ def page(
 
 
 def document(title: str, words: Sequence[str], sections: Iterable[str], note: str) -> str:
-    """A page: its title, the command, the sections, and a note below them."""
+    """Return a page with a title, the command, the sections, and a note below them."""
     body = "\n".join(
         [
             f"<h1>{escape(title)}</h1>",
@@ -120,14 +123,14 @@ def document(title: str, words: Sequence[str], sections: Iterable[str], note: st
 
 
 def section(heading: str, body: str) -> str:
-    """A part of a page."""
+    """Return a section of a page."""
     return f"<section>\n<h2>{heading}</h2>\n{body}\n</section>"
 
 
 def _losses(names: Sequence[str], tape: LossTape) -> str:
     each = losses_of_each(names, tape)
     head = ["model", "average loss", "first half", "second half"]
-    compares = any(alone(name) in each for name in names)
+    compares = any(baseline_of(name) in each for name in names)
     if compares:
         head.append("improvement over its learner alone, second half")
     rows = []
@@ -137,7 +140,7 @@ def _losses(names: Sequence[str], tape: LossTape) -> str:
             *(format_number(one[key]) for key in ("loss", "loss_first_half", "loss_second_half")),
         ]
         if compares:
-            gain = improvement(one, each[alone(name)]) if alone(name) in each else None
+            gain = improvement(one, each[baseline_of(name)]) if baseline_of(name) in each else None
             row.append(NONE if gain is None else f"{gain:+.2%}")
         rows.append(row)
     return table(head, rows)
@@ -152,7 +155,7 @@ def _curves(names: Sequence[str], tape: LossTape, result: Mapping[str, Any]) -> 
 
 
 def figure(svg: str, label: str, caption: str) -> str:
-    """A drawing, with words for those who cannot see it, and a caption."""
+    """Return a figure with a caption, and a label for screen readers."""
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>"
 
@@ -171,7 +174,7 @@ def _stream(result: Mapping[str, Any]) -> str:
 
 
 def _left_out(count: int, messages: Sequence[str]) -> str:
-    some = f"{count:,}, of which the first:" if count > len(messages) else f"{count:,}:"
+    some = f"{count:,} rows, the first {len(messages)}:" if count > len(messages) else f"{count:,}:"
     items = "\n".join(f"<li>{escape(message)}</li>" for message in messages)
     return f"<p>{some}</p>\n<ul>\n{items}\n</ul>"
 
@@ -193,15 +196,15 @@ def _windows(names: Sequence[str], windows: Mapping[str, Any]) -> str:
     return table(["rows", *names], rows)
 
 
-def _drift(found: Mapping[str, Any]) -> str:
-    """Where errors were found to rise."""
-    moments = ", ".join(f"{row:,}" for row in found["rows"])
+def _drift(drift: Mapping[str, Any]) -> str:
+    """Return the rows at which errors rise."""
+    moments = ", ".join(f"{row:,}" for row in drift["rows"])
     where = f"rise after rows {moments}; the curves are marked there" if moments else "do not rise"
-    return f"<p>According to {escape(found['detector'])}, errors of the first model {where}.</p>"
+    return f"<p>The errors of the first model {where} (detector: {escape(drift['detector'])}).</p>"
 
 
 def _powers(last: int) -> Iterator[int]:
-    """1, 2, 4, 8 ... and the last."""
+    """Yield 1, 2, 4, 8, ... and the last number."""
     power = 1
     while power < last:
         yield power
@@ -210,29 +213,33 @@ def _powers(last: int) -> Iterator[int]:
 
 
 def _parameters(models: Mapping[str, Model]) -> str:
-    """Those that are set in any model."""
+    """Return a table of the parameters that are set in any model."""
     each = {name: model.parameters() for name, model in models.items()}
     given = {name: {"booster": one["booster"], **one["parameters"]} for name, one in each.items()}
     known = [(key, value) for one in given.values() for key, value in one.items()]
     keys = list(dict.fromkeys(key for key, value in known if value is not None))
-    rows = [[name, *(_spelt(one.get(key)) for key in keys)] for name, one in given.items()]
+    rows = [
+        [name, *(_format_parameter(one.get(key)) for key in keys)] for name, one in given.items()
+    ]
     return table(["model", *keys], rows)
 
 
-def _spelt(value: Any) -> str:
-    """A parameter as Python would be given it."""
+def _format_parameter(value: Any) -> str:
+    """Return a parameter as Python code would state it."""
     if value is None:
         return NONE
     if isinstance(value, dict):
-        inside = (f"{k}={_spelt(v)}" for k, v in value["fields"].items() if v is not None)
+        inside = (
+            f"{k}={_format_parameter(v)}" for k, v in value["fields"].items() if v is not None
+        )
         return f"{value['class']}({', '.join(inside)})"
     if isinstance(value, list):
-        return ", ".join(map(_spelt, value))
+        return ", ".join(map(_format_parameter, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first cell of each row names it."""
+    """Return a table; the first cell of each row is its header."""
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     lines = [
         f'<tr><th scope="row">{escape(name)}</th>'
@@ -248,5 +255,5 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """A loss."""
+    """Return a loss as text."""
     return NONE if value is None or math.isnan(value) else f"{value:.6g}"

@@ -1,4 +1,4 @@
-"""A reproduction as one page of HTML."""
+"""A report of a reproduction as one self-contained HTML page."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -9,22 +9,22 @@ from spanboost.paper import plots
 from spanboost.paper.cells import FEEDBACKS, Cell
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.reproduce import Found
+from spanboost.paper.reproduce import DataSetFacts
 from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, improvements, lines
 
 NOTE = (
-    "Every row was predicted before its label was seen; parameters were chosen on the first half, "
-    "losses are those of the second."
+    "Every row was predicted before its label was seen. Parameters were chosen on the first half; "
+    "losses are those of the second half."
 )
 
 
 def page(
     words: Sequence[str],
     cells: Sequence[Cell],
-    found: Mapping[str, Found],
+    facts: Mapping[str, DataSetFacts],
     absent: Mapping[str, str],
 ) -> str:
-    """Tables, plots, tuned parameters and data sets."""
+    """Return a page with the tables, plots, tuned parameters and data sets."""
     headline = lines(cells, "greedy", "headline")
     sections = [
         section("Relative improvement, average and median (Table 1)", _table_1(cells)),
@@ -32,17 +32,17 @@ def page(
     if headline:
         sections.append(section("Improvement on each data set", _improvements(headline)))
     for feedback in FEEDBACKS:
-        for view, words_of_view in VIEWS.items():
+        for view, view_name in VIEWS.items():
             shown = lines(cells, feedback, view)
             if shown:
-                heading = f"Table 2, {feedback} feedback, {words_of_view}"
+                heading = f"Table 2, {feedback} feedback, {view_name}"
                 sections.append(section(heading, _table_2(shown)))
     drawn = [name for name in LEARNERS if any(line.cell.learner == name for line in headline)]
     sections += [
-        *(section(f"Curves of {plots.TITLES[name]}", _drawn(headline, name)) for name in drawn),
-        section("Data sets", _sets(found, absent)),
+        *(section(f"Curves of {plots.TITLES[name]}", _curves(headline, name)) for name in drawn),
+        section("Data sets", _sets(facts, absent)),
     ]
-    return document("Online Gradient Boosting: the experiments, again", words, sections, NOTE)
+    return document("Online Gradient Boosting: the experiments reproduced", words, sections, NOTE)
 
 
 def _table_1(cells: Sequence[Cell]) -> str:
@@ -72,8 +72,8 @@ def _table_1(cells: Sequence[Cell]) -> str:
 
 def _improvements(headline: Sequence[SummaryLine]) -> str:
     caption = (
-        "Greedy feedback. Filled: ours; hollow: the paper's. The share of the base learner's loss "
-        "on the second half that boosting saves."
+        "Share of the base learner's loss on the second half that boosting saves, with greedy "
+        "feedback. Filled: ours; hollow: the paper's."
     )
     label = "Relative improvement on each data set; the numbers are in the tables."
     return figure(plots.improvements(headline), label, caption)
@@ -82,7 +82,10 @@ def _improvements(headline: Sequence[SummaryLine]) -> str:
 def _table_2(shown: Sequence[SummaryLine]) -> str:
     head = ["data, learner", "alone", "Alg 1", "gain", "Alg 2", "gain", "chosen: rate"]
     head += ["Alg 1: rate, n, eta", "Alg 2: rate, n"]
-    note = "In brackets the paper's. * our learner alone loses less than the paper's boosted ones."
+    note = (
+        "The paper's figures are in brackets. * Our learner alone has a lower loss than the "
+        "paper's boosted ones."
+    )
     return f"{table(head, map(_row, shown))}\n<p>{note}</p>"
 
 
@@ -101,29 +104,35 @@ def _row(line: SummaryLine) -> list[str]:
     ]
 
 
-def _drawn(headline: Sequence[SummaryLine], learner: str) -> str:
+def _curves(headline: Sequence[SummaryLine], learner: str) -> str:
     name = plots.TITLES[learner]
     return figure(
         plots.against_n(headline, learner),
         f"Loss of {name} against the number of copies on each data set.",
         "Average loss of the first half against the number of copies, at the rate and step that "
-        "are best there; dashed, the learner alone at its best rate.",
+        "are best there. The dashed line is the learner alone at its best rate.",
     ) + figure(
         plots.curves(headline, learner),
         f"Learning curves of {name} on each data set.",
-        "Average loss of each hundredth of the stream, in percent of it; parameters were chosen on "
-        "the rows left of the line.",
+        "Average loss of each hundredth of the stream. Parameters were chosen on the rows left of "
+        "the line.",
     )
 
 
-def _sets(found: Mapping[str, Found], absent: Mapping[str, str]) -> str:
-    head = ["name", "rows (paper's)", "features (paper's)", "of a row (paper's)", "labels"]
+def _sets(facts: Mapping[str, DataSetFacts], absent: Mapping[str, str]) -> str:
+    head = [
+        "name",
+        "rows (paper's)",
+        "features (paper's)",
+        "active features a row (paper's)",
+        "labels",
+    ]
     head += ["as published", "licence", "source"]
     rows = []
     for name, one in SETS.items():
-        if name not in found and name not in absent:
+        if name not in facts and name not in absent:
             continue
-        paper, here = one.paper, found.get(name)
+        paper, here = one.paper, facts.get(name)
         counts = (NONE, NONE) if here is None else (f"{here.features}", f"{here.active:.2f}")
         rows.append(
             [
@@ -140,7 +149,7 @@ def _sets(found: Mapping[str, Found], absent: Mapping[str, str]) -> str:
     remarks = "".join(
         f"<li>{escape(name)}: {escape(one.remark)}</li>"
         for name, one in SETS.items()
-        if one.remark and name in found
+        if one.remark and name in facts
     )
     missing = "".join(f"<li>{escape(n)}: {escape(why)}</li>" for n, why in absent.items())
     return (

@@ -1,4 +1,4 @@
-"""What a pass came to: as numbers for --json, as lines for people."""
+"""The result of a pass: as numbers for --json, and as lines of text."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ WINDOWS = 20
 def result_of(
     names: Sequence[str], tape: LossTape, labels: LabelSums, rows: int, seconds: float, skipped: int
 ) -> dict[str, Any]:
-    """Losses of the whole stream and of its halves: the first floor(n / 2) rows, and the rest.
+    """Return the losses of the whole stream and of its halves, the first with floor(n / 2) rows.
 
-    `rows` of them were learned in these seconds. The first model is the one in question.
+    rows, seconds: the number of rows that this process learned, and the time it took.
+    skipped: the number of rows left out. The result is that of the first model.
     """
     constant, constant_loss = labels.best_constant()
     common = {
@@ -31,7 +32,7 @@ def result_of(
     }
     each = losses_of_each(names, tape)
     result = {"model": names[0], **common, **each[names[0]]}
-    baseline = alone(names[0])
+    baseline = baseline_of(names[0])
     if baseline in each:
         result["baseline"] = {**common, **each[baseline]}
         result["relative_improvement"] = improvement(each[names[0]], each[baseline])
@@ -42,7 +43,7 @@ def result_of(
 
 
 def losses_of_each(names: Sequence[str], tape: LossTape) -> dict[str, dict[str, Any]]:
-    """Each model's average loss over the stream and its halves; None over no rows."""
+    """Return the average loss of each model over the stream and its halves; None over no rows."""
     half = tape.rows // 2
     averages = {
         "loss": tape.average(0, tape.rows),
@@ -59,9 +60,9 @@ def losses_of_each(names: Sequence[str], tape: LossTape) -> dict[str, dict[str, 
 
 
 def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
-    """Each model's average loss over windows of one length, the last of them with what is left.
+    """Return the average loss of each model over windows of equal length; the last may be longer.
 
-    `rows` are the rows at their ends.
+    `rows` in the result holds the last row of each window.
     """
     length = max(1, tape.rows // WINDOWS)
     ends = [*range(length, tape.rows - length + 1, length), tape.rows]
@@ -70,20 +71,20 @@ def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
     return {"rows": ends, "loss": losses}
 
 
-def alone(name: str) -> str:
-    """The name of a model's learner without boosting; of auto, which has many, the linear one."""
+def baseline_of(name: str) -> str:
+    """Return the name of the unboosted learner of a model; for auto, that of the linear learner."""
     learner = name.partition(":")[0]
     return f"{'linear' if learner == 'auto' else learner}{BASELINE}"
 
 
 def improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
-    """How much less the one loses than the other, as a share, over the second half."""
+    """Return the share of the baseline's loss on the second half that a model saves."""
     ours, theirs = one["loss_second_half"], baseline["loss_second_half"]
     return None if ours is None or not theirs else 1 - ours / theirs
 
 
-def summary(result: dict[str, Any], label_sum: float | None) -> str:
-    """The closing lines."""
+def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
+    """Return the closing lines of a pass."""
     lines = [
         "",
         "finished run",
@@ -92,10 +93,10 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
     ]
     if label_sum is not None:
         lines.append(f"weighted label sum = {label_sum:.10g}")
-    lines.append(f"average loss = {_shown(result['loss'])}")
+    lines.append(f"average loss = {_format(result['loss'])}")
     lines.append(
-        f"  first half {_shown(result['loss_first_half'])}, "
-        f"second half {_shown(result['loss_second_half'])}"
+        f"  first half {_format(result['loss_first_half'])}, "
+        f"second half {_format(result['loss_second_half'])}"
     )
     if result["best_constant"] is not None:
         lines.append(f"best constant = {result['best_constant']:.10g}")
@@ -103,12 +104,12 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
         lines.append(f"best constant's loss = {result['best_constant_loss']:.10g}")
     for name, one in result.get("compared", {}).items():
         lines.append(
-            f"{name}: average loss {_shown(one['loss'])}, "
-            f"second half {_shown(one['loss_second_half'])}"
+            f"{name}: average loss {_format(one['loss'])}, "
+            f"second half {_format(one['loss_second_half'])}"
         )
     if result.get("relative_improvement") is not None:
         lines.append(
-            f"improvement over {alone(result['model'])}, second half = "
+            f"improvement over {baseline_of(result['model'])}, second half = "
             f"{result['relative_improvement']:+.2%}"
         )
     if "drift" in result:
@@ -124,5 +125,5 @@ def summary(result: dict[str, Any], label_sum: float | None) -> str:
     return "\n".join(lines)
 
 
-def _shown(value: float | None) -> str:
-    return "none" if value is None else f"{value:.10g}"
+def _format(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.10g}"

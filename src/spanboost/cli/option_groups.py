@@ -1,0 +1,182 @@
+"""The option groups that belong to one command each. Nothing heavy is imported here."""
+
+from typing import Any
+
+from spanboost.cli.arguments import (
+    add_loss,
+    add_ray,
+    at_least,
+    integers,
+    names,
+    numbers,
+)
+from spanboost.models.model_spec import LEARNERS
+from spanboost.paper import published
+
+DETECTORS = ("adwin", "page-hinkley")
+TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
+MODEL_FILE = ("-o", "-f", "--output")
+
+
+def add_checkpoints(train: Any) -> None:
+    """Add the options that save checkpoints and resume from them."""
+    group = train.add_argument_group("checkpoints")
+    group.add_argument(
+        "--checkpoint-every",
+        type=at_least(1),
+        metavar="ROWS",
+        help="Save a checkpoint next to the output after every ROWS rows",
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="Resume the same command from its checkpoint; the model is identical, byte for byte",
+    )
+
+
+def add_workers(train: Any) -> None:
+    """Add the options of data-parallel training."""
+    group = train.add_argument_group("parallel training (docs/cluster.md says when it pays)")
+    add_ray(group)
+    group.add_argument(
+        "--workers",
+        type=at_least(1),
+        metavar="W",
+        help="Number of workers with --ray; row t goes to worker t mod W (default: one for each "
+        "processor)",
+    )
+    group.add_argument(
+        "--average-every",
+        type=at_least(1),
+        metavar="K",
+        help="Number of rows each worker learns before the workers average their models, with "
+        "--ray (default: 10,000). Trees are not averaged; their predictions are",
+    )
+
+
+def add_comparison(evaluate: Any) -> None:
+    """Add the options that test or compare models."""
+    group = evaluate.add_argument_group("tests and comparisons")
+    group.add_argument(
+        "--baseline",
+        action="store_true",
+        help="Also evaluate the learner without boosting (for auto: a linear learner)",
+    )
+    group.add_argument(
+        "--compare",
+        metavar="LIST",
+        help="Evaluate several models, for example linear,stumps:hull,network:span",
+    )
+    group.add_argument(
+        "-t", "--test", action="store_true", help="Test the model of -i without learning"
+    )
+    group.add_argument(
+        "--certificate",
+        action="store_true",
+        help="Also print the regret against the best fixed function in hindsight, and the "
+        "theorem's bound where one applies (squared loss only)",
+    )
+    group.add_argument(
+        "--drift",
+        choices=DETECTORS,
+        help="Report the rows at which errors rise, with a drift detector of River",
+    )
+
+
+def add_grid(tune: Any) -> None:
+    """Add the options that say which model is tuned and which values are tried."""
+    model = tune.add_argument_group("model")
+    model.add_argument(
+        "--learner",
+        choices=TUNABLE,
+        default="linear",
+        help="Learner to boost (default: linear)",
+    )
+    add_loss(model)
+    grid = tune.add_argument_group("values to try (LIST: one or more, separated by commas)")
+    grid.add_argument(
+        "--booster",
+        choices=("span", "hull", "both"),
+        default="both",
+        help="Boosting algorithm: `span` is Algorithm 1, `hull` is Algorithm 2 (default: both)",
+    )
+    grid.add_argument(
+        "-n",
+        type=at_least(1),
+        metavar="MAX",
+        help="Largest number of copies of the learner; all smaller numbers are tried too "
+        "(default: 32; trees: 100)",
+    )
+    for option, kind, text in (
+        (("-l", "--rate"), numbers, "Learning rates (default: 0.1,0.2,0.5,1,2)"),
+        (("--step",), numbers, "Step sizes eta of Algorithm 1 (default: 0.05,0.1,0.2,0.5,1)"),
+        (("--scale",), numbers, "Factors lambda that scale the base predictions (default: 1)"),
+        (("--feedback",), names, "Feedback modes, greedy or linear (default: greedy)"),
+        (("--hidden",), integers, "Numbers of hidden units of --learner network (default: 10)"),
+    ):
+        grid.add_argument(*option, type=kind, metavar="LIST", help=text)
+    grid.add_argument(
+        "--split",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="Share of the rows, from the start, that parameters are chosen on (default: 0.5)",
+    )
+
+
+def add_tune_output(tune: Any) -> None:
+    """Add the options of what `tune` writes and prints, and of where it works."""
+    group = tune.add_argument_group("output")
+    group.add_argument(
+        *MODEL_FILE,
+        metavar="MODEL",
+        help="Write the chosen model, which has learned all rows (.sb)",
+    )
+    group.add_argument(
+        "--plot", metavar="FILE", help="Plot losses against copies and parameters (.png or .svg)"
+    )
+    group.add_argument(
+        "--json", metavar="FILE", help="Write all losses as a JSON object; - is standard output"
+    )
+    group.add_argument("--quiet", action="store_true", help="Print the table, but no progress bar")
+    work = tune.add_argument_group("parallel work")
+    work.add_argument(
+        "--threads",
+        type=at_least(1),
+        metavar="N",
+        help="Number of threads (default: one for each processor)",
+    )
+    add_ray(work)
+
+
+def add_experiments(reproduce: Any) -> None:
+    """Add the options that say which experiments of the paper to run, and on which data."""
+    reproduce.add_argument(
+        "--data",
+        metavar="DIR",
+        help="Folder of the data sets (default: $SPANBOOST_DATA, or a folder in the user's cache)",
+    )
+    reproduce.add_argument(
+        "--download",
+        action="store_true",
+        help="Download missing data sets from the public archives into the folder first",
+    )
+    for name, known, what in (
+        ("sets", published.DESCRIPTIONS, "Data sets"),
+        ("learners", published.LEARNERS, "Base learners"),
+        ("orders", ("file", "shuffled"), "Row orders"),
+    ):
+        reproduce.add_argument(
+            f"--{name}",
+            nargs="+",
+            choices=known,
+            metavar="NAME",
+            help=f"{what} to run: {', '.join(known)} (default: all)",
+        )
+    reproduce.add_argument(
+        "--work",
+        metavar="DIR",
+        default="spanboost-reproduction",
+        help="Folder that keeps finished results, so that a run can resume (default: %(default)s)",
+    )
+    add_ray(reproduce)
