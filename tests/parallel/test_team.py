@@ -228,8 +228,8 @@ def test_bad_parameters_are_refused(model, given, message):
         Team(model, **given)
 
 
-def test_a_committee_has_members():
-    with pytest.raises(ValueError, match="a committee has members"):
+def test_a_committee_needs_members():
+    with pytest.raises(ValueError, match="a committee needs at least one member"):
         Committee([])
 
 
