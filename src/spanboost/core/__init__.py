@@ -1,1 +1,1 @@
-"""The paper: both algorithms, their feedback, and the loop that runs them."""
+"""The paper's two algorithms, the feedback they give, and the loop that runs them."""

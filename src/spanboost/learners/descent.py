@@ -103,7 +103,7 @@ class Steps(NamedTuple):
     def ask(self, feedback: Feedback, raw: Array, h: Array, slope: Array) -> None:
         """Slopes at what was predicted, `raw` cut to `h`; none where it could only be cut more."""
         feedback.slopes(h, slope)
-        self.output.face_in(raw, h, slope)
+        self.output.remove_outward(raw, h, slope)
 
     def pace(self, rows: float, squares: float) -> float:
         """Steps are the larger the fewer features rows have, and the smaller these are."""
