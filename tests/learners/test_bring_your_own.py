@@ -211,7 +211,7 @@ class Bare(NamedTuple):
 
 
 def test_a_loss_of_two_methods_is_warned_of_and_works():
-    with pytest.warns(ConstantWarning, match="Plain does not say its Lipschitz constant L_b"):
+    with pytest.warns(ConstantWarning, match="Plain does not define its Lipschitz constant L_b"):
         model = SpanBoost(FromBank(means), n=4, loss=Plain())
     known = SpanBoost(FromBank(means), n=4)
     assert (model.B_, model.L_B_) == (known.B_, known.L_B_)
@@ -219,5 +219,5 @@ def test_a_loss_of_two_methods_is_warned_of_and_works():
     np.testing.assert_allclose(model.learn_many(X, y), known.learn_many(X, y), rtol=1e-6)
     with pytest.raises(ValueError, match="gradient"):
         SpanBoost(FromBank(means), n=4, loss=Bare())
-    with pytest.raises(TypeError, match=r"Plain is a class: give an object, Plain\(...\)"):
+    with pytest.raises(TypeError, match=r"Plain is a class: pass an instance, Plain\(...\)"):
         SpanBoost(FromBank(means), n=4, loss=Plain)

@@ -327,7 +327,7 @@ def test_progress_is_counted():
         ({"split": 0.001}, "no rows to choose on: 160 in all, and split=0.001"),
         ({"threads": 0}, "threads=0 is not allowed"),
         ({"n": 0}, "n=0 is not allowed"),
-        ({"loss": "cubic"}, "loss='cubic' is not known"),
+        ({"loss": "cubic"}, "unknown loss 'cubic'"),
     ],
 )
 def test_what_cannot_be_tuned_is_said_in_a_sentence(wrong, message):
