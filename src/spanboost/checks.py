@@ -1,4 +1,4 @@
-"""What parameters are: numbers, whole ones, kinds of floating-point numbers."""
+"""Type checks for parameters: numbers, integers, floating-point types."""
 
 import math
 from typing import Any
@@ -7,28 +7,28 @@ import numpy as np
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, and not a truth value."""
+    """Return whether a value is a real number, not a boolean."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         return False
-    return not isinstance(value, int) or abs(value) < 2**1023  # one that a float can hold
+    return not isinstance(value, int) or abs(value) < 2**1023  # larger integers overflow a float
 
 
 def is_integer(value: Any) -> bool:
-    """Whether it is a whole number, and not a truth value."""
+    """Return whether a value is an integer, not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def float_type(dtype: Any) -> Any:
-    """float32 or float64, by any of their names."""
+    """Return the type float32 or float64 for any of its names; raise ValueError for others."""
     try:
-        found = None if dtype is None else np.dtype(dtype)
+        resolved = None if dtype is None else np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype={dtype!r} is not allowed: float32 or float64")
-    return found.type
+        resolved = None
+    if resolved is None or resolved not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64 (got {dtype!r})")
+    return resolved.type
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """A number as JSON can have it: None for what is not finite."""
+    """Return a number that JSON can represent: None if the value is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)

@@ -82,17 +82,17 @@ def test_a_network_of_scikit_learn_is_a_learner():
 def test_what_is_no_regressor_is_told_so():
     with pytest.raises(TypeError, match="SGDClassifier is a classifier"):
         SpanBoost(SGDClassifier())
-    with pytest.raises(TypeError, match=r"DecisionTreeRegressor is no weak learner.*partial_fit"):
+    with pytest.raises(TypeError, match=r"TreeRegressor is not a weak learner: .*partial_fit"):
         SpanBoost(DecisionTreeRegressor())
     with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
         SpanBoost(tree.HoeffdingTreeClassifier())
 
 
 def test_rows_that_objects_cannot_read_are_one_sentence():
-    with pytest.raises(TypeError, match="SGDRegressor learns from rows of numbers"):
+    with pytest.raises(TypeError, match="SGDRegressor needs rows of numbers"):
         SpanBoost(SGDRegressor(), n=2).learn_one({"a": 1.0}, 0.5)
     for rows in (pd.DataFrame(np.eye(3)), Rows(np.eye(3), np.zeros((3, 1), int))):
-        with pytest.raises(ValueError, match=f"{type(rows).__name__} is no sequence of rows"):
+        with pytest.raises(ValueError, match=f"{type(rows).__name__} is not a sequence of rows"):
             SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
 
 

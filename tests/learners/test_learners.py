@@ -172,7 +172,7 @@ def test_what_cannot_learn_is_refused(booster):
             pass
 
     for thing in (Predicts(), Updates(), LearnsOne(), object(), None, 3, "LinearBall"):
-        with pytest.raises(TypeError, match=r"no weak learner: it needs predict\(x\)"):
+        with pytest.raises(TypeError, match=r"is not a weak learner: it needs predict\(x\)"):
             booster(thing, 4)
 
 
@@ -733,7 +733,7 @@ def test_symmetric_closes_a_class_under_negation_with_zero():
 def test_a_regret_needs_the_number_of_functions():
     with pytest.raises(ValueError, match="number of functions"):
         FiniteClass().regret(10, 1.0)
-    with pytest.raises(ValueError, match="states no regret bound"):
+    with pytest.raises(ValueError, match="has no regret bound"):
         Symmetrised(ObjectLearner(Constant())).regret(10, 1.0)
 
 

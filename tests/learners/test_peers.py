@@ -85,12 +85,12 @@ def test_dropout_is_for_learning(module):
 
 
 def test_a_bare_module_is_told_what_it_lacks(module):
-    with pytest.raises(TypeError, match="Sequential has parameters, but nothing that learns them"):
+    with pytest.raises(TypeError, match="Sequential has parameters but no optimiser"):
         SpanBoost(module().module)
     optimiser = module().optimiser
-    with pytest.raises(TypeError, match="SGD is the optimiser of one module"):
+    with pytest.raises(TypeError, match="SGD is an optimiser, but each copy needs its own"):
         TorchModule(module().module, optimiser)
-    with pytest.raises(TypeError, match="Sequential learns from rows of numbers"):
+    with pytest.raises(TypeError, match="Sequential needs rows of numbers"):
         SpanBoost(module()).learn_one({"a": 1.0}, 0.5)
 
 

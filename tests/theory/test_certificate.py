@@ -250,7 +250,7 @@ def test_a_model_of_a_file_is_tested_as_it_is(table, tmp_path, capsys):
         (["--x-norm", "1"], "--x-norm is for --learner ball"),
         ([*BALL, "-l", "0.1"], "no -l"),
         ([*BALL, "-b", "10"], "no -b"),
-        ([*BALL, "--x-norm", "-1"], "x_norm=-1.0 is not allowed"),
+        ([*BALL, "--x-norm", "-1"], "x_norm must be a number above 0 (got -1.0)"),
         ([*BALL, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
         ([*BALL, "--categorical", "a"], "--learner ball reads numbers"),
     ],

@@ -321,7 +321,7 @@ def test_progress_is_counted():
         ({"grid": {"rate": []}}, "'rate' needs a list of values"),
         ({"grid": {"feedback": "linear"}}, "'feedback' needs a list of values, not 'linear'"),
         ({"grid": {"eta": [0.01]}}, r"eta=0.01 is not allowed: a step in \[1/n, 1\]"),
-        ({"grid": {"rate": [-1]}}, "rate=-1 is not allowed"),
+        ({"grid": {"rate": [-1]}}, r"rate must be a number .* \(got -1\)"),
         ({"booster": "alg3"}, "booster='alg3' is not known: 'span', 'hull' or 'both'"),
         ({"split": 1}, "split=1 is not allowed: a share between 0 and 1"),
         ({"split": 0.001}, "no rows to choose on: 160 in all, and split=0.001"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
-from spanboost.learners.contributions import NOBODY, contributions_of, shrinkage
+from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
 from spanboost.models.aggregation import LogisticAggregator, SquaredAggregator
 from spanboost.models.auto import AnyModel, AutoBoost
 from spanboost.models.booster import Booster, SpanBoost
@@ -120,7 +120,7 @@ def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         amount = unit * (credits.amount * (counts * shrinkage(credits.total, model.D))).sum(axis=2)
         parts = _summed(credits.feature, amount)
         prediction = labels.to_user(out[t : t + 1]).reshape(model._d)
-        yield _Parts(prediction, centre + parts.pop(NOBODY, np.zeros(model._d)), parts)
+        yield _Parts(prediction, centre + parts.pop(NO_FEATURE, np.zeros(model._d)), parts)
 
 
 def _of_experts(model: AutoBoost, X: Any) -> Iterator[_Parts]:

@@ -1,1 +1,1 @@
-"""Weak learners, each a bank of N copies behind one protocol."""
+"""Weak learners. Each one trains N copies at once, through the same protocol."""
