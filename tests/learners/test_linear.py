@@ -192,11 +192,11 @@ def test_sparse_rows_are_checked():
     with pytest.raises(DataError, match="infinite") as raised:
         model.learn_many(wild, y)
     assert raised.value.row == 3
-    with pytest.raises(ValueError, match="codes are whole numbers"):
+    with pytest.raises(ValueError, match="codes must be integers"):
         model.learn_many(Rows(X, np.zeros((5, 2))), y)
     assert not model.started
     model.learn_many(X, y)
-    with pytest.raises(DataError, match="the row has 3 features, the model 4"):
+    with pytest.raises(DataError, match="the row has 3 features, but the model expects 4"):
         model.learn_many(X[:, :3], y)
 
 

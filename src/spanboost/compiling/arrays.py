@@ -1,4 +1,4 @@
-"""The type of every array here."""
+"""The type annotation of arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Work that shares nothing, in threads: compiled code lets other threads run."""
+"""Threads for independent tasks; compiled code releases the interpreter lock."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -12,13 +12,16 @@ Result = TypeVar("Result")
 def run_in_threads(
     task: Callable[[Any], Result], items: Iterable[Any], threads: int
 ) -> list[Result]:
-    """The task of every item; all of them are done, whatever happens to the caller meanwhile."""
+    """Run the task for every item and return the results in order.
+
+    If the caller is interrupted, it still waits until all tasks are finished.
+    """
     with ThreadPoolExecutor(threads) as pool:
-        # each in a copy of this thread's context: NumPy keeps there what it is told to ignore
+        # each in a copy of this thread's context, which holds NumPy's errstate
         running = [pool.submit(copy_context().run, task, item) for item in items]
         return [done.result() for done in running]
 
 
 def cpu_count() -> int:
-    """How many threads there is use for."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

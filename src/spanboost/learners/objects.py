@@ -10,7 +10,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.learners.external import adapt_external
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows.block import ObjectRows, Rows
-from spanboost.rows.validation import any_rows
+from spanboost.rows.validation import check_rows
 
 
 class CopyLoss:
@@ -123,7 +123,7 @@ class ObjectLearner:
                 f"{type(X).__name__} is not a sequence of rows: for a learner that is an object, "
                 "pass an array or a list of rows, such as frame.to_dict('records')"
             )
-        return ObjectRows(any_rows(X))
+        return ObjectRows(check_rows(X))
 
     def bank(self, task: Task) -> "ObjectBank":
         """Return N deep copies."""
