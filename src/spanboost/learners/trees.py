@@ -55,13 +55,13 @@ class Trees(ReadsFeatures):
 
     depth: largest number of splits between the root and a leaf.
     candidates: number of candidate splits per leaf; an even number.
-    evidence: the factor in the rule for splits above; larger for noisy labels, smaller for exact
-        ones.
+    evidence: the gain that a split needs, in variances of the targets; use more for noisy labels,
+        less for exact ones.
     grace: number of rows between two checks of a leaf.
     delay: copy i starts to learn after delay * i rows, when the copies before it have learned
         something.
-    recency: 1 for the plain mean in a leaf. For p > 1, the k-th row of a leaf has weight k^(p - 1),
-        so old rows count less; use it for streams that drift.
+    recency: 1 for the plain mean in a leaf. For p > 1, the k-th row of a leaf counts about
+        k^(p - 1) times, so old rows matter less; use it for streams that drift.
     dtype: type of all state, float32 or float64.
     bits: None to keep all columns of sparse rows apart; otherwise they are hashed into 2^bits.
 

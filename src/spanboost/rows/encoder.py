@@ -41,8 +41,8 @@ class RowKind(NamedTuple):
         """Raise a DataError that says why the model cannot read rows of another kind."""
         if self.named != other.named:
             kinds = "a dictionary", "a sequence of numbers"
-            now, then = kinds if other.named else kinds[::-1]
-            raise DataError(0, f"the row is {now}, but the model expects {then}")
+            got, expected = kinds if other.named else kinds[::-1]
+            raise DataError(0, f"the row is {got}, but the model expects {expected}")
         if self.shape[0] != other.shape[0]:
             sparse = (
                 "; sparse and dense rows cannot be mixed"
