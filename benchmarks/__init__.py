@@ -1,1 +1,1 @@
-"""Benchmarks: commands that measure and print a table. Not installed with the package."""
+"""Benchmark commands. They are not installed with the package."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.cluster`: one pass by a team of workers against one pass by one."""
+"""`python -m benchmarks.cluster`: compare teams of workers with one booster."""
 
 import os
 import time
@@ -15,16 +15,18 @@ from spanboost.parallel.executor import LocalExecutor
 from spanboost.parallel.team import EVERY, Team
 
 ABOUT = f"""\
-Learns a data set, its rows shuffled, with one booster and with teams of 1, 2 and 4 workers, which
-average every {EVERY} rows each (trees: a committee), and prints the average loss on the last fifth
-of the rows, which was not learned, and rows a second.
+Learn a shuffled data set with one booster, and with teams of 1, 2 and 4 workers that average after
+every {EVERY} rows each (trees form a committee). Print the average loss on the last fifth of the
+rows, which are not learned, and rows per second.
 
-Losses do not depend on where the workers are. Times do: the machines are simulated, processes of
-Ray's on this one with one processor each, so that more workers than there are processors cannot be
-faster, and no network lies between them. What the times do show is what dealing rows, snapshots and
-averages cost. "Reckoned" are rows a second of processor time, had every worker a processor of its
-own and the way between them took no time: the time of the slowest worker in every round, and that
-of dealing rows and averaging. It hardly depends on what else the machine is doing.
+Losses do not depend on where the workers run, but times do. The machines are simulated: they are
+Ray processes on this machine, with one processor each. More workers than processors cannot be
+faster, and no network is involved. The times do show the cost of distributing rows, snapshots and
+averaging.
+
+The estimated rows per second assume that each worker has its own processor and that communication
+takes no time. The estimate adds the processor time of the slowest worker in each round to the time
+for distributing rows and averaging. Other work on the machine hardly affects it.
 """
 ENDS = """\
 examples:
@@ -49,25 +51,25 @@ class Row(NamedTuple):
     workers: int  # 0: no team
     loss: float
     rows_a_second: float
-    reckoned: float  # rows a second, had every worker a processor for itself
+    estimated: float  # estimated rows per second with one processor for each worker
 
 
-def measured(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row]:
-    """One booster, then teams of it, on as many machines."""
+def measure(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row]:
+    """Measure one booster, then teams on as many machines as workers."""
     learned = len(stream.y) * 4 // 5
     X, y = stream.X[:learned], stream.y[:learned]
     rest = stream.X[learned:], stream.y[learned:]
 
-    def row(workers: int, model: Any, began: float, reckoned: float) -> Row:
+    def row(workers: int, model: Any, began: float, estimated: float) -> Row:
         speed = learned / (time.perf_counter() - began)
         made = model.model() if workers else model
-        return Row(name, learner, workers, loss(made, *rest), speed, reckoned)
+        return Row(name, learner, workers, loss(made, *rest), speed, estimated)
 
     def learn(team: Team) -> None:
         for first in range(0, learned, most):
             team.learn_many(X[first : first + most], y[first : first + most])
 
-    fresh(learner, stream.y).learn_many(X[:100], y[:100])  # compiles
+    fresh(learner, stream.y).learn_many(X[:100], y[:100])  # compiles the code
     began, model = time.perf_counter(), fresh(learner, stream.y)
     alone = time.process_time()
     model.learn_many(X, y)
@@ -75,29 +77,29 @@ def measured(name: str, learner: str, stream: Stream, most: int) -> Iterator[Row
     for workers in WORKERS:
         clocked = Clocked()
         learn(Team(fresh(learner, stream.y), workers, EVERY, clocked))
-        reckoned = learned / clocked.seconds()
+        estimated = learned / clocked.seconds()
         with Machines(workers) as place:
             warm = Team(fresh(learner, stream.y), workers, 50, place)
-            warm.learn_many(X[: 100 * workers], y[: 100 * workers])  # processes start
+            warm.learn_many(X[: 100 * workers], y[: 100 * workers])  # starts the processes
             team = Team(fresh(learner, stream.y), workers, EVERY, place)
             began = time.perf_counter()
             learn(team)
-            yield row(workers, team, began, reckoned)
+            yield row(workers, team, began, estimated)
 
 
 def fresh(learner: str, y: np.ndarray) -> SpanBoost:
-    """32 copies, or 100 trees."""
+    """Create a booster with 32 copies, or 100 trees."""
     n = 100 if learner == "trees" else 32
     return SpanBoost(LEARNERS[learner], n=n, label_range="auto")
 
 
 def loss(model: Any, X: Any, y: np.ndarray) -> float:
-    """Squared, on average."""
+    """Return the mean squared error."""
     return float(np.mean((model.predict_many(X) - y) ** 2))
 
 
 class Clocked(LocalExecutor):
-    """Tasks one after the other, timed as if those of a round were done side by side."""
+    """Runs tasks one after another, timed as if those of a round ran in parallel."""
 
     def __init__(self) -> None:
         self._began, self._tasks = time.process_time(), 0.0
@@ -105,26 +107,26 @@ class Clocked(LocalExecutor):
         self._longest = 0.0
 
     def call(self, task: Any, *given: Any, answers: int = 1) -> Any:
-        """Likewise; its processor time is noted."""
+        """Run a task and record its processor time."""
         began = time.process_time()
         found = super().call(task, *given, answers=answers)
         self._round.append(time.process_time() - began)
         return found
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
-        """Here a round ends: the others have waited for the slowest."""
+        """End a round, in which all workers wait for the slowest."""
         self._tasks += sum(self._round)
         self._longest += max(self._round, default=0.0)
         self._round = []
         return super().results(handles)
 
     def seconds(self) -> float:
-        """From beginning to end: what is done here, and the longest task of every round."""
+        """Return the time of this process plus the longest task of each round."""
         return time.process_time() - self._began - self._tasks + self._longest
 
 
 class Machines:
-    """So many of one processor each, on this one, as a place to work; the first works not."""
+    """Simulated machines with one processor each; the head node runs no tasks."""
 
     def __init__(self, number: int) -> None:
         from ray.cluster_utils import Cluster as Simulated
@@ -144,7 +146,7 @@ class Machines:
 
 
 def rows_of(args: Any, name: str) -> Stream:
-    """A data set, shuffled."""
+    """Return a data set, shuffled."""
     table = common.table_of(args.data, name)
     X = common.numbers_of(table, table.column_names[:-1])
     label = table.column("label").to_numpy()
@@ -154,13 +156,16 @@ def rows_of(args: Any, name: str) -> Stream:
 
 
 def main() -> None:
-    """Measure what is asked for and print the table."""
+    """Measure the chosen data sets and learners and print the table."""
     parser = common.parser("cluster", ABOUT, ENDS)
     common.add_data(parser)
-    common.add_choice(parser, "--set", SETS, "data sets")
-    common.add_choice(parser, "--learner", LEARNERS, "base learners")
+    common.add_choice(parser, "--set", SETS, "Data sets")
+    common.add_choice(parser, "--learner", LEARNERS, "Base learners")
     parser.add_argument(
-        "--rows", type=common.at_least_one, default=400_000, help="at most so many (400,000)"
+        "--rows",
+        type=common.at_least_one,
+        default=400_000,
+        help="Maximum number of rows (default: 400,000)",
     )
     args = parser.parse_args()
     args.rows = 5000 if args.quick else args.rows
@@ -169,19 +174,19 @@ def main() -> None:
     for name in args.set:
         stream = rows_of(args, name)
         for learner in args.learner:
-            for row in measured(name, learner, stream, most=200_000):
+            for row in measure(name, learner, stream, most=200_000):
                 common.say(f"{name} {learner}: {row.workers or 'no'} workers")
                 rows.append(row)
-    shown(rows)
+    show(rows)
     if load > 0.5:
-        print(f"\nThe machine was busy (load {load:.1f}): teams came out too slow.")
+        print(f"\nThe machine was busy (load {load:.1f}), so the times of teams are too long.")
     common.save(args.json, [row._asdict() for row in rows], every=EVERY, load_before=load)
 
 
-def shown(rows: list[Row]) -> None:
-    """Every team against the booster alone."""
-    head = ["data", "learner", "workers", "loss", "against one", "rows/s", "against one"]
-    head += ["reckoned rows/s", "against one"]
+def show(rows: list[Row]) -> None:
+    """Print each team, compared with one booster."""
+    head = ["data", "learner", "workers", "loss", "change", "rows/s", "speed-up"]
+    head += ["estimated rows/s", "speed-up"]
     lines = []
     for row in rows:
         one = next(
@@ -198,8 +203,8 @@ def shown(rows: list[Row]) -> None:
                 f"{row.loss / one.loss - 1:+.1%}",
                 f"{row.rows_a_second:,.0f}",
                 f"{row.rows_a_second / one.rows_a_second:.2f}",
-                f"{row.reckoned:,.0f}",
-                f"{row.reckoned / one.reckoned:.2f}",
+                f"{row.estimated:,.0f}",
+                f"{row.estimated / one.estimated:.2f}",
             )
         )
     common.show(head, lines)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, data, learners, timing, tables and result files."""
+"""Code shared by the benchmarks: options, data, learners, timing, tables and result files."""
 
 import argparse
 import json
@@ -26,21 +26,21 @@ WIDTH = 10  # features of the generated stream
 
 
 class Stream(NamedTuple):
-    """Rows in memory, as `learn_many` takes them, and their labels."""
+    """Rows in memory, in a form that `learn_many` accepts, and their labels."""
 
     X: Any
     y: np.ndarray
 
 
 class Timed(NamedTuple):
-    """The least time a job took, and what its first, untimed run returned."""
+    """The shortest time of a job, and the result of its first, untimed run."""
 
     seconds: float
     result: Any
 
 
 def parser(name: str, about: str, ends: str) -> argparse.ArgumentParser:
-    """The options every benchmark has."""
+    """Return a parser with the options that every benchmark has."""
     made = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=about,
@@ -53,27 +53,27 @@ def parser(name: str, about: str, ends: str) -> argparse.ArgumentParser:
         type=Path,
         default=results,
         metavar="FILE",
-        help=f"where the results go (default: benchmarks/results/{name}.json)",
+        help=f"Results file (default: benchmarks/results/{name}.json)",
     )
     made.add_argument(
-        "--quick", action="store_true", help="small sizes: to see that it runs, not to quote"
+        "--quick", action="store_true", help="Use small sizes, to check that the command works"
     )
     return made
 
 
 def add_data(to: argparse.ArgumentParser) -> None:
-    """The option for the folder of data sets."""
+    """Add the option for the folder with the data sets."""
     to.add_argument(
         "--data",
         type=Path,
         default=os.environ.get("SPANBOOST_DATA"),
         metavar="DIR",
-        help="folder of the data sets, NAME.parquet each (default: $SPANBOOST_DATA)",
+        help="Folder with the data sets as NAME.parquet (default: $SPANBOOST_DATA)",
     )
 
 
 def add_choice(to: argparse.ArgumentParser, option: str, names: Iterable[str], what: str) -> None:
-    """An option that takes one or more of these names, all of them if it is not given."""
+    """Add an option that accepts one or more of the names (default: all)."""
     names = list(names)
     listed = ", ".join(names)
     to.add_argument(
@@ -82,44 +82,46 @@ def add_choice(to: argparse.ArgumentParser, option: str, names: Iterable[str], w
         choices=names,
         default=names,
         metavar="NAME",
-        help=f"{what}, out of {listed} (default: all)",
+        help=f"{what}: one or more of {listed} (default: all)",
     )
 
 
 def learner(name: str, **parameters: Any) -> Any:
-    """A base learner by its name here."""
+    """Create a base learner by its name in LEARNERS."""
     kind, fixed = LEARNERS[name]
     return getattr(spanboost, kind)(**fixed, **parameters)
 
 
 def table_of(folder: Path | None, name: str) -> Any:
-    """A data set as an Arrow table; the label is its last column."""
+    """Read a data set as an Arrow table; the label is the last column."""
     from pyarrow import parquet
 
     file = folder / f"{name}.parquet" if folder else None
     if file is None or not file.is_file():
         raise SystemExit(
-            f"{name}.parquet is needed: give its folder by --data DIR or in SPANBOOST_DATA"
-            + (f" (it is not in {folder})." if folder else ".")
+            f"{name}.parquet not found"
+            + (f" in {folder}." if folder else ".")
+            + " Set the folder with --data DIR or SPANBOOST_DATA."
         )
     return parquet.read_table(file)
 
 
 def numbers_of(table: Any, names: Iterable[str]) -> np.ndarray:
-    """Columns of numbers side by side, as the learners' float32."""
+    """Return numeric columns as one float32 array."""
     return np.column_stack([table.column(name).to_numpy().astype(np.float32) for name in names])
 
 
 def generated(rows: int, seed: int = 0) -> Stream:
-    """A stream of ten dense features whose label, in [-1, 1], is linear in them but for a bend."""
+    """Generate a stream of ten dense features with a nearly linear label in [-1, 1]."""
     X = np.random.default_rng(seed).uniform(-1, 1, (rows, WIDTH)).astype(np.float32)
     return Stream(X, (0.1 * X.sum(axis=1) * np.abs(X[:, 0])).astype(np.float64))
 
 
 def race(repeats: int, *jobs: Callable[[], Any]) -> list[Timed]:
-    """Time jobs in turn, so that all meet the same disturbances; of each, the best of `repeats`.
+    """Time alternating jobs and return the shortest of `repeats` times for each.
 
-    Every job runs once before, untimed: compiling and first touches do not count.
+    The jobs alternate so that other work on the machine affects all of them. Each job runs once
+    before, untimed, so compiling and first memory accesses do not count.
     """
     results = [job() for job in jobs]
     times = [[seconds(job) for job in jobs] for _ in range(repeats)]
@@ -127,37 +129,37 @@ def race(repeats: int, *jobs: Callable[[], Any]) -> list[Timed]:
 
 
 def seconds(job: Callable[[], Any]) -> float:
-    """How long one call takes."""
+    """Return the seconds that one call takes."""
     start = time.perf_counter()
     job()
     return time.perf_counter() - start
 
 
 def meets(value: float, must: str) -> bool:
-    """Whether a figure is as demanded: must is ">= 15" or "<= 2"."""
+    """Return whether a value meets a target such as ">= 15" or "<= 2"."""
     sign, bound = must.split()
     return value >= float(bound) if sign == ">=" else value <= float(bound)
 
 
 def yes_no(met: bool | None) -> str:
-    """A verdict in a table."""
+    """Return a result as text for a table."""
     return "-" if met is None else "yes" if met else "NO"
 
 
 def say(text: str) -> None:
-    """Progress, apart from the results."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def at_least_one(text: str) -> int:
-    """A number of things, from the command line."""
+    """Parse a command-line value that must be at least 1."""
     if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+        raise argparse.ArgumentTypeError(f"must be at least 1 (got {number})")
     return number
 
 
 def counted(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
-    """The items as they come; says after every tenth of them how far it is."""
+    """Yield the items, and report progress after every tenth of them."""
     for i, item in enumerate(items, 1):
         if i * 10 // total > (i - 1) * 10 // total:
             say(f"{what}: {i} of {total}")
@@ -165,7 +167,7 @@ def counted(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
 
 
 def show(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print an aligned table: words to the left, figures to the right."""
+    """Print a table with text aligned left and numbers aligned right."""
     cells = [list(head), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [all(row[j][:1] in "+-.0123456789" for row in cells[1:]) for j in range(len(head))]
@@ -177,15 +179,15 @@ def show(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def save(file: Path, rows: Any, **settings: Any) -> None:
-    """Write results, with what they were measured on, as JSON."""
+    """Write results as JSON, with the settings and the machine."""
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {"settings": settings, "machine": machine(), "rows": rows}
     file.write_text(json.dumps(content, indent=1, default=str) + "\n")
-    say(f"written: {file}")
+    say(f"wrote {file}")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, load and versions."""
+    """Return the processor, number of cores, load and versions."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     model = next((s.partition(":")[2].strip() for s in lines if s.startswith("model name")), "")

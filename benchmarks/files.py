@@ -1,4 +1,4 @@
-"""`python -m benchmarks.files`: how fast, and in how much memory, files are read and learned."""
+"""`python -m benchmarks.files`: measure speed and memory of reading and learning files."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,18 +6,18 @@ from benchmarks import measure, reading, training
 from benchmarks.measure import Row, Setting
 
 ABOUT = """\
-Trains from files and reads files, and prints one line for each demand: what was measured, our
-figure, the figure it is held against, their ratio, what is demanded of it and whether it is met.
+Read files and train from files. The table has one line for each measurement: our figure, the
+figure it is compared with, their ratio, the target for the ratio and whether it is met.
 
-Both sides of a ratio run in turn, and the best of several repeats counts; each runs once before,
-uncounted, so that files are in memory and our compiled code is on disk. Commands are measured with
-the start of their process; the notes say how long they take with 20 rows. Files lie in a temporary
-folder, 900 MB of them at most at a time.
+Both sides of a ratio alternate, and the best of several repeats counts. Each side runs once
+before, untimed, so that files are in memory and compiled code is on disk. The time of a command
+includes the start of its process; the notes show how long it takes with 20 rows. Files are written
+to a temporary folder and take up to 900 MB at a time.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.files --data DIR                     everything, some minutes
-  python -m benchmarks.files --data DIR --only parquet csv  reading tables alone
+  python -m benchmarks.files --data DIR                     all parts, some minutes
+  python -m benchmarks.files --data DIR --only parquet csv  reading tables only
 """
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "boosting": training.boosting,

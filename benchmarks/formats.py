@@ -1,4 +1,4 @@
-"""Data sets written in the formats of files that are read."""
+"""Write data sets in the file formats that are benchmarked."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-ROWS = 1 << 16  # converted at a time
+ROWS = 1 << 16  # rows converted at a time
 
 
 class Line(NamedTuple):
-    """A row as one line: what stands before its label, behind it, before a value and at the end."""
+    """A row as one line of text: before the label, after it, before each value, at the end."""
 
     start: str
     middle: str
-    pair: str  # {} is the name of the feature
+    pair: str  # {} is replaced by the feature name
     end: str
-    numbered: bool = False  # features are called 1, 2, 3, ...
+    numbered: bool = False  # features are numbered from 1
 
 
 LINES = {
@@ -29,7 +29,7 @@ LINES = {
 
 
 def write(file: Path, table: Any, times: int = 1) -> Path:
-    """Write a table, so many times in a row, in the format that the name of the file says."""
+    """Write a table, repeated `times` times, in the format of the file name's extension."""
     if file.suffix == ".parquet":
         with parquet.ParquetWriter(file, table.schema) as writer:
             for _ in range(times):
@@ -47,13 +47,13 @@ def write(file: Path, table: Any, times: int = 1) -> Path:
 
 
 def binary(table: Any) -> Any:
-    """Covtype with two classes: +1 for the second of its seven, else -1."""
+    """Return covtype with two classes: +1 for class 2 of 7, otherwise -1."""
     label = np.where(table.column("label").to_numpy() == 2, 1, -1)
     return table.set_column(table.num_columns - 1, "label", pa.array(label, pa.int8()))
 
 
 def _blocks(table: Any, line: Line) -> Iterator[bytes]:
-    """Rows as lines; values that are 0 are left out."""
+    """Yield rows as lines, without zeros."""
     names: Iterable[Any] = table.column_names[:-1]
     if line.numbered:
         names = range(1, table.num_columns)
@@ -69,7 +69,7 @@ def _blocks(table: Any, line: Line) -> Iterator[bytes]:
 
 
 def _csv(table: Any) -> bytes:
-    """Rows as CSV without quotes and without a header."""
+    """Return rows as CSV without quotes or header."""
     decoded = {
         name: column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for name, column in zip(table.column_names, table.columns, strict=True)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.headline`: the tables of README.md and docs/performance.md, filled in anew.
+"""`python -m benchmarks.headline`: write the tables in README.md and docs/performance.md.
 
-They are made from benchmarks/results alone, and stand between two comments that name them; a test
-holds them against the results.
+The tables are made from benchmarks/results. On a page, two comments enclose each table; the first
+names it. A test compares the pages with the results.
 """
 
 import json
@@ -17,7 +17,7 @@ from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
-from benchmarks.accuracy.verdicts import AUTO, DEMANDS, Demand
+from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -28,7 +28,7 @@ HEADLINES = ("against VW", "against River's linear")
 
 
 def main() -> None:
-    """Fill in all pages."""
+    """Write the tables of all pages."""
     for page in PAGES:
         file = ROOT / page
         file.write_text(filled(file.read_text()))
@@ -36,33 +36,31 @@ def main() -> None:
 
 
 def filled(text: str) -> str:
-    """A page with its tables made anew."""
+    """Return the page with its tables replaced."""
     return BLOCK.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", text)
 
 
 def counts() -> str:
-    """How often AutoBoost has less error, demand by demand."""
+    """Return the table that counts the data sets on which AutoBoost has less error."""
     runs = accuracy.read(accuracy.FILE)
-    found = {demand: verdicts.find(runs, demand, AUTO) for demand in DEMANDS if demand.ours == AUTO}
-    rows = [_count(demand, one) for demand, one in found.items() if one.contests]
-    return markdown(["AutoBoost against", "order of the rows", "", "data sets"], rows)
+    found = {target: verdicts.find(runs, target, AUTO) for target in TARGETS if target.ours == AUTO}
+    rows = [_count(target, one) for target, one in found.items() if one.contests]
+    return markdown(["compared with", "order of rows", "error of AutoBoost", "data sets"], rows)
 
 
-def _count(demand: Demand, found: verdicts.Found) -> list[str]:
-    how = "less error" if demand.margin == 1 else f"at most {demand.margin - 1:.0%} more"
-    share = f"{len(found.won(demand.margin))} of {len(found.contests)}"
-    missing = f" ({len(found.missing)} not run)" if found.missing else ""
-    order = " and ".join("of the file" if order == "file" else order for order in demand.orders)
-    return [demand.against, order, how, share + missing]
+def _count(target: Target, found: verdicts.Found) -> list[str]:
+    share = f"{len(found.won(target.margin))} of {len(found.contests)}"
+    missing = f" ({len(found.missing)} not measured)" if found.missing else ""
+    return [target.against, target.order, target.how, share + missing]
 
 
 def errors() -> str:
-    """The errors of AutoBoost and of batch libraries, data set by data set."""
+    """Return the table of errors of AutoBoost and the batch libraries, by data set."""
     runs = accuracy.read(accuracy.FILE)
     head = [
         "data",
         "rows",
-        *(f"{title}, {_order(o)}" for o in ORDERS for title in COLUMNS.values()),
+        *(f"{title}, {order}" for order in ORDERS.values() for title in COLUMNS.values()),
     ]
     rows = []
     for data in TASKS:
@@ -71,10 +69,6 @@ def errors() -> str:
         size = f"{there[0]['rows']:,}" if there else "-"
         rows.append([data, size, *(cell for group in groups for cell in _cells(group))])
     return markdown(head, rows)
-
-
-def _order(order: str) -> str:
-    return {"file": "file order", "shuffled": "shuffled"}[order]
 
 
 def _cells(group: list[dict[str, Any] | None]) -> list[str]:
@@ -89,13 +83,19 @@ def _cells(group: list[dict[str, Any] | None]) -> list[str]:
 
 
 def speed() -> str:
-    """What compares with another library: lines of the speed benchmark, and timed runs."""
+    """Return the table of speeds compared with other libraries."""
     rows = [
-        [row["measure"], *map(_number, (row["ours"], row["theirs"], row["ratio"]))]
+        [*_sides(row["measure"]), *map(_number, (row["ours"], row["theirs"], row["ratio"]))]
         for row in _read("speed")["rows"]
         if any(words in row["measure"] for words in HEADLINES)
     ]
-    return markdown(["rows a second", "spanboost", "the other", "ratio"], [*rows, *_timed()])
+    head = ["spanboost model", "compared with", "rows/s", "other, rows/s", "ratio"]
+    return markdown(head, [*rows, *_timed()])
+
+
+def _sides(measure: str) -> tuple[str, str]:
+    ours, _, theirs = measure.partition(", against ")
+    return ours, theirs or "-"
 
 
 def _timed() -> Iterator[list[str]]:
@@ -103,18 +103,17 @@ def _timed() -> Iterator[list[str]]:
     for ours, theirs, _ in timed.RATIOS:
         for data, ratio in timed.ratios(runs, ours, theirs).items():
             both = (timed.speed_of(runs, data, name) for name in (ours, theirs))
-            name = f"{METHODS[ours].title}, {data}, against {METHODS[theirs].title}"
-            yield [name, *map(_number, both), _number(ratio)]
+            names = f"{METHODS[ours].title}, {data}", METHODS[theirs].title
+            yield [*names, *map(_number, both), _number(ratio)]
 
 
 def speeds() -> str:
-    """All lines of the speed benchmark."""
-    head = ["measured", "unit", "spanboost", "the other", "ratio", "must", "met"]
+    """Return the table of all lines of the speed benchmark."""
+    head = ["spanboost model", "compared with", "unit", "spanboost", "other", "ratio"]
     cells = []
     for row in _read("speed")["rows"]:
-        met = "-" if row["met"] is None else "yes" if str(row["met"]) == "True" else "**no**"
         numbers = [_number(row[name]) for name in ("ours", "theirs", "ratio")]
-        cells.append([row["measure"], row["unit"], *numbers, row["must"] or "-", met])
+        cells.append([*_sides(row["measure"]), row["unit"], *numbers])
     return markdown(head, cells)
 
 
@@ -123,12 +122,12 @@ def _number(value: float | None) -> str:
 
 
 def memory() -> str:
-    """Peak memory after few and many rows."""
+    """Return the table of peak memory after few and after many rows."""
     rows = [
         [row["learner"], *(f"{row[when] / 2**20:.0f}" for when in ("before", "after"))]
         for row in _read("memory")["rows"]
     ]
-    return markdown(["learner", "MiB after 100,000 rows", "after 10,000,000"], rows)
+    return markdown(["learner", "MiB after 100,000 rows", "MiB after 10,000,000 rows"], rows)
 
 
 def _read(name: str) -> dict[str, Any]:

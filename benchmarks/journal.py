@@ -1,4 +1,4 @@
-"""`python -m benchmarks.journal`: the service's log of records against SQLite in WAL mode."""
+"""`python -m benchmarks.journal`: compare the service's journal with SQLite in WAL mode."""
 
 import sqlite3
 import tempfile
@@ -13,15 +13,15 @@ from spanboost.service.journal import Journal
 from spanboost.service.state import Entry
 
 ABOUT = """\
-Writes the same rows with ids, in groups that are each on the disk before the next is begun: to the
-log (whose ids are then looked up in memory), and to SQLite (synchronous=FULL; the rows as one blob,
-the ids in a table with an index), in turn.
+Write the same rows with ids to the journal, whose ids are looked up in memory, and to SQLite
+(synchronous=FULL; the rows as one blob, the ids in an indexed table). The two alternate. Each
+group of rows is on disk before the next one starts.
 """
 ENDS = "example:\n  python -m benchmarks.journal\n"
 
 
 def groups(rows: int, number: int) -> Iterator[Entry]:
-    """Groups of so many rows of ten numbers."""
+    """Yield groups of rows with ten numeric features."""
     rng = np.random.default_rng(0)
     for k in range(number):
         X = rng.uniform(-1, 1, (rows, 10)).tolist()
@@ -30,20 +30,20 @@ def groups(rows: int, number: int) -> Iterator[Entry]:
 
 
 def log(folder: Path) -> Callable[[Entry], None]:
-    """What writes to the log."""
+    """Return a function that writes to the journal."""
     journal = Journal(folder / "journal")
     list(journal.read())
     known = set[str | None]()
 
     def write(entry: Entry) -> None:
-        journal.append(entry.packed())
+        journal.append(entry.encode())
         known.update(entry.ids)
 
     return write
 
 
 def sqlite(folder: Path) -> Callable[[Entry], None]:
-    """What writes to SQLite."""
+    """Return a function that writes to SQLite."""
     base = sqlite3.connect(folder / "state.db", isolation_level=None)
     base.execute("pragma journal_mode=wal")
     base.execute("pragma synchronous=full")
@@ -52,7 +52,7 @@ def sqlite(folder: Path) -> Callable[[Entry], None]:
 
     def write(entry: Entry) -> None:
         base.execute("begin immediate")
-        base.execute("insert into entries(body) values(?)", (entry.packed(),))
+        base.execute("insert into entries(body) values(?)", (entry.encode(),))
         base.executemany("insert into ids values(?)", ((id,) for id in entry.ids))
         base.execute("commit")
 
@@ -60,13 +60,13 @@ def sqlite(folder: Path) -> Callable[[Entry], None]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the table."""
     parser = common.parser("journal", ABOUT, ENDS)
     args = parser.parse_args()
     table, content = [], []
     for rows, number in ((1, 300), (100, 200), (1000, 100)):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            writers = {"log": log(Path(one)), "SQLite": sqlite(Path(other))}
+            writers = {"journal": log(Path(one)), "SQLite": sqlite(Path(other))}
             times: dict[str, list[float]] = {name: [] for name in writers}
             for entry in groups(rows, number // 10 if args.quick else number):
                 for name, write in writers.items():
@@ -80,7 +80,7 @@ def main() -> None:
             content.append(
                 {"rows": rows, "name": name, "speed": speed, "median": median, "p99": p99}
             )
-    common.show(["rows in a group", "written to", "rows/s", "median ms", "p99 ms"], table)
+    common.show(["rows in a group", "store", "rows/s", "median ms", "p99 ms"], table)
     common.save(args.json, content, quick=args.quick)
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.learners`: what boosting gains, by the protocol of the paper."""
+"""`python -m benchmarks.learners`: measure the gain from boosting with the paper's protocol."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -14,28 +14,28 @@ from benchmarks import common
 from spanboost import HullBoost, Rows, SpanBoost
 
 ABOUT = """\
-Learns real data sets in file order, in one pass, each row predicted before its label is seen, with
-each base learner alone and under both algorithms (squared loss, greedy feedback). Parameters are
-those of least loss on the first half of the stream; what is printed is the average squared loss on
-the second half, which played no part in the choice, in the labels' own units.
+Learn real data sets in file order, in one pass, with each base learner alone and under both
+algorithms (squared loss, greedy feedback). Each row is predicted before its label is seen.
+Parameters are chosen by the loss on the first half of the stream. The table shows the average
+squared loss on the second half, in the units of the labels.
 
-Alone, the grid is over the rate; Algorithm 1 adds n and eta, Algorithm 2 adds n. Both have n = 1,
-the learner alone, in their grid. `gain` is the loss saved of the learner alone; `paper` gives the
-three losses of the table in the paper's supplement.
+For the learner alone, the grid has only the rate. Algorithm 1 adds n and eta, and Algorithm 2 adds
+n. Both grids include n = 1, the learner alone. `gain` is the relative reduction of the loss of the
+learner alone; `paper` shows the three losses from the table in the paper's supplement.
 
-Demanded: the better algorithm saves at least 10 % over stumps on casp and letter; over linear and
-network neither loses more than 1 % anywhere.
+Targets: over stumps, the better algorithm gains at least 10 % on casp and letter. Over linear and
+network, neither algorithm loses more than 1 % on any data set.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.learners --data DIR                                  everything
-  python -m benchmarks.learners --data DIR --learner stumps --sets casp     one line of it
-  python -m benchmarks.learners --data DIR --processes 1                    the same figures, later
+  python -m benchmarks.learners --data DIR                                  the whole table
+  python -m benchmarks.learners --data DIR --learner stumps --sets casp     one line of the table
+  python -m benchmarks.learners --data DIR --processes 1                    the same figures, slower
 """
 WAYS = ("alone", "Alg 1", "Alg 2")
 RATES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 COPIES = (1, 4, 8, 16, 32, 64)
-ETAS = (0.05, 0.1, 0.2, 0.4)  # where eta n >= 1; one copy has eta 1
+ETAS = (0.05, 0.1, 0.2, 0.4)  # only if eta n >= 1; one copy has eta 1
 PAPER = {
     ("abalone", "linear"): (3.7263, 3.7482, 3.7154),
     ("abalone", "stumps"): (6.7791, 3.8273, 4.2270),
@@ -53,7 +53,7 @@ PAPER = {
 
 
 class Task(NamedTuple):
-    """Labels as the paper has them: how they come from the file's, and the largest."""
+    """How to compute the paper's labels from those in the file, and the largest label."""
 
     labels: Callable[[np.ndarray], np.ndarray]
     largest: float
@@ -68,7 +68,7 @@ TASKS = {
 
 
 class Trial(NamedTuple):
-    """A booster with its parameters, on a data set."""
+    """A booster with its parameters and a data set."""
 
     data: str
     learner: str
@@ -78,7 +78,7 @@ class Trial(NamedTuple):
     eta: float
 
     def model(self) -> SpanBoost | HullBoost:
-        """It, fresh."""
+        """Create the booster."""
         base = common.learner(self.learner, rate=self.rate)
         limits = (-TASKS[self.data].largest, TASKS[self.data].largest)  # scaled, not shifted
         if self.way == "Alg 1":
@@ -86,14 +86,14 @@ class Trial(NamedTuple):
         return HullBoost(base, self.n, label_range=limits)
 
     def parameters(self) -> str:
-        """In words."""
+        """Return the parameters as text."""
         names = {"alone": ("rate",), "Alg 1": ("rate", "n", "eta"), "Alg 2": ("rate", "n")}
         values = (f"{name} {getattr(self, name):g}" for name in names[self.way])
         return f"{self.way}: {' '.join(values)}"
 
 
 def grid(data: str, learner: str, way: str, quick: bool) -> list[Trial]:
-    """The trials to choose from, the learner alone first."""
+    """Return the trials to choose from, the learner alone first."""
     rates, copies = (RATES[2:5], COPIES[:3]) if quick else (RATES, COPIES)
     steps = [(1, 1.0)]
     if way == "Alg 1":
@@ -105,7 +105,7 @@ def grid(data: str, learner: str, way: str, quick: bool) -> list[Trial]:
 
 @cache
 def halves(folder: Path | None, name: str, rows: int | None) -> list[tuple[Any, np.ndarray]]:
-    """A data set's first and second half; strings are categories, "?" one that is missing."""
+    """Return both halves of a data set; strings are categories, and "?" is missing."""
     table = common.table_of(folder, name).slice(0, rows).unify_dictionaries().combine_chunks()
     y = TASKS[name].labels(np.asarray(table.column("label").to_pylist()))
     features = table.drop_columns("label")
@@ -119,26 +119,26 @@ def halves(folder: Path | None, name: str, rows: int | None) -> list[tuple[Any, 
 
 
 def codes_of(column: Any) -> np.ndarray:
-    """The codes of a column of categories, -1 where it says "?"."""
+    """Return the codes of a categorical column, with -1 for "?"."""
     missing = np.asarray(column.dictionary.to_pylist()) == "?"
     codes = column.indices.to_numpy().astype(np.int64)
     return np.where(missing[codes], -1, codes)
 
 
 def losses(trial: Trial, folder: Path | None, rows: int | None, until: int) -> list[float]:
-    """Average squared loss on each half of the stream, as far as it is run."""
+    """Return the average squared loss on the first `until` halves of the stream."""
     model = trial.model()
     stream = halves(folder, trial.data, rows)[:until]
     return [float(np.mean((model.learn_many(X, y) - y) ** 2)) for X, y in stream]
 
 
 def best(trials: Iterable[Trial], first: dict[Trial, float]) -> Trial:
-    """The trial of least loss on the first half; of equals the one listed first."""
+    """Return the trial with the smallest loss on the first half; the first one wins ties."""
     return min(trials, key=first.__getitem__)
 
 
-def demand(data: str, learner: str, gains: list[float]) -> tuple[str | None, bool | None]:
-    """What is demanded of the gains on this data set, and whether they meet it."""
+def target(data: str, learner: str, gains: list[float]) -> tuple[str | None, bool | None]:
+    """Return the target for the gains on this data set, and whether they meet it."""
     if learner in ("linear", "network"):
         return "both >= -1%", min(gains) >= -0.01
     if learner == "stumps" and data in ("casp", "letter"):
@@ -147,9 +147,9 @@ def demand(data: str, learner: str, gains: list[float]) -> tuple[str | None, boo
 
 
 def compare(data: str, learner: str, chosen: list[Trial], second: list[float]) -> dict[str, Any]:
-    """A line of the table."""
+    """Return a line of the table."""
     gains = [1 - loss / second[0] for loss in second[1:]]
-    must, met = demand(data, learner, gains)
+    must, met = target(data, learner, gains)
     return {
         "data": data,
         "learner": learner,
@@ -164,7 +164,7 @@ def compare(data: str, learner: str, chosen: list[Trial], second: list[float]) -
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """A line as text."""
+    """Return a line as text."""
     figures = [f"{loss:.4f}" for loss in row["loss"].values()]
     gains = [f"{gain:+.1%}" for gain in row["gain"].values()]
     paper = " ".join(f"{loss:.4f}" for loss in row["paper"] or ()) or "-"
@@ -174,16 +174,16 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Tune on the first half, report on the second."""
+    """Tune on the first half and report on the second."""
     parser = common.parser("learners", ABOUT, ENDS)
     common.add_data(parser)
-    common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
-    common.add_choice(parser, "--sets", TASKS, "data sets")
+    common.add_choice(parser, "--learner", common.LEARNERS, "Base learners")
+    common.add_choice(parser, "--sets", TASKS, "Data sets")
     parser.add_argument(
         "--processes",
         type=common.at_least_one,
         default=os.cpu_count(),
-        help="default: one for every core",
+        help="Number of processes (default: one for each core)",
     )
     args = parser.parse_args()
     rows = 4000 if args.quick else None
@@ -203,7 +203,7 @@ def main() -> None:
         compare(*line, [chosen[*line, way] for way in WAYS], [second[*line, way] for way in WAYS])
         for line in lines
     ]
-    head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain", "must", "met", "paper"]
+    head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain", "target", "met", "paper"]
     common.show([*head, "chosen on the first half"], map(cells, results))
     common.save(args.json, results, rates=RATES, n=COPIES, eta=ETAS, quick=args.quick)
 

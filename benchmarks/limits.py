@@ -1,4 +1,4 @@
-"""Speed against the machine: what copies cost, what memory allows, how long a start takes."""
+"""Speed relative to the machine: cost of copies, memory access, start-up time."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ print(time.perf_counter() - start)
 
 
 def copies(setting: Setting) -> Iterator[Row]:
-    """What 32 copies cost against one."""
+    """Compare 32 copies with one."""
     for name in ("covtype", "a9a"):
         stream = setting.stream(name)
         for base in setting.learners:
@@ -38,7 +38,7 @@ def copies(setting: Setting) -> Iterator[Row]:
 
 
 def limit(setting: Setting) -> Iterator[Row]:
-    """128 copies against a loop that does nothing but touch the same weights."""
+    """Compare 128 copies with a loop that only reads and writes the same weights."""
     import numba
 
     touch = numba.njit(touch_weights)
@@ -55,7 +55,7 @@ def limit(setting: Setting) -> Iterator[Row]:
         )
         us = 1e6 / len(stream.y)
         note = f"weights {2 * U.nbytes / 2**20:.3g} MiB, {starts[-1] / len(stream.y):.0f} active"
-        measure = f"linear n=128, {name}, against bare memory"
+        measure = f"linear n=128, {name}, against memory access alone"
         yield Row(measure, "us/row", us * ours.seconds, us * bare.seconds, "<= 2", note)
 
 
@@ -71,14 +71,14 @@ def touch_weights(starts: Any, numbers: Any, U: Any, G: Any) -> None:
 
 
 def with_constant(X: Any) -> Any:
-    """The features a learner sees in a row, the constant first, as a CSR matrix."""
+    """Return the features that a learner sees, the constant first, as a CSR matrix."""
     from scipy.sparse import csr_matrix, hstack
 
     return hstack([csr_matrix(np.ones((X.shape[0], 1))), csr_matrix(X)], format="csr")
 
 
 def wide(quick: bool) -> Stream:
-    """Rows of 32 features drawn from so many that their weights fit no cache."""
+    """Generate rows of 32 features, out of too many for their weights to fit in a cache."""
     from scipy.sparse import csr_matrix
 
     rows, features = (1000, 10_000) if quick else (20_000, 200_000)
@@ -89,7 +89,7 @@ def wide(quick: bool) -> Stream:
 
 
 def start(setting: Setting) -> Iterator[Row]:
-    """The first block of rows in a new process."""
+    """Measure the first block of rows in a new process."""
     for name in setting.learners:
         times = []
         for _ in range(min(setting.repeats, 3)):
@@ -97,14 +97,18 @@ def start(setting: Setting) -> Iterator[Row]:
                 times.append([first_call(name, cache, compiles) for compiles in (True, False)])
         cold, warm = np.min(times, axis=0)
         musts = ("<= 3", "<= 0.6") if name == "linear" else (None, None)
-        note = "import included; compiles, nothing in Numba's cache"
-        yield Row(f"{name} n=32, first call ever", "s", cold, None, musts[0], note)
-        note = "import included; compiled code comes from Numba's cache"
-        yield Row(f"{name} n=32, first call of a later process", "s", warm, None, musts[1], note)
+        note = "includes the import and compiling; Numba's cache is empty"
+        yield Row(
+            f"{name} n=32, first call, empty compilation cache", "s", cold, None, musts[0], note
+        )
+        note = "includes the import; compiled code comes from Numba's cache"
+        yield Row(
+            f"{name} n=32, first call, compiled code on disk", "s", warm, None, musts[1], note
+        )
 
 
 def first_call(name: str, cache: str, compiles: bool) -> float:
-    """Seconds from a new process's first line to its first predictions."""
+    """Return the seconds from the first line of a new process to its first predictions."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_CALL.format(kind=LEARNERS[name][0])],
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
@@ -113,5 +117,5 @@ def first_call(name: str, cache: str, compiles: bool) -> float:
         check=False,
     )
     if done.returncode or ("compiling" in done.stderr) != compiles:
-        raise RuntimeError(done.stderr or "nothing was compiled, although no cache was there")
+        raise RuntimeError(done.stderr or "nothing was compiled, although the cache was empty")
     return float(done.stdout)

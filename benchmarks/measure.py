@@ -1,4 +1,4 @@
-"""A line of a table of demands, and what every measurement for one needs."""
+"""Lines of a result table, and code shared by the measurements."""
 
 import os
 from argparse import Namespace
@@ -14,7 +14,7 @@ from spanboost import SpanBoost
 
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """A line of the table: a measurement and its target."""
 
     measure: str
     unit: str
@@ -25,18 +25,18 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Ours over theirs."""
+        """Our figure divided by the other one."""
         return None if self.theirs is None else self.ours / self.theirs
 
     @property
     def met(self) -> bool | None:
-        """Whether the ratio, or our figure where there is none, is as demanded."""
+        """Whether the ratio, or our figure if there is no ratio, meets the target."""
         value = self.ours if self.ratio is None else self.ratio
         return None if self.must is None else common.meets(value, self.must)
 
 
 class Setting(NamedTuple):
-    """What the user asked for."""
+    """The options chosen by the user."""
 
     folder: Path | None
     learners: Sequence[str]
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
     quick: bool
 
     def stream(self, name: str) -> Stream:
-        """A data set as a stream, from its beginning again where it is too short."""
+        """Return a data set as a stream, repeated if it is too short."""
         from scipy.sparse import csr_matrix
 
         table = common.table_of(self.folder, name)
@@ -58,7 +58,7 @@ class Setting(NamedTuple):
 
 
 def learn(base: Any, n: int, stream: Stream) -> np.ndarray:
-    """One pass of progressive validation; returns the predictions."""
+    """Run one pass of progressive validation and return the predictions."""
     return SpanBoost(base, n=n).learn_many(stream.X, stream.y)
 
 
@@ -68,7 +68,7 @@ def measure_all(
     setting: Setting,
     busy: str,
 ) -> None:
-    """The sections that were asked for: measured, shown and saved; `busy`: what a load does."""
+    """Measure, print and save the chosen sections; `busy` says how load affects them."""
     load = os.getloadavg()[0]
     rows: list[Row] = []
     for name in args.only:
@@ -79,10 +79,10 @@ def measure_all(
 
 
 def publish(args: Namespace, rows: Sequence[Row], load: float, busy: str, **more: Any) -> None:
-    """What was measured, shown and saved; the load is that of the time before."""
+    """Print and save the results; `load` is the load before the measurements."""
     show(rows)
     if load > 0.5:
-        print(f"\nThe machine was busy (load {load:.1f}): {busy}.")
+        print(f"\nThe machine was busy (load {load:.1f}), so {busy}.")
     content = [{**row._asdict(), "ratio": row.ratio, "met": row.met} for row in rows]
     common.save(args.json, content, quick=args.quick, load_before=load, **more)
 
@@ -94,22 +94,25 @@ def main(
     sections: Mapping[str, Callable[[Setting], Iterator[Row]]],
     repeats: int,
 ) -> None:
-    """A benchmark of files: what is asked for, measured, and its table."""
+    """Run a benchmark command: parse the options, measure and print the table."""
     parser = common.parser(name, about, ends)
     common.add_data(parser)
-    common.add_choice(parser, "--only", sections, "parts of the table")
+    common.add_choice(parser, "--only", sections, "Parts of the table")
     parser.add_argument(
-        "--repeats", type=common.at_least_one, default=repeats, help="the best of so many counts"
+        "--repeats",
+        type=common.at_least_one,
+        default=repeats,
+        help=f"Timed runs; the best counts (default: {repeats})",
     )
     args = parser.parse_args()
     setting = Setting(args.data, (), args.repeats, args.quick)
-    measure_all(args, sections, setting, busy="what has threads came out too slow")
+    measure_all(args, sections, setting, busy="jobs with several threads are too slow")
 
 
 def show(rows: Sequence[Row]) -> None:
     """Print the table."""
     common.show(
-        ["measure", "unit", "ours", "against", "ratio", "must", "met", "notes"],
+        ["measurement", "unit", "ours", "other", "ratio", "target", "met", "notes"],
         (
             (
                 row.measure,
@@ -127,7 +130,7 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def figure(value: float | None, unit: str = "") -> str:
-    """A number, as short as it is good for."""
+    """Format a number for the table."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if unit == "rows/s" or value >= 100 else f"{value:.2f}"

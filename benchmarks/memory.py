@@ -1,4 +1,4 @@
-"""`python -m benchmarks.memory`: whether memory stays what it is, however long the stream."""
+"""`python -m benchmarks.memory`: check that memory does not grow with the stream."""
 
 import resource
 import sys
@@ -9,25 +9,25 @@ from benchmarks import common
 from spanboost import SpanBoost
 
 ABOUT = """\
-Learns a long generated stream (ten dense features, blocks of 10,000 rows made on the fly, 16
-copies) in a fresh process for each base learner, and compares the peak of its memory after the
-whole stream with the peak after the first rows. A model keeps nothing of the rows it has learned,
-so the two must be within 5 %.
+Learn a long generated stream (ten dense features, blocks of 10,000 rows generated on the fly, 16
+copies) in a new process for each base learner. Compare the peak memory after the whole stream with
+the peak after the first rows. A model does not store the rows it has learned, so the target is at
+most 5 % more.
 
-A short run before, in a process of its own, sees to it that compiled code is on disk: compiling
-takes memory, and a peak of it would hide what the stream adds.
+A short run in another process compiles the code first. Compiling takes memory, and its peak would
+hide the growth.
 """
 ENDS = """\
 examples:
   python -m benchmarks.memory                   all learners, ten million rows each
-  python -m benchmarks.memory --learner linear  one of them
+  python -m benchmarks.memory --learner linear  one learner
 """
 BLOCK = 10_000
 MIB = 2**20
 
 
 def peaks(name: str, marks: tuple[int, ...]) -> list[int]:
-    """Peak memory in bytes of this process, after each of so many blocks."""
+    """Return the peak memory of this process in bytes, after each number of blocks in marks."""
     model = SpanBoost(common.learner(name), n=16)
     found = []
     for block in range(1, max(marks) + 1):
@@ -38,21 +38,21 @@ def peaks(name: str, marks: tuple[int, ...]) -> list[int]:
 
 
 def peak() -> int:
-    """Peak resident memory of this process so far, in bytes."""
+    """Return the peak resident memory of this process so far, in bytes."""
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size if sys.platform == "darwin" else size * 1024
 
 
 def fresh(name: str, marks: tuple[int, ...]) -> list[int]:
-    """The peaks of a process that does nothing else."""
+    """Return the peaks of a new process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(peaks, name, marks).result()
 
 
 def main() -> None:
-    """Measure every learner asked for and print the table."""
+    """Measure the chosen learners and print the table."""
     parser = common.parser("memory", ABOUT, ENDS)
-    common.add_choice(parser, "--learner", common.LEARNERS, "base learners")
+    common.add_choice(parser, "--learner", common.LEARNERS, "Base learners")
     args = parser.parse_args()
     marks = (10, 100 if args.quick else 1000)
     early, late = (f"{blocks * BLOCK:,} rows" for blocks in marks)
@@ -65,7 +65,7 @@ def main() -> None:
         met = common.meets(after / before, must)
         rows.append({"learner": name, "before": before, "after": after, "must": must, "met": met})
     common.show(
-        ["learner", f"MiB after {early}", f"MiB after {late}", "ratio", "must", "met"],
+        ["learner", f"MiB after {early}", f"MiB after {late}", "ratio", "target", "met"],
         (
             (
                 row["learner"],

@@ -1,4 +1,4 @@
-"""Reading alone, into batches a model could learn, against libraries that read the same files."""
+"""Reading files into batches, compared with libraries that read the same files."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SETS = (("covtype", 1, None), ("adult", 1, ">50K"), ("adult", 10, ">50K"))
 
 
 def svmlight(setting: Setting) -> Iterator[Row]:
-    """Sparse text against scikit-learn's reader."""
+    """Compare sparse text with scikit-learn's reader."""
     from sklearn.datasets import load_svmlight_file
 
     for name, times in (("covtype", 1), ("a9a", 10)):
@@ -39,7 +39,7 @@ def svmlight(setting: Setting) -> Iterator[Row]:
 
 
 def parquet(setting: Setting) -> Iterator[Row]:
-    """Parquet against Arrow alone."""
+    """Compare Parquet with Arrow alone."""
     from pyarrow.parquet import ParquetFile
 
     def alone(file: Path) -> None:
@@ -64,7 +64,7 @@ def parquet(setting: Setting) -> Iterator[Row]:
 
 
 def csv(setting: Setting) -> Iterator[Row]:
-    """CSV against Arrow alone, all at once or in pieces, whichever is faster."""
+    """Compare CSV with Arrow alone, whole or in pieces, whichever is faster."""
     from pyarrow.csv import open_csv, read_csv
 
     for name, times, positive in SETS:
@@ -83,13 +83,13 @@ def csv(setting: Setting) -> Iterator[Row]:
 
 
 def overhead(format: str, name: str, ours: float, theirs: float, note: str = "") -> Row:
-    """Time against Arrow's."""
+    """Return a line that compares our time with Arrow's."""
     measure = f"{format}, {name}, against Arrow alone"
     return Row(measure, "ms", 1000 * ours, 1000 * theirs, "<= 1.3", note)
 
 
 def numbers(column: Any) -> np.ndarray:
-    """An Arrow column as float32: its numbers, or the places of its values in its dictionary."""
+    """Return an Arrow column as float32: its numbers, or its dictionary codes."""
     return getattr(column, "indices", column).to_numpy().astype(np.float32)
 
 
@@ -102,17 +102,17 @@ def read(file: Path, positive: str | None = None) -> None:
 
 
 def exhaust(items: Any) -> None:
-    """Take all and keep none."""
+    """Consume all items without storing them."""
     deque(items, maxlen=0)
 
 
 def data_set(setting: Setting, name: str) -> Any:
-    """A data set, or its beginning where things must be quick."""
+    """Return a data set, or only its first rows for a quick run."""
     table = common.table_of(setting.folder, name)
     table = binary(table) if name == "covtype" else table
     return table.slice(0, 20_000) if setting.quick else table
 
 
 def named(name: str, times: int) -> str:
-    """A data set that stands in a file so many times."""
+    """Return the name of a data set that is repeated in a file."""
     return name if times == 1 else f"{name} x {times}"

@@ -1,4 +1,4 @@
-"""Speed against other libraries: Vowpal Wabbit and River."""
+"""Speed compared with other libraries: Vowpal Wabbit and River."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,19 +14,19 @@ from spanboost import SpanBoost
 
 
 def boosting(setting: Setting) -> Iterator[Row]:
-    """Boosted linear functions against Vowpal Wabbit's boosting of as many."""
+    """Compare boosted linear functions with Vowpal Wabbit's boosting."""
     for name in ("covtype", "a9a"):
         yield against_vw(setting, name, 32, ">= 15", "--boosting", "32")
 
 
 def single(setting: Setting) -> Iterator[Row]:
-    """One linear function against Vowpal Wabbit's."""
+    """Compare one linear function with Vowpal Wabbit's SGD."""
     for name in ("covtype", "a9a"):
         yield against_vw(setting, name, 1, ">= 1")
 
 
 def against_vw(setting: Setting, name: str, n: int, must: str, *options: str) -> Row:
-    """Rows a second, ours from memory and theirs from a binary cache file."""
+    """Measure rows per second, ours from memory and theirs from a binary cache file."""
     from benchmarks.vw import Vw
 
     stream = setting.stream(name)
@@ -52,15 +52,15 @@ def against_vw(setting: Setting, name: str, n: int, must: str, *options: str) ->
         rows / ours.seconds,
         rows / theirs.seconds,
         must,
-        f"error {errors[0]:.4f}, VW {errors[1]:.4f}; VW starts up in "
-        f"{start.seconds / theirs.seconds:.1%} of its time; of ours, "
-        f"{check.seconds / ours.seconds:.0%} checks rows, "
-        f"{(predict.seconds - check.seconds) / ours.seconds:.0%} predicts",
+        f"error {errors[0]:.4f}, VW {errors[1]:.4f}; start-up is "
+        f"{start.seconds / theirs.seconds:.1%} of VW's time; our time: "
+        f"{check.seconds / ours.seconds:.0%} checking rows, "
+        f"{(predict.seconds - check.seconds) / ours.seconds:.0%} predicting",
     )
 
 
 def objects(setting: Setting) -> Iterator[Row]:
-    """A compiled bank against one of River's objects, both boosted here."""
+    """Compare boosting of compiled copies with boosting of River objects."""
     from river.linear_model import LinearRegression
 
     stream = common.generated(1000 if setting.quick else 10_000)
@@ -71,13 +71,13 @@ def objects(setting: Setting) -> Iterator[Row]:
         lambda: learn(LinearRegression(), 10, as_dicts),
     )
     rows = len(stream.y)
-    measure = "linear n=10, compiled, against River's linear"
-    note = "theirs is plain Python: N objects, each called with its own loss"
+    measure = "linear n=10, compiled, against River's linear model, n=10"
+    note = "River's side is plain Python: N objects, each called with its own loss"
     yield Row(measure, "rows/s", rows / ours.seconds, rows / theirs.seconds, ">= 100", note)
 
 
 def one_row(setting: Setting) -> Iterator[Row]:
-    """One row at a time, as a dictionary."""
+    """Measure one row at a time, as a dictionary."""
     from river.linear_model import LinearRegression
     from river.preprocessing import StandardScaler
 
@@ -98,7 +98,7 @@ def one_row(setting: Setting) -> Iterator[Row]:
     measure = "linear n=16, learn_one + predict_one of a dict"
     yield Row(measure, "us/row", us * ours.seconds, None, "<= 10")
     yield Row(
-        "the same, against one scaled linear of River",
+        "linear n=16, learn_one + predict_one of a dict, against River's scaled linear model",
         "us/row",
         us * ours.seconds,
         us * theirs.seconds,
@@ -107,6 +107,6 @@ def one_row(setting: Setting) -> Iterator[Row]:
 
 
 def dicts(X: np.ndarray) -> list[dict[str, float]]:
-    """Rows as dictionaries."""
+    """Convert rows to dictionaries."""
     names = [f"feature{j}" for j in range(X.shape[1])]
     return [dict(zip(names, row, strict=True)) for row in X.tolist()]

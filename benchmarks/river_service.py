@@ -1,6 +1,6 @@
-"""A plain FastAPI + River service, as one writes it in an afternoon: no journal, no ids, no limits.
+"""A plain FastAPI + River service without journal, ids or limits.
 
-`python -m benchmarks.river_service MODEL PORT`.
+Run it with `python -m benchmarks.river_service MODEL PORT`.
 """
 
 import sys
@@ -12,7 +12,7 @@ from river import ensemble, forest, linear_model, preprocessing
 
 
 def linear() -> Any:
-    """One linear function."""
+    """Create a linear model."""
     return preprocessing.StandardScaler() | linear_model.LinearRegression()
 
 
@@ -24,7 +24,7 @@ MODELS = {
 
 
 def application(name: str) -> FastAPI:
-    """It predicts and learns."""
+    """Create the application, which predicts and learns."""
     app, model = FastAPI(), MODELS[name]()
 
     @app.post("/predict")

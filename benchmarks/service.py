@@ -1,4 +1,4 @@
-"""`python -m benchmarks.service`: the learning service under load, and against FastAPI + River."""
+"""`python -m benchmarks.service`: measure the service and compare it with FastAPI + River."""
 
 import asyncio
 import http.client
@@ -20,46 +20,48 @@ from benchmarks import common
 from benchmarks.measure import Row, publish
 
 ABOUT = """\
-Starts servers as processes of their own, on this machine, and asks them over loopback. Rows have
-ten numbers; bodies are JSON, made beforehand; one client sends one batch after another.
+Start servers as separate processes on this machine and send requests over loopback. Rows have ten
+numeric features. Bodies are JSON and prepared in advance. One client sends one batch after
+another.
 
-throughput: rows a second, predicted and learned in batches of 1,000, by `spanboost serve` (with its
-journal and its rows that wait) and by a plain FastAPI + River service (which keeps nothing), in
-turn.
-latency: single predictions, 500 a second, while 5,000 rows a second are learned; each is timed from
-the moment it was due. soak: mixed traffic for --minutes; errors, memory, times.
+throughput: rows per second, predicted and learned in batches of 1,000, by `spanboost serve` (with
+its journal and its queue of rows) and by a plain FastAPI + River service (which stores nothing).
+The two alternate.
+latency: single predictions at 500 per second, while 5,000 rows per second are learned. Each is
+timed from the moment it was due.
+soak: mixed traffic for --minutes; reports errors, memory and times.
 """
 ENDS = """\
 examples:
   python -m benchmarks.service                             throughput and latency, some minutes
   python -m benchmarks.service --only soak --minutes 10
 """
-IDLE = 5.0  # seconds after which a connection is not used again
+IDLE = 5.0  # seconds after which an idle connection is not reused
 BATCH, NAMES = 1000, [f"x{j}" for j in range(10)]
-PAIRS = {  # our options: the rival's model
+PAIRS = {  # our options, and the model of the River service
     "one linear function": (["--learner", "linear", "-n", "1"], "linear"),
     "32 linear functions": (["--learner", "linear", "-n", "32"], "32 linear"),
-    "trees: 100 boosted against a forest of 10": (["--learner", "trees"], "10 trees"),
-    "AutoBoost fast against a forest of 10": (["--budget", "fast"], "10 trees"),
-    "AutoBoost against a forest of 10": ([], "10 trees"),
+    "100 boosted trees, against a forest of 10": (["--learner", "trees"], "10 trees"),
+    "AutoBoost fast, against a forest of 10": (["--budget", "fast"], "10 trees"),
+    "AutoBoost, against a forest of 10": ([], "10 trees"),
 }
 
 
 class Server(NamedTuple):
-    """A process that answers on a port."""
+    """A server process that listens on a port."""
 
     port: int
     process: Any
 
     def memory(self) -> int:
-        """Resident bytes."""
+        """Return the resident memory in bytes."""
         with open(f"/proc/{self.process.pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def running(command: Callable[[int], Sequence[str]]) -> Iterator[Server]:
-    """A server, once it answers."""
+    """Start a server and wait until it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, "-m", *command(port)], stderr=subprocess.PIPE)
@@ -80,7 +82,7 @@ def running(command: Callable[[int], Sequence[str]]) -> Iterator[Server]:
 
 @contextmanager
 def ours(options: Sequence[str]) -> Iterator[Server]:
-    """`spanboost serve` over a fresh folder."""
+    """Start `spanboost serve` with an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         start = ["spanboost", "serve", "--dir", folder, "--quiet", *options, "--port"]
         with running(lambda port: [*start, str(port)]) as server:
@@ -88,7 +90,7 @@ def ours(options: Sequence[str]) -> Iterator[Server]:
 
 
 def ask(connection: Any, method: str, path: str, body: bytes | None = None) -> bytes:
-    """One request that must be answered well."""
+    """Send one request and require status 200."""
     connection.request(method, path, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     data = answer.read()
@@ -98,7 +100,7 @@ def ask(connection: Any, method: str, path: str, body: bytes | None = None) -> b
 
 
 def bodies(number: int, rows: int, seed: int = 0) -> list[tuple[bytes, bytes]]:
-    """Batches to predict, and the same to learn."""
+    """Return batches to predict, and the same batches to learn."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(number):
@@ -111,7 +113,7 @@ def bodies(number: int, rows: int, seed: int = 0) -> list[tuple[bytes, bytes]]:
 
 
 def speed(server: Server, batches: Sequence[tuple[bytes, bytes]], seconds: float) -> float:
-    """Rows a second that are predicted and then learned; ours is done when all is learned."""
+    """Return rows per second, predicted and then learned, until all rows are learned."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     for body in batches[0]:
         ask(connection, "POST", "/predict" if body is batches[0][0] else "/learn", body)
@@ -126,7 +128,7 @@ def speed(server: Server, batches: Sequence[tuple[bytes, bytes]], seconds: float
 
 
 def settle(connection: Any) -> None:
-    """Wait until nothing waits to be learned; the rival has learned when it answers."""
+    """Wait until our queue is empty; the River service learns before it answers."""
     connection.request("GET", "/metrics")
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -136,7 +138,7 @@ def settle(connection: Any) -> None:
 
 
 def throughput(args: Any) -> Iterator[Row]:
-    """Against River, model by model."""
+    """Compare with River, for each pair of models."""
     seconds = 2.0 if args.quick else 10.0
     batches = bodies(10, BATCH)
     for name, (options, rival) in PAIRS.items():
@@ -152,30 +154,30 @@ def throughput(args: Any) -> Iterator[Row]:
 
 
 class Times:
-    """Seconds that requests took."""
+    """The durations of requests, in seconds."""
 
     def __init__(self) -> None:
         self.each: list[float] = []
 
     def quantile(self, q: float) -> float:
-        """In milliseconds."""
+        """Return a quantile in milliseconds."""
         return 1000 * float(np.quantile(self.each, q))
 
     def words(self) -> str:
-        """All that matters."""
+        """Return the main quantiles as text."""
         most = ", ".join(f"p{100 * q:g} {self.quantile(q):.1f} ms" for q in (0.5, 0.9, 0.99, 0.999))
         return f"{len(self.each):,} requests: {most}"
 
 
 class Connection:
-    """Keep-alive, for asyncio."""
+    """A keep-alive connection for asyncio."""
 
     def __init__(self, port: int) -> None:
         self.port, self.used = port, time.perf_counter()
         self._streams: Any = None
 
     async def post(self, path: str, body: bytes) -> int:
-        """The status of the answer."""
+        """Send a request and return the status."""
         if time.perf_counter() - self.used > IDLE and self._streams is not None:
             self._streams[1].close()  # the server may be about to close it
             self._streams = None
@@ -200,7 +202,7 @@ async def paced(
     times: Times,
     seen: dict[int, int],
 ) -> None:
-    """Requests at a rate, each timed from when it was due, over as many connections as it takes."""
+    """Send requests at a fixed rate, each timed from when it was due, on many connections."""
     free: list[Connection] = []
     begin, running = time.perf_counter(), set[asyncio.Task[None]]()
 
@@ -222,7 +224,7 @@ async def paced(
 
 
 def latency(args: Any) -> Iterator[Row]:
-    """Single predictions while it learns."""
+    """Measure single predictions while the service learns."""
     seconds = 3.0 if args.quick else 20.0
     single = [predict for predict, _ in bodies(200, 1)]
     batches = [learn for _, learn in bodies(50, 100, 1)]
@@ -237,7 +239,7 @@ def latency(args: Any) -> Iterator[Row]:
 async def while_learning(
     port: int, single: Sequence[bytes], batches: Sequence[bytes], seconds: float
 ) -> tuple[Times, dict[int, int]]:
-    """How long single predictions took, and how all requests were answered."""
+    """Return the durations of single predictions and the counts of all statuses."""
     times, seen = Times(), dict[int, int]()
     await asyncio.gather(
         paced(port, "/predict", single, 500, seconds, times, seen),
@@ -247,7 +249,7 @@ async def while_learning(
 
 
 def soak(args: Any) -> Iterator[Row]:
-    """Mixed traffic for a long time."""
+    """Send mixed traffic for a long time."""
     seconds = 5.0 if args.quick else 60 * args.minutes
     rng = random.Random(0)
     single = [predict for predict, _ in bodies(500, 1)]
@@ -275,10 +277,10 @@ def soak(args: Any) -> Iterator[Row]:
     third = len(memory) // 3
     growth = (max(memory[-third:]) - max(memory[third : 2 * third])) / (1 << 20)
     errors = sum(count for status, count in seen.items() if status != 200)
-    words = f"RSS {memory[third] >> 20} MiB after a third, {memory[-1] >> 20} MiB at the end"
+    words = f"RSS {memory[third] >> 20} MiB after one third, {memory[-1] >> 20} MiB at the end"
     yield Row(f"soak, {seconds:.0f} s: errors", "", errors, None, "<= 0", times.words())
     yield Row(
-        "soak: growth of memory, last third over middle third", "MiB", growth, None, "<= 8", words
+        "soak: growth of memory, last third minus middle third", "MiB", growth, None, "<= 8", words
     )
 
 
@@ -286,7 +288,7 @@ SECTIONS = {"throughput": throughput, "latency": latency, "soak": soak}
 
 
 def main() -> None:
-    """Measure what is asked for and print the table."""
+    """Measure the chosen parts and print the table."""
     parser = common.parser("service", ABOUT, ENDS)
     parser.add_argument(
         "--only",
@@ -294,9 +296,14 @@ def main() -> None:
         choices=SECTIONS,
         default=["throughput", "latency"],
         metavar="NAME",
-        help="throughput, latency, soak (default: the first two)",
+        help="Parts: throughput, latency, soak (default: throughput latency)",
     )
-    parser.add_argument("--minutes", type=float, default=10.0, help="of the soak (10)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=10.0,
+        help="Duration of the soak test in minutes (default: 10)",
+    )
     args = parser.parse_args()
     load = os.getloadavg()[0]
     rows: list[Row] = []
@@ -304,7 +311,7 @@ def main() -> None:
         for row in SECTIONS[name](args):
             common.say(f"{row.measure}: {row.ours:.1f} {row.unit}; {row.note}")
             rows.append(row)
-    publish(args, rows, load, busy="times are too long")
+    publish(args, rows, load, busy="the times are too long")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.speed`: how fast it learns, against others and against the machine."""
+"""`python -m benchmarks.speed`: measure learning speed."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,20 +6,20 @@ from benchmarks import common, limits, rivals
 from benchmarks.measure import Row, Setting, measure_all
 
 ABOUT = """\
-Times spanboost on one thread, with rows already in memory, and prints one line for each demand:
-what was measured, our figure, the figure it is held against, their ratio, what is demanded (of the
-ratio; of our figure where it stands alone) and whether it is met.
+Time spanboost on one thread, with rows in memory. The table has one line for each measurement: our
+figure, the figure it is compared with, their ratio, the target (for the ratio, or for our figure
+if there is no other) and whether it is met.
 
-Both sides of a ratio run in turn in this very process, and the best of several repeats counts.
-Compiling is not counted, except in the lines about the first call. Measure on an idle machine:
-Vowpal Wabbit runs a thread of its own beside the learning one, so work of others slows it more
-than it slows us, and ratios against it come out too high.
+Both sides of a ratio alternate in this process, and the best of several repeats counts. Compiling
+does not count, except in the lines about the first call. Measure on an idle machine: Vowpal Wabbit
+runs a second thread next to its learning thread, so other work slows it more than spanboost, and
+the ratios come out too high.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.speed --data DIR                    everything, some minutes
-  python -m benchmarks.speed --data DIR --only boosting    against Vowpal Wabbit's boosting alone
-  python -m benchmarks.speed --only objects one-row start  what needs no data
+  python -m benchmarks.speed --data DIR                    all parts, some minutes
+  python -m benchmarks.speed --data DIR --only boosting    only the comparison with VW's boosting
+  python -m benchmarks.speed --only objects one-row start  the parts that need no data
 """
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "boosting": rivals.boosting,
@@ -33,17 +33,20 @@ SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
 
 
 def main() -> None:
-    """Measure what is asked for and print the table."""
+    """Measure the chosen parts and print the table."""
     parser = common.parser("speed", ABOUT, ENDS)
     common.add_data(parser)
-    common.add_choice(parser, "--only", SECTIONS, "parts of the table")
-    common.add_choice(parser, "--learner", ("linear", "stumps", "network"), "base learners")
+    common.add_choice(parser, "--only", SECTIONS, "Parts of the table")
+    common.add_choice(parser, "--learner", ("linear", "stumps", "network"), "Base learners")
     parser.add_argument(
-        "--repeats", type=common.at_least_one, default=5, help="the best of so many counts"
+        "--repeats",
+        type=common.at_least_one,
+        default=5,
+        help="Timed runs; the best counts (default: 5)",
     )
     args = parser.parse_args()
     setting = Setting(args.data, args.learner, args.repeats, args.quick)
-    measure_all(args, SECTIONS, setting, busy="ratios against VW are too high")
+    measure_all(args, SECTIONS, setting, busy="the ratios to VW are too high")
 
 
 if __name__ == "__main__":

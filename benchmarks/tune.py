@@ -1,4 +1,4 @@
-"""`python -m benchmarks.tune`: a sweep in one pass against as many runs one after the other."""
+"""`python -m benchmarks.tune`: compare a sweep in one pass with separate runs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,19 +16,19 @@ from benchmarks.training import run, train, vw
 from spanboost import LinearSGD, SpanBoost, tune
 
 ABOUT = """\
-Tunes boosted linear functions on covtype, 64 configurations (8 rates, 8 steps) of up to 32 copies
-in one pass, and prints one line for each demand: what was measured, our figure, the figure it is
-held against, their ratio, what is demanded of it and whether it is met. Figures are rows a second,
-times configurations.
+Tune boosted linear functions on covtype: 64 configurations (8 rates, 8 steps) of up to 32 copies
+in one pass. The table has one line for each measurement: our figure, the figure it is compared
+with, their ratio, the target for the ratio and whether it is met. Figures are rows per second,
+multiplied by the number of configurations.
 
-The lines "from memory" are about learning alone: no process starts, no file is read; Vowpal Wabbit
-reads a binary cache. The lines "from files" count everything, as somebody meets it who tunes by a
-loop in a shell: 64 processes, each of which reads the file. Measure on an idle machine: threads are
-of no use on a busy one.
+The lines "from memory" measure learning only: no process starts and no file is read. Vowpal Wabbit
+reads a binary cache. The lines "from files" count everything that tuning with a shell loop costs:
+64 processes, each of which reads the file. Measure on an idle machine, because threads do not help
+on a busy one.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.tune --data DIR                some minutes, most of them Vowpal Wabbit's
+  python -m benchmarks.tune --data DIR                some minutes, mostly for Vowpal Wabbit
   python -m benchmarks.tune --data DIR --only memory  without files
 """
 RATES = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
@@ -39,7 +39,7 @@ COPIES = 32
 
 
 def memory(setting: Setting) -> Iterator[Row]:
-    """The library, over rows in memory."""
+    """Measure the library on rows in memory."""
     stream = rows_of(setting)
     one, two, alone = race(
         setting.repeats,
@@ -49,15 +49,15 @@ def memory(setting: Setting) -> Iterator[Row]:
     )
     losses = [np.mean((answers - stream.y) ** 2) for answers in alone.result]
     ours = [whole_loss(one.result, stream, rate, step) for rate, step in BOTH]
-    note = f"losses are {'the same' if np.allclose(losses, ours, rtol=1e-9) else 'OTHERS'}"
+    note = f"losses are {'the same' if np.allclose(losses, ours, rtol=1e-9) else 'DIFFERENT'}"
     yield line("tune from memory, against 64 runs", stream, two.seconds, alone.seconds, None, note)
-    measure = "the same, one thread"
-    yield line(measure, stream, one.seconds, alone.seconds, None, "what lanes gain by themselves")
+    measure = "tune from memory in one thread, against 64 runs"
+    yield line(measure, stream, one.seconds, alone.seconds, None, "the gain from vectorising alone")
     yield against_vw(stream, two.seconds)
 
 
 def against_vw(stream: Stream, ours: float) -> Row:
-    """64 runs of Vowpal Wabbit's boosting, which has rates but no steps."""
+    """Compare with 64 runs of Vowpal Wabbit's boosting, which has rates but no steps."""
     from benchmarks.vw import Vw
 
     rates = np.geomspace(RATES[0], RATES[-1], len(BOTH))
@@ -71,11 +71,13 @@ def against_vw(stream: Stream, ours: float) -> Row:
 
         theirs = seconds(every)
     measure = f"tune from memory, against 64 runs of VW --boosting {COPIES}"
-    return line(measure, stream, ours, theirs, ">= 30", "VW from a cache file; one run of the 64")
+    return line(
+        measure, stream, ours, theirs, ">= 30", "VW reads a cache file; the 64 runs are timed once"
+    )
 
 
 def files(setting: Setting) -> Iterator[Row]:
-    """The commands, with the start of their processes."""
+    """Measure the commands, including process starts."""
     table = data_set(setting, "covtype").slice(0, length(setting))
     stream = Stream(None, np.empty(len(table)))
     with TemporaryDirectory() as folder:
@@ -84,7 +86,7 @@ def files(setting: Setting) -> Iterator[Row]:
         command = [*train(file)[:3], "tune", str(file), "--learner", "linear", "--booster", "span"]
         tuning = [*command, "-n", str(COPIES), *grid, "-o", f"{folder}/tuned.sb", "--quiet"]
         run(*tuning)
-        run(*train(file, "-n", str(COPIES)))  # both have compiled
+        run(*train(file, "-n", str(COPIES)))  # compiles both
         ours = seconds(lambda: run(*tuning))
 
         def alone() -> None:
@@ -98,31 +100,31 @@ def files(setting: Setting) -> Iterator[Row]:
         theirs, vws = seconds(alone), seconds(rival)
     measure = "tune from files (VW text), against 64 spanboost train"
     yield line(measure, stream, ours, theirs, ">= 5", f"{ours:.1f} s against {theirs:.0f} s")
-    measure = f"the same, against 64 vw --boosting {COPIES}"
+    measure = f"tune from files (VW text), against 64 vw --boosting {COPIES}"
     yield line(measure, stream, ours, vws, None, f"{ours:.1f} s against {vws:.0f} s")
 
 
 def line(
     measure: str, stream: Stream, ours: float, theirs: float, must: str | None, note: str
 ) -> Row:
-    """Seconds as rows a second, times configurations."""
+    """Convert seconds to rows per second, multiplied by the number of configurations."""
     work = len(BOTH) * len(stream.y)
     return Row(measure, "rows/s", work / ours, work / theirs, must, note)
 
 
 def booster(rate: float, step: float) -> SpanBoost:
-    """One configuration on its own."""
+    """Create the booster of one configuration."""
     return SpanBoost(LinearSGD(rate), n=COPIES, eta=step)
 
 
 def sweep(stream: Stream, threads: int | None) -> Any:
-    """All of them in one pass."""
+    """Run all configurations in one pass."""
     fixed = {"learner": LinearSGD(), "grid": GRID, "booster": "span", "n": COPIES}
     return tune(stream.X, stream.y, threads=threads, **fixed)
 
 
 def whole_loss(tuned: Any, stream: Stream, rate: float, step: float) -> float:
-    """The average loss of all copies of a configuration over all rows, of which half are first."""
+    """Return the average loss of a configuration, with all its copies, over all rows."""
     k = [one.settings for one in tuned.configurations].index(
         {"booster": "span", "rate": rate, "eta": step}
     )
@@ -132,13 +134,13 @@ def whole_loss(tuned: Any, stream: Stream, rate: float, step: float) -> float:
 
 
 def rows_of(setting: Setting) -> Stream:
-    """The first rows of covtype."""
+    """Return the first rows of covtype."""
     stream = setting.stream("covtype")
     return Stream(stream.X[: length(setting)], stream.y[: length(setting)])
 
 
 def length(setting: Setting) -> int:
-    """Rows that are tuned on."""
+    """Return the number of rows used for tuning."""
     return 2000 if setting.quick else 50_000
 
 

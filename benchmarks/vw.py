@@ -1,4 +1,4 @@
-"""Vowpal Wabbit, driven by its own C++ reader from a binary cache file."""
+"""Vowpal Wabbit, reading a binary cache file with its own C++ reader."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from benchmarks.common import Stream
 
 
 class Vw:
-    """Vowpal Wabbit over one stream: the text is parsed here, once; runs read the cache alone."""
+    """Vowpal Wabbit on one stream. The text is parsed once; runs read only the cache."""
 
     def __init__(self, folder: Path, stream: Stream) -> None:
         self.rows = len(stream.y)
@@ -21,25 +21,25 @@ class Vw:
                 row = " ".join(f"{f}:{v:.9g}" for f, v in zip(features, values, strict=True))
                 file.write(f"{stream.y[t]:g} | {row}\n")
         self.run()
-        self.text.write_text("")  # a run that still sees every row has read the cache
+        self.text.write_text("")  # so a run that sees every row has read the cache
 
     def run(self, *options: str) -> None:
-        """One pass of progressive validation; parsing is a thread of Vowpal Wabbit's own."""
+        """Run one pass of progressive validation; Vowpal Wabbit parses in a second thread."""
         source = ["--quiet", "-d", str(self.text), "--cache_file", str(self.cache)]
         workspace = vowpalwabbit.Workspace(arg_list=[*options, *source])
         rows = workspace.get_weighted_examples()
         workspace.finish()
         if rows != self.rows:
-            raise RuntimeError(f"Vowpal Wabbit saw {rows:g} rows instead of {self.rows}")
+            raise RuntimeError(f"Vowpal Wabbit read {rows:g} rows, expected {self.rows}")
 
     def predictions(self, *options: str) -> np.ndarray:
-        """What it predicts for each row before it learns it."""
+        """Return the prediction for each row, made before the row is learned."""
         self.run(*options, "-p", str(self.predicted))
         return np.loadtxt(self.predicted, ndmin=1)
 
 
 def active(X: Any) -> Any:
-    """The features of each row that are not 0, and their values, of a dense array or a CSR one."""
+    """Yield the nonzero features of each row and their values, from a dense or CSR array."""
     if hasattr(X, "indptr"):
         cuts = zip(X.indptr[:-1], X.indptr[1:], strict=True)
         return ((X.indices[a:b], X.data[a:b]) for a, b in cuts)

@@ -1,8 +1,8 @@
-"""What MkDocs calls while it builds the site (see mkdocs.yml).
+"""Hooks that MkDocs calls while it builds the site (see mkdocs.yml).
 
-Pages that are made rather than written: the home page is the README, the reference of the command
-line comes from its parser, notebooks become pages, and files of the repository that a page links to
-get pages of their own, so that every link stays on the site.
+They add generated pages: the README as the home page, the command-line reference from the parser,
+the notebooks, and every file of the repository that a page links to, so that all links stay on the
+site.
 """
 
 import posixpath
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import notebooks  # MkDocs finds what lies beside its hooks
+import notebooks  # MkDocs finds modules next to its hooks
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
@@ -26,13 +26,13 @@ PAGES = {  # files of the repository that are pages of the site
 SOURCES = {page: source for source, page in PAGES.items()}
 LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
-BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table, where other readers need it
+BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # escaped bar, needed by other Markdown readers
 SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that no file of docs/ is."""
+    """Add the generated pages."""
     made: dict[str, str | bytes] = {
         page: (ROOT / source).read_text() for source, page in PAGES.items()
     }
@@ -47,7 +47,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links as the site needs them; examples in the colours of a Python prompt."""
+    """Rewrite links for the site and highlight examples as Python prompts."""
     here = page.file.src_uri
     if here.startswith("source/"):
         return markdown
@@ -57,20 +57,20 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Short pieces of code, options above all, are not broken at their hyphens."""
+    """Mark short code, such as options, so that it does not break at hyphens."""
     return SHORT.sub('<code class="short">', html)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Nothing on a page is fetched from another host: the site works offline."""
+    """Reject pages that load anything from another host; the site must work offline."""
     found = ELSEWHERE.search(output)
     if found:
-        raise PluginError(f"{page.file.src_uri} needs another host: {found.group()}")
+        raise PluginError(f"{page.file.src_uri} loads from another host: {found.group()}")
     return output
 
 
 def _linked(files: Any) -> Iterator[str]:
-    """Files outside docs/ that a page links to, as paths in the repository."""
+    """Yield the repository paths of linked files outside docs/."""
     written = {file.src_uri: file.content_string for file in files.documentation_pages()}
     for source, page in PAGES.items():
         written[page] = (ROOT / source).read_text()
@@ -87,7 +87,7 @@ def _in_repository(page: str, target: str) -> str:
 
 
 def _link(page: str, image: str, text: str, target: str, anchor: str) -> str:
-    """A link from a page to where its target is on the site; folders are only named."""
+    """Return a link from a page to its target on the site, or plain text for a folder."""
     path = _in_repository(page, target)
     if (ROOT / path).is_dir():
         return text

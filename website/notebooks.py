@@ -1,8 +1,8 @@
-"""Notebooks as pages, and run again: `python website/notebooks.py` renews what they show.
+"""Convert notebooks to pages; `python website/notebooks.py` runs them and updates their output.
 
-A notebook is kept with its output. It is run here as Jupyter would run it, without Jupyter: the
-cells one after the other in one namespace; what is printed, the value of the last expression and
-the figures of matplotlib are shown.
+Notebooks are stored with their output. This module runs them as Jupyter would, but without Jupyter:
+it executes the cells in order in one namespace, and keeps printed text, the value of the last
+expression and matplotlib figures.
 """
 
 import ast
@@ -19,7 +19,7 @@ DPI = 80
 
 
 def run(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The same notebook with the outputs of this run."""
+    """Execute a notebook and return it with its new outputs."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -36,12 +36,12 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def texts(notebook: dict[str, Any]) -> list[str]:
-    """What the code cells show as text, cell by cell."""
+    """Return the text output of each cell."""
     return ["".join(map(_text, cell.get("outputs", ()))) for cell in notebook["cells"]]
 
 
 def pages(path: Path) -> dict[str, str | bytes]:
-    """The page of a notebook, and its pictures, by their names on the site."""
+    """Return the page of a notebook and its pictures, by their names on the site."""
     notebook, made, parts = read(path), {}, []
     for number, cell in enumerate(notebook["cells"]):
         source = "".join(cell["source"])
@@ -53,17 +53,17 @@ def pages(path: Path) -> dict[str, str | bytes]:
             name = f"{path.stem}-{number}.png"
             made[f"notebooks/{name}"] = picture
             parts.append(f"![]({name})")
-    parts.append(f"[This page as a notebook]({path.name})")
+    parts.append(f"[Download this page as a notebook]({path.name})")
     return {f"notebooks/{path.stem}.md": "\n\n".join(parts), **made}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A notebook."""
+    """Read a notebook."""
     return json.loads(path.read_text())
 
 
 def write(path: Path, notebook: dict[str, Any]) -> None:
-    """Keep a notebook, as Jupyter writes it."""
+    """Write a notebook in Jupyter's format."""
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -88,7 +88,7 @@ def _outputs(cell: dict[str, Any], count: int, space: dict[str, Any]) -> list[di
 
 
 def _execute(source: str, space: dict[str, Any]) -> Any:
-    """Run a cell; the value of its last expression, if it ends in one."""
+    """Run a cell and return the value of its last expression, if it ends in one."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "<cell>", "exec"), space)

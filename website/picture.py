@@ -1,7 +1,8 @@
-"""The picture of the README: `python website/picture.py` draws docs/stream.svg in some minutes.
+"""The figure in the README: `python website/picture.py` draws docs/stream.svg in some minutes.
 
-Friedman's first function of ten features (1991) with noise 1, 20,000 rows; after half of them the
-features change places. Everybody predicts each row before learning it, with default settings.
+The stream is Friedman's first function of ten features (1991) with noise 1, over 20,000 rows. After
+half of the rows the order of the features is reversed. Every model predicts each row before it
+learns from it, with default settings.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ ROWS, WINDOW = 20_000, 500
 
 
 def stream(seed: int = 0) -> tuple[Any, Any]:
-    """Rows and labels."""
+    """Return rows and labels."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(ROWS, 10))
     place = np.where(np.arange(ROWS)[:, None] < ROWS // 2, np.arange(10), np.arange(10)[::-1])
@@ -29,7 +30,7 @@ def stream(seed: int = 0) -> tuple[Any, Any]:
 
 
 def row_by_row(model: Any) -> Callable[[Any, Any], Any]:
-    """The predictions of a model of River."""
+    """Return a function that runs a River model and returns its predictions."""
 
     def run(X: Any, y: Any) -> Any:
         answers = []
@@ -53,7 +54,7 @@ MODELS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def figure(losses: dict[str, Any], variance: float) -> Any:
-    """Average losses of windows of rows, in units of the variance."""
+    """Draw the average losses of windows of rows, in units of the variance."""
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(8, 3.6), layout="constrained")
@@ -66,7 +67,7 @@ def figure(losses: dict[str, Any], variance: float) -> Any:
         axes.plot(places, windows, color=colour, linewidth=width)
         _note(axes, name, (places[-1], windows[-1]), (6, -3), color=colour)
     axes.axhline(1 / variance, color="grey", linewidth=0.8, linestyle="--")
-    _note(axes, "noise: nobody can do better", (0, 1 / variance), (4, -11), color="grey")
+    _note(axes, "noise: the lower limit", (0, 1 / variance), (4, -11), color="grey")
     axes.axvline(ROWS // 2, color="grey", linewidth=0.8, linestyle=":")
     _note(axes, "the rule changes", (ROWS // 2, 1), (-86, 0), color="grey")
     axes.set(yscale="log", xlim=(0, ROWS), ylim=(0.028, 1.6))

@@ -1,4 +1,4 @@
-"""The reference of the command line, as a page: all that `--help` says, made from the parser."""
+"""Generate the command-line reference from the parser."""
 
 import argparse
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from spanboost.cli.parser import parser
 INTRODUCTION = """\
 # Command-line reference
 
-This page is made from the program itself; `spanboost COMMAND --help` says the same in a terminal.
-What the commands are good for is in [the command line](command-line.md), with examples.
+This page is generated from the program. `spanboost COMMAND --help` shows the same text in a
+terminal. The [guide](command-line.md) explains the commands with examples.
 """
 
 
 def page() -> str:
-    """All commands."""
+    """Return the page with all commands."""
     return "\n".join([INTRODUCTION, *map(_command, commands())])
 
 
 def commands() -> Iterator[argparse.ArgumentParser]:
-    """The parser of each command."""
+    """Yield the parser of each command."""
     for action in parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from action.choices.values()
@@ -44,7 +44,7 @@ def _group(parser: argparse.ArgumentParser, group: Any) -> str:
 
 
 def _names(action: argparse.Action) -> str:
-    """All names of an option, and what follows them."""
+    """Return all names of an option, and its argument."""
     word = action.metavar or action.dest.upper()
     if not action.option_strings:
         return f"`{word}`"

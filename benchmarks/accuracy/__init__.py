@@ -1,1 +1,1 @@
-"""Accuracy, speed and memory against other libraries: `python -m benchmarks.accuracy`."""
+"""Accuracy, speed and memory compared with other libraries."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.accuracy`: the comparison with other libraries, run by run."""
+"""`python -m benchmarks.accuracy`: compare spanboost with other libraries."""
 
 import argparse
 import os
@@ -16,32 +16,34 @@ from benchmarks.accuracy.methods import METHODS, SHORT, named
 from benchmarks.accuracy.results import Key
 
 ABOUT = """\
-Runs spanboost and other libraries over the same streams: every data set whole, in file order and
-in one fixed shuffle; squared loss on the second half, each row predicted before it is learned, in
-one pass, defaults for everybody. Libraries that learn row by row in Python or Java get the first
-20,000 rows and two minutes of processor time; they are compared with ours on the rows they reached.
+Run spanboost and other libraries on the same streams: every data set, in file order and in one
+fixed shuffle. Each method makes one pass with default settings and predicts each row before it
+learns from it. The score is the squared loss on the second half. Libraries that learn row by row in
+Python or Java run on the first 20,000 rows, for at most two minutes of processor time. They are
+compared with spanboost on the rows they reached.
 
-Every run is a process of its own and a line of the results file. Runs that are there are passed
-over, so the command can be stopped and started at will; --again repeats some.
+Each run is a separate process and one line in the results file. Existing results are kept, so you
+can stop the command and start it again; --again repeats runs. At the end the command writes the
+page and prints the targets, with the result for each.
 """
 ENDS = """\
 examples:
-  python -m benchmarks.accuracy                                 whatever is missing, then the page
-  python -m benchmarks.accuracy --methods peers                 the other libraries only
-  python -m benchmarks.accuracy --methods ours --again ours     ours once more, after a change
+  python -m benchmarks.accuracy                                 run what is missing, write the page
+  python -m benchmarks.accuracy --methods peers                 run the other libraries only
+  python -m benchmarks.accuracy --methods ours --again ours     run spanboost again, after a change
   python -m benchmarks.accuracy --data casp --orders shuffled   one data set in one order
-  python -m benchmarks.accuracy --speed                         speeds, on an idle machine
-  python -m benchmarks.accuracy --table                         only the page, from what is there
+  python -m benchmarks.accuracy --speed                         measure speed, on an idle machine
+  python -m benchmarks.accuracy --table                         only write the page
 """
 SPEED_DATA = ("cal_housing", "casp", "friedman")
 SPEED_METHODS = ("river-arf", "capymoa-sgbr", "trees", "auto-fast", "auto-default")
-PATIENCE = 6  # times the limit: other work on the machine may slow a run down
+PATIENCE = 6  # a run may take this many times its limit if the machine is busy
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "accuracy.md"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the options."""
     made = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy",
         description=ABOUT,
@@ -53,13 +55,13 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=os.environ.get("SPANBOOST_DATA"),  # type is applied to it as well
         metavar="DIR",
-        help="where the data sets are, NAME.parquet each (default: $SPANBOOST_DATA)",
+        help="Folder with the data sets as NAME.parquet (default: $SPANBOOST_DATA)",
     )
-    common.add_choice(made, "--data", TASKS, "data sets")
-    common.add_choice(made, "--orders", ORDERS, "orders")
+    common.add_choice(made, "--data", TASKS, "Data sets")
+    common.add_choice(made, "--orders", ORDERS, "Orders of the rows")
     for option, default, about in (
-        ("--methods", ["peers", "ours"], "methods to run (default: all)"),
-        ("--again", [], "methods to run though they are in the results (default: none)"),
+        ("--methods", ["peers", "ours"], "Methods to run (default: all)"),
+        ("--again", [], "Methods to run even if results exist (default: none)"),
     ):
         made.add_argument(
             option, nargs="+", choices=CHOICES, default=default, metavar="NAME", help=about
@@ -69,14 +71,22 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=results.FILE,
         metavar="FILE",
-        help="the results (default: benchmarks/results/accuracy.jsonl)",
+        help="Results file (default: benchmarks/results/accuracy.jsonl)",
     )
     made.add_argument(
-        "--page", type=Path, default=PAGE, metavar="FILE", help="default: docs/accuracy.md"
+        "--page",
+        type=Path,
+        default=PAGE,
+        metavar="FILE",
+        help="Page to write (default: docs/accuracy.md)",
     )
     only = made.add_mutually_exclusive_group()
-    only.add_argument("--table", action="store_true", help="run nothing, write the page")
-    only.add_argument("--speed", action="store_true", help="time some short runs; see README.md")
+    only.add_argument(
+        "--table", action="store_true", help="Run nothing; write the page and print the targets"
+    )
+    only.add_argument(
+        "--speed", action="store_true", help="Time short runs; see benchmarks/README.md"
+    )
     return made
 
 
@@ -88,13 +98,13 @@ CHOICES = {
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The methods that are meant, in the order in which they are run."""
+    """Return the chosen methods, in the order in which they run."""
     meant = {method for name in names for method in CHOICES[name]}
     return [method for method in METHODS if method in meant]
 
 
 def wanted(args: argparse.Namespace) -> Iterator[Key]:
-    """The runs asked for."""
+    """Yield the keys of the chosen runs."""
     methods, data, orders = chosen(args.methods), args.data, args.orders
     if args.speed:
         methods = [method for method in SPEED_METHODS if method in methods]
@@ -108,7 +118,7 @@ def wanted(args: argparse.Namespace) -> Iterator[Key]:
 
 
 def run(key: Key, folder: Path | None) -> dict[str, Any]:
-    """One run in a fresh process; what went wrong, if it did."""
+    """Execute one run in a new process and return its result, or its error."""
     most = SHORT if key.kind == "speed" else 0
     longest = PATIENCE * METHODS[key.method].limit
     with tempfile.TemporaryDirectory() as place:
@@ -133,8 +143,8 @@ def run(key: Key, folder: Path | None) -> dict[str, Any]:
         return results.read_one(out)
 
 
-def told(row: dict[str, Any]) -> str:
-    """A result in a few words."""
+def describe(row: dict[str, Any]) -> str:
+    """Return a result as one line of text."""
     if "error" in row:
         return row["error"]
     relative = f" ({row['mse'] / row['variance']:.4f} of the variance)" if row["variance"] else ""
@@ -144,17 +154,20 @@ def told(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Run what is missing and write the page."""
+    """Run what is missing, write the page and print the targets."""
     args = parser().parse_args()
     if not args.table:
         keys = results.missing(wanted(args), results.read(args.results), chosen(args.again))
         for i, key in enumerate(keys, 1):
             row = run(key, args.folder)
             results.record(args.results, key, row)
-            name = f"{key.method} on {key.data}, {key.order} order"
-            common.say(f"{i}/{len(keys)} {name}: {told(row)}")
-    args.page.write_text(tables.page(results.read(args.results)))
-    common.say(f"written: {args.page}")
+            name = f"{key.method} on {key.data}, {ORDERS[key.order]}"
+            common.say(f"{i}/{len(keys)} {name}: {describe(row)}")
+    found = results.read(args.results)
+    args.page.write_text(tables.page(found))
+    common.say(f"wrote {args.page}")
+    head = ["method", "compared with", "order of rows", "target", "result", "met"]
+    common.show(head, tables.targets(found))
 
 
 if __name__ == "__main__":

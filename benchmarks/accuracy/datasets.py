@@ -1,4 +1,4 @@
-"""The data sets, their labels and orders, and rows as the different libraries take them."""
+"""The data sets, their labels and orders, and rows in the form each library needs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +9,16 @@ import numpy as np
 from benchmarks import common
 
 SEED = 0
-ORDERS = ("file", "shuffled")
+ORDERS = {"file": "file order", "shuffled": "shuffled"}  # names and titles
 FRIEDMAN_ROWS = 100_000
 
 
 class Task(NamedTuple):
-    """How the labels of a file are coded, and the paper's best loss on them."""
+    """How to code the labels of a file, and the paper's best loss on them."""
 
     labels: Callable[[np.ndarray], np.ndarray]
-    paper: float | None = None  # the least of the nine figures in the paper's supplement
-    coded_alike: bool = True  # whether the paper's labels can be told from what it says
+    paper: float | None = None  # smallest of the nine figures in the paper's supplement
+    coded_alike: bool = True  # whether the paper defines its label coding
 
 
 def _sign(condition: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ def _sign(condition: np.ndarray) -> np.ndarray:
 
 
 MOVEMENTS = ("walking", "sittingdown", "standingup")
-TASKS = {  # the smallest first
+TASKS = {  # smallest first
     "abalone": Task(lambda rings: rings.astype(float), 3.7154),
     "letter": Task(lambda letter: _sign(letter <= "M"), 0.5698, coded_alike=False),
     "cal_housing": Task(lambda price: (price - 14999) / (500001 - 14999), 0.0094),
@@ -43,7 +43,7 @@ TASKS = {  # the smallest first
 
 
 class Column(NamedTuple):
-    """A feature: numbers, or codes of categories with their names."""
+    """A feature: numbers, or category codes with their names."""
 
     name: str
     values: np.ndarray
@@ -51,22 +51,22 @@ class Column(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data set in the order in which it is learned."""
+    """A data set in the order of learning."""
 
     columns: list[Column]
     y: np.ndarray
 
     @property
     def categorical(self) -> list[int]:
-        """Which columns hold categories."""
+        """The indices of categorical columns."""
         return [j for j, column in enumerate(self.columns) if column.categories]
 
     def matrix(self) -> np.ndarray:
-        """All columns as numbers, categories as their codes."""
+        """Return all columns as numbers, with categories as codes."""
         return np.column_stack([column.values.astype(np.float32) for column in self.columns])
 
     def rows(self) -> Any:
-        """As spanboost takes them; like its readers, "?" is a missing category."""
+        """Return rows for spanboost; "?" is a missing category, as in its readers."""
         from spanboost import Rows
 
         numbers = [column.values for column in self.columns if not column.categories]
@@ -75,7 +75,7 @@ class Data(NamedTuple):
         return Rows(stacked, np.column_stack(codes)) if codes else stacked
 
     def one_hot(self) -> tuple[list[str], np.ndarray]:
-        """Names and values of columns, one of 0 and 1 for each category."""
+        """Return column names and values, with one 0/1 column for each category."""
         names, parts = [], []
         for column in self.columns:
             if column.categories:
@@ -93,7 +93,7 @@ def _without_marks(column: Column) -> np.ndarray:
 
 
 def load(name: str, order: str, folder: Path | None, most: int | None = None) -> Data:
-    """A data set in an order, or its first rows in that order."""
+    """Load a data set in one order, or only its first `most` rows."""
     columns, raw = _friedman() if name == "friedman" else _read(name, folder)
     kept = positions(len(raw), order)[:most]
     ordered = [column._replace(values=column.values[kept]) for column in columns]
@@ -101,7 +101,7 @@ def load(name: str, order: str, folder: Path | None, most: int | None = None) ->
 
 
 def positions(rows: int, order: str) -> np.ndarray:
-    """Which row of the file comes when."""
+    """Return the file positions of the rows in the given order."""
     if order == "file":
         return np.arange(rows)
     return np.random.default_rng(SEED).permutation(rows)

@@ -1,9 +1,9 @@
-"""Tables for a page."""
+"""Markdown tables."""
 
 from collections.abc import Iterable, Sequence
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, words to the left."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,4 +1,4 @@
-"""What is compared: names, and how each is run."""
+"""The methods that are compared, and how each is run."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,34 +7,34 @@ from typing import Any, NamedTuple
 from benchmarks.accuracy.datasets import Data
 from benchmarks.accuracy.stream import Run
 
-SHORT = 20_000  # rows of an order that the slow libraries get
-SHORT_LIMIT = 120.0  # seconds of the processor
+SHORT = 20_000  # number of rows for the slow libraries
+SHORT_LIMIT = 120.0  # seconds of processor time
 LIMIT = 1_200.0
 
 
 class Method(NamedTuple):
-    """One of the contestants."""
+    """A method to compare."""
 
     group: str
     title: str
     packages: tuple[str, ...]
-    short: bool = False  # whether it gets the first rows only
+    short: bool = False  # runs on the first rows only
 
     @property
     def limit(self) -> float:
-        """Seconds it may take."""
+        """The time limit in seconds."""
         return SHORT_LIMIT if self.short else LIMIT
 
     @property
     def most(self) -> int | None:
-        """Rows it gets, None for all."""
+        """The maximum number of rows, or None for all."""
         return SHORT if self.short else None
 
 
 _OURS = ("numpy", "numba")
 _RIVER, _MOA = ("river",), ("capymoa",)
 _LIGHTGBM, _XGBOOST = ("lightgbm",), ("xgboost", "xgboost-cpu")
-METHODS = {  # in the order in which they are run: the quick ones first
+METHODS = {  # in the order in which they run: fast ones first
     "lightgbm-batch": Method("batch", "LightGBM", _LIGHTGBM),
     "xgboost-batch": Method("batch", "XGBoost", _XGBOOST),
     "lightgbm-chunk-1": Method("chunks", "LightGBM +1", _LIGHTGBM),
@@ -58,12 +58,12 @@ METHODS = {  # in the order in which they are run: the quick ones first
 
 
 def named(*groups: str) -> list[str]:
-    """The names of the methods of these groups."""
+    """Return the names of the methods in these groups."""
     return [name for name, method in METHODS.items() if method.group in groups]
 
 
 def runner(name: str) -> Callable[[Data, float], Run]:
-    """The function that runs a method; nothing is imported that it does not need."""
+    """Return the function that runs a method; only the libraries it needs are imported."""
     library, _, kind = name.partition("-")
     if METHODS[name].group == "ours":
         from benchmarks.accuracy import ours

@@ -1,4 +1,4 @@
-"""spanboost: AutoBoost at its three budgets, and boosted trees alone."""
+"""spanboost: AutoBoost with its three budgets, and boosted trees alone."""
 
 import os
 from typing import Any
@@ -10,11 +10,11 @@ from benchmarks.accuracy.stream import Clock, Run, blocks
 from spanboost import AutoBoost, Rows, SpanBoost, Trees
 
 BLOCK = 4_096
-WARM = 256  # rows learned by another model before the clock starts: compiled code is loaded
+WARM = 256  # rows learned by another model first, to load compiled code
 
 
 def model(kind: str) -> Any:
-    """Fresh, with its defaults; "trees" or a budget of AutoBoost."""
+    """Create "trees", or AutoBoost with a budget, with default settings."""
     if kind == "trees":
         return SpanBoost(Trees(depth=8), n=100, eta=0.1, label_range="auto", seed=SEED)
     return AutoBoost(budget=kind, seed=SEED)

@@ -1,6 +1,6 @@
-"""LightGBM and XGBoost: fitted at once, refitted again and again, and continued chunk by chunk.
+"""LightGBM and XGBoost: fitted once, refitted repeatedly, and continued chunk by chunk.
 
-All with the libraries' defaults and one thread. Columns of categories are declared as such.
+All use the default settings and one thread. Categorical columns are declared as such.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from benchmarks.accuracy.stream import Clock, Run, blocks
 
 CHUNK = 1_000
 REFITS = 10
-TREES = 100  # what both libraries fit unless told otherwise
+TREES = 100  # the default of both libraries
 
 
 class LightGBM:
-    """Boosted trees of LightGBM, continued from those there are."""
+    """Boosted trees of LightGBM; learning adds to the existing trees."""
 
     def __init__(self, categorical: list[int]) -> None:
         import lightgbm
@@ -37,12 +37,12 @@ class LightGBM:
         )
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """What the trees so far say."""
+        """Predict with all trees so far."""
         return np.asarray(self.model.predict(X, num_threads=1))
 
 
 class XGBoost:
-    """Boosted trees of XGBoost, continued from those there are."""
+    """Boosted trees of XGBoost; learning adds to the existing trees."""
 
     def __init__(self, categorical: list[int], **parameters: Any) -> None:
         import xgboost
@@ -57,7 +57,7 @@ class XGBoost:
         self.model = self.library.train(self.parameters, rows, trees, xgb_model=self.model)
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """What the trees so far say."""
+        """Predict with all trees so far."""
         return np.asarray(self.model.predict(self._rows(X)))
 
     def _rows(self, X: np.ndarray, y: np.ndarray | None = None) -> Any:
@@ -69,12 +69,12 @@ New = Callable[[list[int]], LightGBM | XGBoost]
 
 
 def batch(new: New, data: Data, limit: float) -> Run:
-    """Fit the first half at once; predict the second."""
+    """Fit the whole first half and predict the second."""
     return refitted(new, data, limit, times=1)
 
 
 def refitted(new: New, data: Data, limit: float, times: int = REFITS) -> Run:
-    """Fit everything seen so far from scratch, so many times over the second half."""
+    """Fit all rows seen so far from scratch, `times` times over the second half."""
     X, y = data.matrix(), data.y
     marks = np.linspace(len(y) // 2, len(y), times + 1).astype(int)
     predictions, clock = np.zeros(len(y)), Clock()
@@ -84,12 +84,12 @@ def refitted(new: New, data: Data, limit: float, times: int = REFITS) -> Run:
             model.learn(X[:first], y[:first], TREES)
             predictions[first:end] = model.predict(X[first:end])
         if clock.cpu > limit:
-            raise TimeoutError(f"past {limit:g} s with {end} of {len(y)} rows")
+            raise TimeoutError(f"exceeded {limit:g} s after {end} of {len(y)} rows")
     return Run(predictions, clock.seconds, len(y), cpu=clock.cpu)
 
 
 def chunked(new: New, trees: int, data: Data, limit: float) -> Run:
-    """Predict a chunk, then add trees fitted to it; the first chunk is answered by 0."""
+    """Predict a chunk, then add trees fitted to it; predict 0 for the first chunk."""
     X, y = data.matrix(), data.y
     predictions = np.zeros(len(y))
     model, clock, done = new(data.categorical), Clock(), 0

@@ -1,8 +1,9 @@
-"""River and CapyMOA, row by row: predicted, then learned, with their defaults.
+"""River and CapyMOA with default settings, predicting and then learning row by row.
 
-Categories are given one-hot, but to SGBR as nominal attributes: River's regression trees have
-linear models in their leaves, which refuse strings, and the trees of SOKNL and ARF-Reg pass over
-nominal attributes (one that decides the label alone leaves their error at the variance).
+Categories are one-hot encoded, except for SGBR, which gets nominal attributes. River's regression
+trees have linear models in their leaves, which reject strings. The trees of SOKNL and ARF-Reg
+ignore nominal attributes: if such an attribute alone determines the label, their error is still the
+variance.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from benchmarks.accuracy.stream import Run, one_by_one
 
 
 def river(kind: str, data: Data, limit: float) -> Run:
-    """A regressor of River on dictionaries made beforehand."""
+    """Run a River regressor on dictionaries prepared in advance."""
     from river import ensemble, forest, tree
 
     makers = {
@@ -36,7 +37,7 @@ def river(kind: str, data: Data, limit: float) -> Run:
 
 
 def capymoa(kind: str, data: Data, limit: float) -> Run:
-    """A regressor of CapyMOA on instances made beforehand."""
+    """Run a CapyMOA regressor on instances prepared in advance."""
     from capymoa import regressor
     from capymoa.core import RegressionInstance
     from capymoa.stream import Schema
@@ -54,7 +55,7 @@ def capymoa(kind: str, data: Data, limit: float) -> Run:
     schema = Schema.from_custom(
         features=[*names, "label"], target="label", categories=nominal, name="stream"
     )
-    model = makers[kind](schema=schema)  # with the random seed it has unless told otherwise
+    model = makers[kind](schema=schema)  # with its default random seed
     X = X.astype(float)
 
     def make(part: slice) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The file of results: a line of JSON for each run, the newest of its key."""
+"""The results file: one line of JSON for each key, with its newest run."""
 
 import fcntl
 import json
@@ -10,9 +10,9 @@ FILE = Path(__file__).parents[1] / "results" / "accuracy.jsonl"
 
 
 class Key(NamedTuple):
-    """What was run."""
+    """The identity of a run."""
 
-    kind: str  # "accuracy", or "speed": short runs, one after the other on an idle machine
+    kind: str  # "accuracy", or "speed" for short runs on an idle machine
     data: str
     order: str
     method: str
@@ -22,19 +22,19 @@ Results = dict[Key, dict[str, Any]]
 
 
 def read(file: Path) -> Results:
-    """All results there are."""
+    """Read all results."""
     lines = file.read_text().splitlines() if file.is_file() else []
     found = (json.loads(line) for line in lines if line.strip())
     return {Key(*(row.pop(name) for name in Key._fields)): row for row in found}
 
 
 def read_one(file: Path) -> dict[str, Any]:
-    """What a run found."""
+    """Read the result of one run."""
     return json.loads(file.read_text())
 
 
 def record(file: Path, key: Key, row: dict[str, Any]) -> None:
-    """Put in a result, in place of one of the same key; several may do so at once."""
+    """Store a result under its key; several processes may do so at once."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -46,6 +46,6 @@ def record(file: Path, key: Key, row: dict[str, Any]) -> None:
 
 
 def missing(wanted: Iterable[Key], there: Results, again: Iterable[str]) -> list[Key]:
-    """What is still to be run: what is not there, and what is to be run once more."""
+    """Return the runs that have no result, or that are to be repeated."""
     again = set(again)
     return [key for key in wanted if key not in there or key.method in again]

@@ -1,4 +1,4 @@
-"""What a run gives, and the clock that only runs while rows are predicted and learned."""
+"""The result of a run, and a clock that runs only while rows are predicted and learned."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BLOCK = 500  # rows between looks at the clock: runs that hit the limit end at a multiple of it
+BLOCK = 500  # rows between checks of the clock; a run that hits the limit ends at a multiple
 
 
 class Run(NamedTuple):
-    """Predictions of the first rows, each made before its label was seen, and the time it took."""
+    """Predictions, each made before its label was seen, and the time they took."""
 
     predictions: np.ndarray
     seconds: float
-    rows: int  # rows that were learned or predicted in that time
+    rows: int  # rows learned or predicted in that time
     threads: int = 1
-    cpu: float | None = None  # of these seconds, those the processor gave to the thread
+    cpu: float | None = None  # processor time of the thread, in seconds
 
 
 class Clock:
-    """Adds up the time of the parts that count."""
+    """Adds up the time of the timed sections."""
 
     def __init__(self) -> None:
         self.seconds = self.cpu = 0.0
@@ -35,7 +35,7 @@ class Clock:
 
 
 def blocks(rows: int, size: int = BLOCK) -> Iterator[slice]:
-    """The rows in blocks."""
+    """Yield the rows in blocks."""
     return (slice(first, min(first + size, rows)) for first in range(0, rows, size))
 
 
@@ -45,12 +45,12 @@ def one_by_one(
     step: Callable[[Any], float | None],
     limit: float,
 ) -> Run:
-    """Go through a stream row by row, for as long as the limit allows.
+    """Process a stream row by row until the limit is reached.
 
-    The limit is on the time of the processor, so that other work on the machine cuts nobody short.
+    The limit is on processor time, so other work on the machine does not end a run early.
 
-    make: a block of examples as the library has them, outside the clock.
-    step: predict an example, then learn it; None is no opinion, which is 0.
+    make: converts a block of examples for the library, outside the timed section.
+    step: predicts an example, then learns it; None counts as 0.
     """
     predictions: list[float] = []
     clock = Clock()

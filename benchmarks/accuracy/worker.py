@@ -1,4 +1,4 @@
-"""One run in a process of its own: `python -m benchmarks.accuracy.worker KEY... FILE`."""
+"""Execute one run: `python -m benchmarks.accuracy.worker KEY... FILE`."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from benchmarks.accuracy.stream import BLOCK, Run
 
 
 def measure(data: str, order: str, name: str, folder: Path | None, most: int | None) -> dict:
-    """Run a method on a data set in an order, and score what it predicted."""
+    """Run a method on a data set in one order and score its predictions."""
     method = METHODS[name]
     run_it = runner(name)
     stream = load(data, order, folder, most or method.most)
@@ -47,7 +47,7 @@ def measure(data: str, order: str, name: str, folder: Path | None, most: int | N
 
 
 def score(run: Run, y: np.ndarray) -> dict[str, Any]:
-    """The loss on the second half of the rows that were reached."""
+    """Return the loss on the second half of the rows that the run reached."""
     rows = len(run.predictions)
     return {
         "rows": rows,
@@ -57,26 +57,26 @@ def score(run: Run, y: np.ndarray) -> dict[str, Any]:
 
 
 def half(predictions: np.ndarray, y: np.ndarray, rows: int) -> float:
-    """The mean squared error on the second half of so many rows."""
+    """Return the mean squared error on the second half of the first `rows` rows."""
     part = slice(rows // 2, rows)
     return float(np.mean((predictions[part] - y[part]) ** 2))
 
 
 def prefixes(run: Run, y: np.ndarray) -> dict[str, float]:
-    """The loss had the stream ended sooner, to compare with those that get no further."""
+    """Return the losses on shorter streams, for comparison with runs that end early."""
     most = min(len(run.predictions), SHORT)
     ends = [*range(BLOCK, most + 1, BLOCK), most]
     return {str(end): float(f"{half(run.predictions, y, end):.6g}") for end in ends}
 
 
 def peak_mib() -> float:
-    """Peak resident memory of this process so far, by Linux's own account."""
+    """Return the peak resident memory of this process, as reported by Linux."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Of Python and the packages that are there."""
+    """Return the versions of Python and the installed packages."""
     found = {"python": platform.python_version()}
     for name in packages:
         try:
@@ -87,7 +87,7 @@ def versions(packages: tuple[str, ...]) -> dict[str, str]:
 
 
 def stamp() -> str:
-    """What the sources of spanboost are, in twelve digits: figures of other sources are old."""
+    """Return a hash of the spanboost source, which shows whether a result is outdated."""
     digest = hashlib.sha256()
     root = Path(spanboost.__file__).parent
     for file in sorted(root.rglob("*.py")):
@@ -96,10 +96,10 @@ def stamp() -> str:
 
 
 def main(data: str, order: str, name: str, folder: str, most: str, out: str) -> None:
-    """Measure, and write what was found."""
+    """Measure and write the result."""
     found = measure(data, order, name, Path(folder) if folder else None, int(most) or None)
     if not np.isfinite(found["mse"]):
-        raise ArithmeticError("predictions that are not finite")
+        raise ArithmeticError("some predictions are not finite")
     Path(out).write_text(json.dumps(found))
 
 

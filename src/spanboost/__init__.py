@@ -1,9 +1,11 @@
-"""Online gradient boosting: any weak online learner made strong, in one pass over a stream."""
+"""Online gradient boosting: turn a weak online learner into a strong one, in one pass."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spanboost.analysis import pictures
+    from spanboost.analysis.drift import Drift
     from spanboost.analysis.explanations import explain
     from spanboost.analysis.importances import feature_importances
     from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
@@ -21,17 +23,21 @@ if TYPE_CHECKING:
     from spanboost.models.auto import AutoBoost
     from spanboost.models.booster import HullBoost, SpanBoost
     from spanboost.models.files import load, save
+    from spanboost.parallel.cluster import Cluster
+    from spanboost.parallel.team import Team
     from spanboost.rows.block import Rows
     from spanboost.tuning.search import tune
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_HOMES = {  # public names, and the modules that hold them
     "AutoBoost": "models.auto",
     "SpanBoost": "models.booster",
     "HullBoost": "models.booster",
+    "Cluster": "parallel.cluster",
     "ConstantWarning": "errors",
     "DataError": "errors",
+    "Drift": "analysis.drift",
     "LabelWarning": "errors",
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
@@ -40,6 +46,7 @@ _HOMES = {
     "Rows": "rows.block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
+    "Team": "parallel.team",
     "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
     "VowpalWabbit": "learners.external.vw",
@@ -55,8 +62,10 @@ _HOMES = {
 
 __all__ = [
     "AutoBoost",
+    "Cluster",
     "ConstantWarning",
     "DataError",
+    "Drift",
     "FiniteClass",
     "FromBank",
     "FromTargets",
@@ -70,21 +79,30 @@ __all__ = [
     "SpanBoost",
     "Stumps",
     "Symmetrised",
+    "Team",
     "TorchModule",
     "Trees",
     "VowpalWabbit",
     "explain",
     "feature_importances",
     "load",
+    "pictures",
     "save",
     "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # NumPy and the rest wait until a name is asked for: `import spanboost` costs nothing
-    if name not in _HOMES:
+    # NumPy and the rest wait until a name is used: `import spanboost` costs nothing
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"spanboost.{_HOMES[name]}"), name)
+    if name in _HOMES:
+        value = getattr(import_module(f"spanboost.{_HOMES[name]}"), name)
+    else:
+        value = import_module(f"spanboost.analysis.{name}")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,12 +1,12 @@
-"""A client of `spanboost serve`, for threads and for asyncio.
+"""Clients of `spanboost serve`: `Client` for threads, `AsyncClient` for asyncio.
 
-A request that fails on the way is sent again. No label is learned twice by that: every row has an
-id before it is first sent, and the service learns one id once.
+A client retries requests that fail on the way. Every row gets an id before it is first sent, and
+the service learns each id once, so a retry does not make it learn a label twice.
 
     with Client("http://127.0.0.1:8000") as client:
-        answer = client.predict({"size": 3, "city": "Ulm"})
+        prediction = client.predict({"size": 3, "city": "Ulm"})
         ...
-        client.label(answer.id, 12.5)
+        client.label(prediction.id, 12.5)
 """
 
 import random
@@ -18,21 +18,21 @@ from uuid import uuid4
 from spanboost.errors import UserError
 
 Row = Mapping[str, Any]  # numbers, strings and None by name
-AGAIN = (429, 503)  # answers that say: later
+RETRY_STATUSES = (429, 503)
 RETRIES = 6
-LONGEST = 10.0  # seconds between two attempts
+MAX_DELAY = 10.0  # seconds between two attempts
 
 
 class Prediction(NamedTuple):
-    """An answer: `id` is what its label is sent under."""
+    """A prediction; send the label with its `id`."""
 
     id: str | None
-    value: float | str  # a number, or the likeliest class
-    columns: dict[str, Any]  # all that was answered: probabilities, too
+    value: float | str  # a number, or the most probable class
+    columns: dict[str, Any]  # the whole response, including probabilities
 
 
 class Problem(NamedTuple):
-    """Why a row was not taken."""
+    """A row that the service rejected, and why."""
 
     row: int
     field: str | None
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of labels; those learned before, by an attempt whose answer was lost, too."""
+    """The result of sending labels; `duplicates` had been learned before a retry."""
 
     learned: int
     duplicates: int
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 
 class ServiceError(UserError):
-    """The service refused, or cannot be reached (status 0)."""
+    """The service rejected a request, or cannot be reached (status 0)."""
 
     def __init__(self, status: int, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class _Request(NamedTuple):
 
 
 class _Base:
-    """What both clients know of the service."""
+    """The requests that both clients send."""
 
     def __init__(
         self,
@@ -78,47 +78,51 @@ class _Base:
         id: str = "id",
         label: str = "label",
     ) -> None:
-        """id, label: what they are called in the service's rows."""
-        self._http = self._connections(base_url=address, timeout=timeout, trust_env=False)
-        self._predict, self._learn, self._admin = predict_token, learn_token, admin_token
+        """Create a client; `id` and `label` are the keys of ids and labels in rows."""
+        self._http = self._open_connections(base_url=address, timeout=timeout, trust_env=False)
+        self._predict_token, self._learn_token = predict_token, learn_token
+        self._admin_token = admin_token
         self._retries, self._id, self._label = retries, id, label
 
-    def _connections(self, **options: Any) -> Any:
+    def _open_connections(self, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _predicting(self, rows: Sequence[Row], keep: bool) -> _Request:
+    def _predict_request(self, rows: Sequence[Row], keep: bool) -> _Request:
         query = {} if keep else {"keep": "false"}
-        return _Request("POST", "/predict", self._predict, query, [dict(row) for row in rows])
+        return _Request("POST", "/predict", self._predict_token, query, [dict(row) for row in rows])
 
-    def _learning(self, rows: Iterable[Row], skip: bool) -> _Request:
-        named = [self._named(row) for row in rows]
+    def _learn_request(self, rows: Iterable[Row], skip: bool) -> _Request:
         query = {"on_error": "skip"} if skip else {}
-        return _Request("POST", "/learn", self._learn, query, named)
+        body = [self._with_id(row) for row in rows]
+        return _Request("POST", "/learn", self._learn_token, query, body)
 
-    def _named(self, row: Row) -> dict[str, Any]:
-        """A row with an id: a new one, if it has none of its own."""
-        named = dict(row)
-        if named.get(self._id) is None:
-            named[self._id] = uuid4().hex
-        return named
+    def _with_id(self, row: Row) -> dict[str, Any]:
+        """Return a copy of the row with an id; a new one if the row has none."""
+        copy = dict(row)
+        if copy.get(self._id) is None:
+            copy[self._id] = uuid4().hex
+        return copy
 
-    def _labelling(self, labels: Mapping[str, Any], skip: bool) -> _Request:
-        return self._learning(
+    def _label_request(self, labels: Mapping[str, Any], skip: bool) -> _Request:
+        return self._learn_request(
             [{self._id: id, self._label: label} for id, label in labels.items()], skip
         )
 
-    def _get(self, path: str) -> _Request:
-        return _Request("GET", path, self._admin)
+    def _get_request(self, path: str) -> _Request:
+        return _Request("GET", path, self._admin_token)
 
     def _pauses(self) -> Iterator[float | None]:
-        """Seconds after each attempt, drawn at random so that clients do not come all at once."""
+        """Yield the seconds to wait after each attempt; None after the last one.
+
+        They are random, so that clients do not retry at the same time.
+        """
         for attempt in range(self._retries):
-            yield min(LONGEST, 0.1 * 2**attempt) * random.uniform(0.5, 1.5)
+            yield min(MAX_DELAY, 0.1 * 2**attempt) * random.uniform(0.5, 1.5)
         yield None
 
 
 class Client(_Base):
-    """A client for threads; close it, or use it in a `with`."""
+    """A client for threads. Close it after use, or use it in a `with` statement."""
 
     def __enter__(self) -> "Client":
         return self
@@ -127,58 +131,58 @@ class Client(_Base):
         self.close()
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close all connections."""
         self._http.close()
 
     def predict(self, row: Row, *, keep: bool = True) -> Prediction:
-        """The prediction for a row; `keep` it for its label."""
+        """Return the prediction for one row; with `keep`, the service stores it for its label."""
         return self.predict_many([row], keep=keep)[0]
 
     def predict_many(self, rows: Sequence[Row], *, keep: bool = True) -> list[Prediction]:
-        """Predictions for rows, all by the same state of the model."""
-        return _predictions(self._send(self._predicting(rows, keep)).json())
+        """Return the predictions for rows, all made by the same state of the model."""
+        return _parse_predictions(self._send(self._predict_request(rows, keep)).json())
 
     def label(self, id: str, label: Any) -> Outcome:
-        """The label of a row that was predicted."""
+        """Send the label of a predicted row."""
         return self.label_many({id: label})
 
     def label_many(self, labels: Mapping[str, Any], *, skip: bool = False) -> Outcome:
-        """Labels by the ids of rows that were predicted; `skip` those that are bad."""
-        return _outcome(self._send(self._labelling(labels, skip)).json())
+        """Send labels by the ids of predicted rows; with `skip`, bad ones are skipped."""
+        return _parse_outcome(self._send(self._label_request(labels, skip)).json())
 
     def learn(self, rows: Iterable[Row], *, skip: bool = False) -> Outcome:
-        """Learn rows with their labels, in order; `skip` those that are bad."""
-        return _outcome(self._send(self._learning(rows, skip)).json())
+        """Send labelled rows to learn, in order; with `skip`, bad ones are skipped."""
+        return _parse_outcome(self._send(self._learn_request(rows, skip)).json())
 
     def model(self) -> bytes:
-        """The model as it is, as a .sb file."""
-        return self._send(self._get("/model")).content
+        """Return the current model as the bytes of a .sb file."""
+        return self._send(self._get_request("/model")).content
 
     def metrics(self) -> dict[str, float]:
-        """The service's figures, by their names and labels."""
-        return _metrics(self._send(self._get("/metrics")).text)
+        """Return the metrics of the service by name, with the labels of each."""
+        return _parse_metrics(self._send(self._get_request("/metrics")).text)
 
-    def _connections(self, **options: Any) -> Any:
+    def _open_connections(self, **options: Any) -> Any:
         return _httpx().Client(**options)
 
     def _send(self, request: _Request) -> Any:
         for pause in self._pauses():
-            answer = self._attempt(request)
-            delay = _delay(answer, pause)
+            result = self._attempt(request)
+            delay = _retry_delay(result, pause)
             if delay is None:
-                return _checked(answer)
+                return _check(result)
             time.sleep(delay)
         raise AssertionError
 
     def _attempt(self, request: _Request) -> Any:
         try:
-            return self._http.request(**_arguments(request))
+            return self._http.request(**_httpx_arguments(request))
         except _httpx().TransportError as error:
             return error
 
 
 class AsyncClient(_Base):
-    """The same for asyncio; close it, or use it in an `async with`."""
+    """A client for asyncio. Close it after use, or use it in an `async with` statement."""
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -187,54 +191,54 @@ class AsyncClient(_Base):
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close all connections."""
         await self._http.aclose()
 
     async def predict(self, row: Row, *, keep: bool = True) -> Prediction:
-        """The prediction for a row; `keep` it for its label."""
+        """Return the prediction for one row; with `keep`, the service stores it for its label."""
         return (await self.predict_many([row], keep=keep))[0]
 
     async def predict_many(self, rows: Sequence[Row], *, keep: bool = True) -> list[Prediction]:
-        """Predictions for rows, all by the same state of the model."""
-        return _predictions((await self._send(self._predicting(rows, keep))).json())
+        """Return the predictions for rows, all made by the same state of the model."""
+        return _parse_predictions((await self._send(self._predict_request(rows, keep))).json())
 
     async def label(self, id: str, label: Any) -> Outcome:
-        """The label of a row that was predicted."""
+        """Send the label of a predicted row."""
         return await self.label_many({id: label})
 
     async def label_many(self, labels: Mapping[str, Any], *, skip: bool = False) -> Outcome:
-        """Labels by the ids of rows that were predicted; `skip` those that are bad."""
-        return _outcome((await self._send(self._labelling(labels, skip))).json())
+        """Send labels by the ids of predicted rows; with `skip`, bad ones are skipped."""
+        return _parse_outcome((await self._send(self._label_request(labels, skip))).json())
 
     async def learn(self, rows: Iterable[Row], *, skip: bool = False) -> Outcome:
-        """Learn rows with their labels, in order; `skip` those that are bad."""
-        return _outcome((await self._send(self._learning(rows, skip))).json())
+        """Send labelled rows to learn, in order; with `skip`, bad ones are skipped."""
+        return _parse_outcome((await self._send(self._learn_request(rows, skip))).json())
 
     async def model(self) -> bytes:
-        """The model as it is, as a .sb file."""
-        return (await self._send(self._get("/model"))).content
+        """Return the current model as the bytes of a .sb file."""
+        return (await self._send(self._get_request("/model"))).content
 
     async def metrics(self) -> dict[str, float]:
-        """The service's figures, by their names and labels."""
-        return _metrics((await self._send(self._get("/metrics"))).text)
+        """Return the metrics of the service by name, with the labels of each."""
+        return _parse_metrics((await self._send(self._get_request("/metrics"))).text)
 
-    def _connections(self, **options: Any) -> Any:
+    def _open_connections(self, **options: Any) -> Any:
         return _httpx().AsyncClient(**options)
 
     async def _send(self, request: _Request) -> Any:
         import asyncio
 
         for pause in self._pauses():
-            answer = await self._attempt(request)
-            delay = _delay(answer, pause)
+            result = await self._attempt(request)
+            delay = _retry_delay(result, pause)
             if delay is None:
-                return _checked(answer)
+                return _check(result)
             await asyncio.sleep(delay)
         raise AssertionError
 
     async def _attempt(self, request: _Request) -> Any:
         try:
-            return await self._http.request(**_arguments(request))
+            return await self._http.request(**_httpx_arguments(request))
         except _httpx().TransportError as error:
             return error
 
@@ -244,12 +248,12 @@ def _httpx() -> Any:
         import httpx
     except ImportError:
         raise UserError(
-            "the client needs another package: pip install 'spanboost[client]'"
+            "the client needs the package httpx: pip install 'spanboost[client]'"
         ) from None
     return httpx
 
 
-def _arguments(request: _Request) -> dict[str, Any]:
+def _httpx_arguments(request: _Request) -> dict[str, Any]:
     headers = {} if request.token is None else {"Authorization": f"Bearer {request.token}".encode()}
     return {
         "method": request.method,
@@ -260,44 +264,47 @@ def _arguments(request: _Request) -> dict[str, Any]:
     }
 
 
-def _delay(answer: Any, pause: float | None) -> float | None:
-    """How long to wait for another attempt; None where this answer is the last."""
-    if pause is None or isinstance(answer, _httpx().UnsupportedProtocol):
+def _retry_delay(result: Any, pause: float | None) -> float | None:
+    """Return the seconds to wait before the next attempt; None if this was the last attempt.
+
+    result: a response, or the exception that was raised instead.
+    """
+    if pause is None or isinstance(result, _httpx().UnsupportedProtocol):
         return None
-    if isinstance(answer, Exception):
+    if isinstance(result, Exception):
         return pause
-    if answer.status_code not in AGAIN:
+    if result.status_code not in RETRY_STATUSES:
         return None
-    asked = answer.headers.get("retry-after", "")
-    return max(pause, min(float(asked), LONGEST)) if asked.isdigit() else pause
+    retry_after = result.headers.get("retry-after", "")
+    return max(pause, min(float(retry_after), MAX_DELAY)) if retry_after.isdigit() else pause
 
 
-def _checked(answer: Any) -> Any:
-    """A good answer; a ServiceError for any other."""
-    if isinstance(answer, Exception):
-        raise ServiceError(0, f"the service cannot be reached: {answer or type(answer).__name__}")
-    if answer.status_code == 200:
-        return answer
+def _check(result: Any) -> Any:
+    """Return a successful response; raise ServiceError for any other result."""
+    if isinstance(result, Exception):
+        raise ServiceError(0, f"cannot reach the service: {result or type(result).__name__}")
+    if result.status_code == 200:
+        return result
     try:
-        told = answer.json()
-        problems = [Problem(**problem) for problem in told.get("problems", [])]
-        message = str(told["error"])
-    except (ValueError, TypeError, KeyError, AttributeError):  # not by the service itself
-        message, problems = f"status {answer.status_code}", []
-    raise ServiceError(answer.status_code, message, problems)
+        content = result.json()
+        problems = [Problem(**problem) for problem in content.get("problems", [])]
+        message = str(content["error"])
+    except (ValueError, TypeError, KeyError, AttributeError):  # the sender is a proxy, for example
+        message, problems = f"unexpected response with status {result.status_code}", []
+    raise ServiceError(result.status_code, message, problems)
 
 
-def _predictions(told: dict[str, list[Any]]) -> list[Prediction]:
-    names = list(told)
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*told.values(), strict=True)]
+def _parse_predictions(content: dict[str, list[Any]]) -> list[Prediction]:
+    names = list(content)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*content.values(), strict=True)]
     return [Prediction(row.get("id"), row["prediction"], row) for row in rows]
 
 
-def _outcome(told: dict[str, Any]) -> Outcome:
-    problems = [Problem(**problem) for problem in told["problems"]]
-    return Outcome(told["learned"], told["duplicates"], problems)
+def _parse_outcome(content: dict[str, Any]) -> Outcome:
+    problems = [Problem(**problem) for problem in content["problems"]]
+    return Outcome(content["learned"], content["duplicates"], problems)
 
 
-def _metrics(text: str) -> dict[str, float]:
+def _parse_metrics(text: str) -> dict[str, float]:
     lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}

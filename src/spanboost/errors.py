@@ -20,6 +20,17 @@ class DataError(ValueError):
         return f"row {self.row}: {self.what}"
 
 
+class ParameterError(ValueError):
+    """A parameter whose value is not allowed: its name, and what is wrong with it."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name, self.problem = name, problem
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.problem}"
+
+
 class UserError(ValueError):
     """Something only the user can mend; its message is one sentence, and all that is needed."""
 

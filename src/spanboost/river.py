@@ -1,12 +1,19 @@
 """Estimators for River: `BoostingRegressor` and `BoostingClassifier`."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.estimators import new_model, probabilities
+from spanboost.losses import resolve
+from spanboost.models.estimators import (
+    check_regression_loss,
+    constructor,
+    new_model,
+    probabilities,
+)
+from spanboost.models.model import Model
 
 try:
     import pandas as pd
@@ -19,29 +26,9 @@ class _Boosting:
     """What the regressor and the classifier share."""
 
     learner: Any
-    booster: str
-    n_models: int | None
-    learning_rate: float | None
-    budget: str
-    replay: int
-    memory: int
-    seed: int
-
-    def _begin(self, loss: Any, label_range: tuple[float, float] | str | None) -> None:
-        """A fresh model, as the parameters say."""
-        self._model = new_model(
-            self.learner,
-            booster=self.booster,
-            n=self.n_models,
-            step=self.learning_rate,
-            loss=loss,
-            budget=self.budget,
-            label_range=label_range,
-            replay=self.replay,
-            memory=self.memory,
-            seed=self.seed,
-            names=("n_models", "learning_rate"),
-        )
+    loss: Any
+    _model: Model
+    _names: ClassVar = {"n": "n_models", "step": "learning_rate", "seed": "seed"}  # of ours
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -93,24 +80,22 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     MAE: 0.2...
     """
 
-    def __init__(
-        self,
-        learner: Any = "auto",
-        booster: str = "span",
-        n_models: int | None = None,
-        learning_rate: float | None = None,
-        loss: Any = "squared",
-        budget: str = "default",
-        label_range: tuple[float, float] | str = "auto",
-        replay: int = 0,
-        memory: int = 50_000,
-        seed: int = 0,
-    ) -> None:
-        self.learner, self.booster, self.n_models = learner, booster, n_models
-        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
-        self.label_range, self.replay, self.memory = label_range, replay, memory
-        self.seed = seed
-        self._begin(loss, label_range)
+    _names: ClassVar = _Boosting._names | {"loss": "loss", "label_range": "label_range"}
+    __init__ = constructor(
+        then="_begin",
+        learner="auto",
+        booster="span",
+        n_models=None,
+        learning_rate=None,
+        loss="squared",
+        budget="default",
+        label_range="auto",
+        seed=0,
+    )
+
+    def _begin(self) -> None:
+        check_regression_loss(resolve(self.loss))
+        self._model = new_model(self, self._names)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row, of importance w."""
@@ -145,21 +130,18 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     ROCAUC: 95...%
     """
 
-    def __init__(
-        self,
-        learner: Any = "auto",
-        booster: str = "span",
-        n_models: int | None = None,
-        learning_rate: float | None = None,
-        budget: str = "default",
-        replay: int = 0,
-        memory: int = 50_000,
-        seed: int = 0,
-    ) -> None:
-        self.learner, self.booster, self.n_models = learner, booster, n_models
-        self.learning_rate, self.budget = learning_rate, budget
-        self.replay, self.memory, self.seed = replay, memory, seed
-        self._begin("logistic", None)
+    __init__ = constructor(
+        then="_begin",
+        learner="auto",
+        booster="span",
+        n_models=None,
+        learning_rate=None,
+        budget="default",
+        seed=0,
+    )
+
+    def _begin(self) -> None:
+        self._model = new_model(self, self._names, loss="logistic")
 
     @property
     def _multiclass(self) -> bool:

@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,11 +14,16 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.frames import frame_reader
 from spanboost.errors import DataError, LabelWarning
 from spanboost.learners.trees import Trees
-from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
-from spanboost.models.auto import AnyModel
-from spanboost.models.booster import Booster
-from spanboost.models.estimators import class_codes, new_model, probabilities
-from spanboost.models.recipe import AUTO
+from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
+from spanboost.models.estimators import (
+    check_regression_loss,
+    class_codes,
+    constructor,
+    new_model,
+    probabilities,
+)
+from spanboost.models.model import Model
+from spanboost.models.model_spec import AUTO
 from spanboost.rows.block import Rows
 
 try:
@@ -64,19 +69,14 @@ def _has_trees(estimator: Any) -> bool:
 class _Boosting(BaseEstimator):
     """What the regressor and the classifier share."""
 
+    _names: ClassVar = {"n": "n_estimators", "step": "learning_rate"}  # of our parameters
     learner: Any
-    booster: str
-    n_estimators: int | None
-    learning_rate: float | None
-    budget: str
-    label_range: tuple[float, float] | str | None = None  # the regressor has the parameter
-    replay: int
-    memory: int
+    loss: Any
     n_epochs: int
     shuffle: bool
     random_state: Any
     n_features_in_: int
-    model_: AnyModel
+    model_: Model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -114,7 +114,7 @@ class _Boosting(BaseEstimator):
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
         """As from nothing: several passes, each in an order of its own."""
         if not (is_integer(self.n_epochs) and self.n_epochs >= 1):
-            raise ValueError(f"n_epochs={self.n_epochs!r} is not allowed: a whole number from 1 on")
+            raise ValueError(f"n_epochs must be a positive integer (got {self.n_epochs!r})")
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
         model = self._new_model(loss, random)
@@ -139,20 +139,9 @@ class _Boosting(BaseEstimator):
         self.model_ = model  # only now: a first block that is refused leaves nothing behind
         return self
 
-    def _new_model(self, loss: Any, random: Any) -> AnyModel:
-        return new_model(
-            self.learner,
-            booster=self.booster,
-            n=self.n_estimators,
-            step=self.learning_rate,
-            loss=loss,
-            budget=self.budget,
-            label_range=self.label_range,
-            replay=self.replay,
-            memory=self.memory,
-            seed=int(check_random_state(random).randint(2**31 - 1)),
-            names=("n_estimators", "learning_rate"),
-        )
+    def _new_model(self, loss: Any, random: Any) -> Model:
+        seed = int(check_random_state(random).randint(2**31 - 1))
+        return new_model(self, self._names, loss=loss, seed=seed)
 
     def _rows(self, X: Any, y: Array, weights: Any, *, first: bool) -> tuple[Any, Array]:
         """Rows to be learned, and their weights."""
@@ -188,7 +177,6 @@ class _Boosting(BaseEstimator):
 
     def _stages(self, X: Any) -> Array:
         check_is_fitted(self)
-        assert isinstance(self.model_, Booster)
         return partial_predictions(self.model_, self._read(X))
 
 
@@ -238,26 +226,20 @@ class BoostingRegressor(RegressorMixin, _Boosting):
     True
     """
 
-    def __init__(
-        self,
-        learner: Any = "auto",
-        *,
-        booster: str = "span",
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        loss: Any = "squared_error",
-        budget: str = "default",
-        label_range: tuple[float, float] | str = "auto",
-        replay: int = 0,
-        memory: int = 50_000,
-        n_epochs: int = 1,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
-        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
-        self.label_range, self.replay, self.memory = label_range, replay, memory
-        self.n_epochs, self.shuffle, self.random_state = n_epochs, shuffle, random_state
+    _names: ClassVar = _Boosting._names | {"label_range": "label_range"}
+    __init__ = constructor(
+        keyword_only_after="learner",
+        learner="auto",
+        booster="span",
+        n_estimators=None,
+        learning_rate=None,
+        loss="squared_error",
+        budget="default",
+        label_range="auto",
+        n_epochs=1,
+        shuffle=True,
+        random_state=None,
+    )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows, forgetting what was learned before."""
@@ -277,7 +259,9 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         yield from self._stages(X)
 
     def _loss(self) -> Any:
-        return _named(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
+        loss = _named(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
+        check_regression_loss(resolve(loss))
+        return loss
 
 
 class BoostingClassifier(ClassifierMixin, _Boosting):
@@ -303,25 +287,18 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     True
     """
 
-    def __init__(
-        self,
-        learner: Any = "auto",
-        *,
-        booster: str = "span",
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        loss: str = "log_loss",
-        budget: str = "default",
-        replay: int = 0,
-        memory: int = 50_000,
-        n_epochs: int = 1,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.learner, self.booster, self.n_estimators = learner, booster, n_estimators
-        self.learning_rate, self.loss, self.budget = learning_rate, loss, budget
-        self.replay, self.memory = replay, memory
-        self.n_epochs, self.shuffle, self.random_state = n_epochs, shuffle, random_state
+    __init__ = constructor(
+        keyword_only_after="learner",
+        learner="auto",
+        booster="span",
+        n_estimators=None,
+        learning_rate=None,
+        loss="log_loss",
+        budget="default",
+        n_epochs=1,
+        shuffle=True,
+        random_state=None,
+    )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn all rows, forgetting what was learned before."""
@@ -393,5 +370,5 @@ def _classes(y: Any) -> Array:
 
 def _named(loss: Any, losses: dict[str, Any]) -> Any:
     if not isinstance(loss, str) or loss not in losses:
-        raise ValueError(f"loss={loss!r} is not known: {', '.join(map(repr, losses))}")
+        raise ValueError(f"loss must be {', '.join(map(repr, losses))} (got {loss!r})")
     return losses[loss]

@@ -12,9 +12,9 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["--step", "0.1"], "--step 0.1 is not allowed: from 1/n = 0.25 to 1"),
-        (["--step", "1.5"], "--step 1.5 is not allowed"),
-        (["--step", "nan"], "--step nan is not allowed"),
+        (["--step", "0.1"], "--step must be between 1/n = 0.25 and 1 (got 0.1)"),
+        (["--step", "1.5"], "--step must be between 1/n = 0.25 and 1 (got 1.5)"),
+        (["--step", "nan"], "--step must be between 1/n = 0.25 and 1 (got nan)"),
         (["--step", "0.5", "--booster", "hull"], "--step is for --booster span"),
         (["--loss", "softmax"], "--classes K"),
         (["--loss", "huber"], "'huber' is not known"),

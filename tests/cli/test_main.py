@@ -10,7 +10,9 @@ from spanboost.cli import arguments
 from spanboost.cli.main import main
 from spanboost.data import stream
 from spanboost.data.generated import drifting
-from spanboost.models import recipe
+from spanboost.models.auto import EXPERTS
+from spanboost.models.model_spec import ModelSpec
+from spanboost.models.spec import BUDGETS
 
 
 def test_demo_prints_a_table_and_what_boosting_gained(capsys):
@@ -83,5 +85,7 @@ def test_the_stream_drifts_and_keeps_its_ranges():
 def test_the_words_of_the_command_line_are_those_that_are_understood():
     """They stand in arguments.py as well, so that --help loads nothing."""
     assert set(arguments.FORMATS) == set(stream.FORMS)
-    assert set(arguments.LEARNERS) == {recipe.AUTO, *recipe.LEARNERS}
-    assert set(recipe.SCORES) < set(arguments.LOSSES)
+    for loss in arguments.LOSSES:
+        given = {"loss": loss.replace("TAU", "0.3"), "classes": 3}
+        assert ModelSpec(learner="stumps", n=1, **given).build().loss_
+    assert set(BUDGETS) == set(EXPERTS)

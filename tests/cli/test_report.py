@@ -14,7 +14,7 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.cli.main import main
 from spanboost.cli.output import report
 from spanboost.cli.output.summary import result_of
-from spanboost.models.recipe import Recipe
+from spanboost.models.model_spec import ModelSpec
 
 VOID = {"meta", "br", "img", "link", "hr"}
 NASTY = """a <script>alert("1")</script> & 'b'.jsonl"""
@@ -66,8 +66,12 @@ class Labels:
 def made():
     """A page of three models over 6 rows; (page, words, file)."""
     losses = np.array([[1.0, 4, 2], [3, 2, 2], [2, 2, 2], [1, 4, 4], [1, 4, 3], [1, 4, 2]])
-    recipes = [Recipe("stumps", n=2), Recipe("linear", "hull", n=2), Recipe("stumps").alone]
-    models = {recipe.name: recipe.model() for recipe in recipes}
+    specs = [
+        ModelSpec(learner="stumps", n=2),
+        ModelSpec(learner="linear", booster="hull", n=2),
+        ModelSpec(learner="stumps").alone,
+    ]
+    models = {spec.name: spec.build() for spec in specs}
     words = ["evaluate", NASTY, "--report", "it's.html"]
     bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
     with closing(LossTape(4)) as tape:

@@ -40,7 +40,7 @@ def test_the_chosen_model_is_the_one_that_train_makes(flats, shell, tmp_path):
     assert lines[8].startswith("chosen on the first 100 rows: n ")
     assert lines[11].startswith("improvement = ")
     shell("train", flats, "-i", out, "-o", tmp_path / "more.sb", "--quiet")
-    assert load(tmp_path / "more.sb")._labels.rows == 400
+    assert load(tmp_path / "more.sb").labels.rows == 400
 
 
 def test_every_loss_is_in_the_json(data, shell):
@@ -124,11 +124,11 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--step", "0.01"], "eta=0.01 is not allowed: a step in [1/n, 1] = [0.03125, 1]"),
+        (["--step", "0.01"], "--step must be between 1/n = 0.03125 and 1 (got 0.01)"),
         (["--hidden", "3"], "'hidden' is no parameter to choose; LinearSGD and its boosters have"),
         (["--rate", "quick"], "argument -l/--rate: invalid list of numbers value: 'quick'"),
-        (["--feedback", "loud"], "feedback='loud' is not allowed: 'linear' or 'greedy'"),
-        (["--split", "1.5"], "split=1.5 is not allowed: a share between 0 and 1"),
+        (["--feedback", "loud"], "--feedback must be 'linear' or 'greedy' (got 'loud')"),
+        (["--split", "1.5"], "--split must be between 0 and 1 (got 1.5)"),
         (["--split", "0.001"], "there are no rows to choose on: 200 in all, and split=0.001"),
         (["--learner", "auto"], "argument --learner: invalid choice: 'auto'"),
         (["--learner", "trees", "--rate", "1"], "'rate' is no parameter to choose; Trees"),

@@ -356,7 +356,7 @@ def test_corollary_1_takes_every_gradient_at_the_answer(algorithm):
     # the answer lies above the label 0.3 while the first partial sum 0 lies below it
     answer = booster.learn_one([0.0], 0.3)
     assert answer > 0.3
-    assert [learner.slopes for learner in booster._model.bank.copies] == [[1.0]] * n
+    assert [learner.slopes for learner in booster.core.state.bank.copies] == [[1.0]] * n
 
 
 def test_corollary_1_updates_sigma_with_the_gradient_at_the_answer():
@@ -410,7 +410,7 @@ def test_compiled_and_plain_agree_bit_for_bit(algorithm, kind, loss, feedback, o
         assert same_bits(reference.learn_many(X, y, weights), got)
         expected = reference.predict_many(X)
     assert same_bits(compiled.predict_many(X), expected)
-    pairs = zip(arrays_of(compiled._model), arrays_of(reference._model), strict=True)
+    pairs = zip(arrays_of(compiled.core.state), arrays_of(reference.core.state), strict=True)
     assert all(same_bits(a, b) for a, b in pairs)
 
 
@@ -586,7 +586,7 @@ def test_a_copied_booster_is_independent():
 def partial_sums(booster, X, y):
     """Learn each row as plain Python; return y_t^0 ... y_t^N of every round, [T, N + 1, d]."""
     booster.predict_many(X[:1])  # creates the model
-    model = booster._model
+    model = booster.core.state
     d = 1 if y.ndim == 1 else y.shape[1]
     rows = booster.learner.encode(X)
     trace, sums = model.trace, []

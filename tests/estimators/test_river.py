@@ -136,7 +136,7 @@ def test_what_is_wrong_is_said_in_rivers_words():
     X, y = pd.DataFrame([x for x, _ in STREAM]), pd.Series([y for _, y in STREAM])
     with pytest.raises(ValueError, match="200 rows but 3 weights"):
         BoostingRegressor("linear").learn_many(X, y, w=np.ones(3))
-    with pytest.raises(ValueError, match="n_models=0 is not allowed"):
+    with pytest.raises(ValueError, match=r"n_models must be a positive integer \(got 0\)"):
         BoostingRegressor("linear", n_models=0)
     with pytest.raises(ValueError, match="for classes there is BoostingClassifier"):
         BoostingRegressor("linear", loss=Softmax(3))

@@ -131,9 +131,9 @@ def test_objects_keep_their_units_while_the_range_grows():
         want.append(level if want else 0.0)
         level += 0.3 * (label - level)
     np.testing.assert_allclose(answers, want)
-    copy = growing._model.bank.copies[0]
+    copy = growing.core.state.bank.copies[0]
     assert copy.smoothness == pytest.approx([2.0] * 10)  # in the units of the first block
-    assert growing._model.bank.units.value == pytest.approx(1 / 15)
+    assert growing.core.state.bank.units.value == pytest.approx(1 / 15)
 
 
 class Means(NamedTuple):

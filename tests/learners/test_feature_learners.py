@@ -48,7 +48,7 @@ def test_under_linear_feedback_the_functions_are_bounded(name, loss, dtype):
             model = SpanBoost(learner, 3, loss=loss, feedback=feedback, D=bound)
             model.learn_many(X, y)
             rows = learner.encode(extreme_rows(X), bound)
-            raw = raw_predictions(model._model.bank, rows, d, 3, dtype)
+            raw = raw_predictions(model.core.state.bank, rows, d, 3, dtype)
         return np.sqrt((raw.astype(float) ** 2).sum(axis=1))
 
     bounded = lengths("linear", D)
@@ -89,13 +89,13 @@ def test_numbers_of_any_size_are_learned_or_rejected(name, kind):
     sizes = np.array([[1e30], [1e-30], [1e-44], [3e38], [-3e38]])
     assert np.isfinite(model.learn_many(rows(sizes), np.full(5, 0.5))).all()
     assert np.isfinite(model.predict_many(rows(sizes))).all()
-    before = arrays_of(model._model)
+    before = arrays_of(model.core.state)
     with pytest.raises(DataError, match="too large") as raised:
         model.learn_many(rows(np.array([[1.0], [1e39]])), [0.5, 0.5])
     assert raised.value.row == 1
     with pytest.raises(DataError, match=r"weight is 1e\+39"):
         model.learn_many(rows(sizes[:1]), [0.5], [1e39])
-    assert all(map(np.array_equal, before, arrays_of(model._model)))
+    assert all(map(np.array_equal, before, arrays_of(model.core.state)))
 
 
 def with_error(what, X, y):
@@ -118,11 +118,11 @@ def test_invalid_input_does_not_change_the_model(name, what):
     X, y = stream(40)
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(X[:20], y[:20])
-    before = arrays_of(model._model)
+    before = arrays_of(model.core.state)
     with pytest.raises(DataError) as raised:
         model.learn_many(*with_error(what, X[20:], y[20:]))
     assert raised.value.row == (0 if what == "width" else 19)
-    assert all(map(np.array_equal, before, arrays_of(model._model)))
+    assert all(map(np.array_equal, before, arrays_of(model.core.state)))
 
 
 @pytest.mark.parametrize("name", WITH_TREES)
@@ -130,13 +130,15 @@ def test_an_invalid_sparse_row_does_not_change_the_table(name):
     X, y = stream(40, missing=False)
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(Csr(X[:20, :2]), y[:20])
-    before = arrays_of(model._model)
+    before = arrays_of(model.core.state)
     for what in ("label", "feature", "weight"):
         bad, labels, weights = with_error(what, X[20:], y[20:])
         with pytest.raises(DataError):
             model.learn_many(Csr(bad), labels, weights)  # with new features
-    assert [array.shape for array in arrays_of(model._model)] == [array.shape for array in before]
-    assert all(map(np.array_equal, before, arrays_of(model._model)))
+    assert [array.shape for array in arrays_of(model.core.state)] == [
+        array.shape for array in before
+    ]
+    assert all(map(np.array_equal, before, arrays_of(model.core.state)))
 
 
 @pytest.mark.parametrize(

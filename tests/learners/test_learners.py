@@ -52,7 +52,7 @@ class Constant:
 
 
 def copies_of(booster):
-    return booster._model.bank.copies
+    return booster.core.state.bank.copies
 
 
 @BOTH
@@ -131,7 +131,7 @@ def test_infinite_numbers_in_rows_of_any_type_are_rejected(booster, row):
     with pytest.raises(DataError, match="infinite") as raised:
         model.learn_many([{"a": 1.0}, row], [0.0, 0.0])
     assert raised.value.row == 1
-    assert model._model is None
+    assert not model.started
 
 
 @BOTH
@@ -449,7 +449,7 @@ def test_missing_features_count_as_zero(booster):
     assert model.predict_one([math.nan] * 3) == 0
     assert model.predict_one([math.nan, math.nan, 0.5]) == 0
     assert model.predict_one([0.5, 0.5, math.nan]) != 0
-    assert (model._model.bank.W[2] == 0).all()
+    assert (model.core.state.bank.W[2] == 0).all()
 
 
 # --------------------------------------------------------------------------------------------

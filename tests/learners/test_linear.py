@@ -152,8 +152,8 @@ def test_a_symmetrised_learner_grows_and_keeps_its_precision():
 
     model = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
     compiled = run(model)
-    assert len(model._model.bank.bank.inputs.S) >= 5
-    assert model._model.algorithm.eta.dtype == np.float32
+    assert len(model.core.state.bank.bank.inputs.S) >= 5
+    assert model.core.state.algorithm.eta.dtype == np.float32
     with plain():
         oracle = SpanBoost(Symmetrised(LinearSGD(0.05)), n=3, feedback="linear")
         np.testing.assert_array_equal(compiled, run(oracle))
@@ -167,7 +167,7 @@ def test_under_linear_feedback_the_functions_stay_bounded(loss):
     model = SpanBoost(LinearSGD(2.0), n=3, loss=loss, feedback="linear", D=0.5)
     with plain():
         model.learn_many(X, y)
-    bank = model._model.bank
+    bank = model.core.state.bank
     mass = np.abs(bank.inputs.W).sum(axis=0).reshape(-1, 3).sum(axis=0) * bank.keep
     assert mass.max() <= 0.5 * (1 + 1e-4)
     assert mass.min() > 0.1  # the bound is the reason, not small weights

@@ -43,10 +43,10 @@ def test_running_out_of_memory_does_not_change_the_model():
     codes = np.zeros((30, 1), dtype=np.int64)
     model = SpanBoost(LinearSGD(), 2, label_range="auto")
     model.learn_many(Rows(X, codes), y)
-    before, state = model.predict_many(Rows(X, codes)), dict(vars(model._labels))
+    before, state = model.predict_many(Rows(X, codes)), dict(vars(model.labels))
     with pytest.raises(MemoryError):
         model.learn_many(Rows(X, codes + 2**39), y)
-    assert dict(vars(model._labels)) == state
+    assert dict(vars(model.labels)) == state
     np.testing.assert_array_equal(model.predict_many(Rows(X, codes)), before)
     model.learn_many(Rows(X, codes + 1), y)
 

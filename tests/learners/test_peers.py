@@ -80,7 +80,7 @@ def test_dropout_is_inactive_in_predictions(module):
     model = HullBoost(net, n=2)
     model.learn_many(np.eye(10), np.linspace(-0.5, 0.5, 10))
     assert len({model.predict_one(np.ones(10)) for _ in range(20)}) == 1
-    learned = model._model.bank.copies[0].module
+    learned = model.core.state.bank.copies[0].module
     assert [part.training for part in learned] == [True, False, True, True]  # unchanged
 
 

@@ -54,7 +54,7 @@ def winners(oracle, x):
     row = active_rows(x[None])[0]
     return [
         max(row, key=lambda item: copy.score.get(item[0], 0.0))[0]
-        for copy in oracle._model.bank.copies
+        for copy in oracle.core.state.bank.copies
     ]
 
 
@@ -208,7 +208,7 @@ def test_the_first_step_by_hand():
         model = single_copy()
         model.learn_one([3.0], 0.8)
         moved = 0.8 - remaining_gap(0.8, 2 * 0.5 / 1.6)
-        bank = model._model.bank
+        bank = model.core.state.bank
         for row in ([0.0], [3.0], [300.0], [1e30]):
             assert model.predict_one(row) == pytest.approx(moved, rel=1e-5)  # the constant, tied
     assert bank.S.tolist() == [1.0, 3.0]

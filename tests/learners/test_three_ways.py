@@ -83,7 +83,7 @@ def test_compiled_and_plain_agree(name, booster, feedback, loss, dtype):
         np.testing.assert_array_equal(predictions, expected, err_msg=kind)
         assert np.isfinite(predictions).all()
         assert np.ptp(predictions) > 0
-        assert_same_state(compiled._model, reference._model)
+        assert_same_state(compiled.core.state, reference.core.state)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -173,7 +173,7 @@ def test_one_row_at_a_time_gives_the_same_model(name):
     expected = whole.learn_many(X, y, weights)
     predictions = [single.learn_one(x, label, w) for x, label, w in zip(X, y, weights, strict=True)]
     np.testing.assert_array_equal(predictions, expected)
-    assert_same_state(single._model, whole._model)
+    assert_same_state(single.core.state, whole.core.state)
 
 
 # --------------------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def test_results_depend_on_the_seed(name):
 
 def partial_sums(model, X, y):
     """Learn each row as plain Python; return y^0 ... y^n of every round, [T, n + 1, d]."""
-    block = model._reader.read(X)
-    state = model._start(block, block.features)
+    block = model.encoder.read(X)
+    state = model.core.prepare(block, block.features)
     sums = []
     for t, label in enumerate(y.reshape(len(y), -1)):
-        learn_row(state, block.rows.row(t), label, model._dtype(1))
+        learn_row(state, block.rows.row(t), label, model.core.dtype(1))
         sums.append(np.vstack([state.trace.before.T, state.trace.y]))
     return np.array(sums)
 
@@ -275,7 +275,7 @@ def test_a_booster_of_one_copy_equals_the_learner(name, feedback, loss):
             for label, w in zip(y[:, None], weights, strict=True)
         ]
         alone = drive_bank(
-            learner.bank(model._task._replace(rows=rows)), rows, feedbacks, (1, 1), F64
+            learner.bank(model.core.task._replace(rows=rows)), rows, feedbacks, (1, 1), F64
         )
         np.testing.assert_array_equal(np.clip(alone, -1, 1)[:, 0, 0], hull[0])
 
@@ -285,7 +285,7 @@ def test_a_booster_of_one_copy_equals_the_learner(name, feedback, loss):
 
 
 def table_of(model):
-    bank = model._model.bank
+    bank = model.core.state.bank
     return len(getattr(bank, "inputs", bank).S)
 
 
@@ -330,7 +330,7 @@ def test_a_hashed_table_keeps_its_size(name):
     with plain():
         oracle = SpanBoost(learner_of(name, bits=2), 3)
         np.testing.assert_array_equal(predictions, oracle.learn_many(Csr(X), y))
-        assert_same_state(model._model, oracle._model)
+        assert_same_state(model.core.state, oracle.core.state)
         apart = SpanBoost(Separate(learner_of(name, bits=2)), 3)
         np.testing.assert_array_equal(predictions, apart.learn_many(Csr(X), y))
     free = SpanBoost(learner_of(name), 3).learn_many(Csr(X), y)
@@ -398,10 +398,10 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(name):
     X, y = stream(60)
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(X[:30], y[:30])
-    before, expected = arrays_of(model._model), model.predict_many(X[30:])
+    before, expected = arrays_of(model.core.state), model.predict_many(X[30:])
     predictions = model.learn_many(X[30:], y[30:], np.zeros(30))
     np.testing.assert_array_equal(predictions, expected)
-    for a, b in zip(before, arrays_of(model._model), strict=True):
+    for a, b in zip(before, arrays_of(model.core.state), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -80,7 +80,7 @@ class NaiveTrees(Oracles):
 
 
 def splits(model):
-    return (model._model.bank.place >= 0).sum(axis=1)
+    return (model.core.state.bank.place >= 0).sum(axis=1)
 
 
 def assert_exact(learner, booster, X, y, weights, **options):
@@ -199,7 +199,7 @@ def test_candidates_sum_up_their_left_side():
     model = single_tree(dataclasses.replace(unsplit_tree(), candidates=16))
     with plain():
         model.learn_many(X, y)
-    bank = model._model.bank
+    bank = model.core.state.bank
     place, (threshold, weight, sums) = bank.candidates.place[0, 0], bank.candidates.table[0, 0]
     first = GROUP * bank.candidates.phases[0, 0]
     before = np.cumsum(y) / np.arange(1, 91)
@@ -221,7 +221,7 @@ def test_the_best_candidate_splits():
     learner = Trees(depth=1, candidates=40, delay=0)
     model = SpanBoost(learner, 4, alpha=1.0)
     model.learn_many(X[:41], y[:41])
-    bank = model._model.bank
+    bank = model.core.state.bank
     assert splits(model).tolist() == [1] * 4
     assert (bank.place[:, 0] // 4 == 1).all()
     assert np.abs(bank.threshold[:, 0] - 0.2).max() < 0.3
@@ -231,7 +231,7 @@ def test_copies_start_one_after_the_other():
     X, y = stream(40)
     model = SpanBoost(Trees(delay=7), 8)
     model.learn_many(X, y)
-    rows = model._model.bank.weight[:, 0]
+    rows = model.core.state.bank.weight[:, 0]
     np.testing.assert_array_equal(rows, np.maximum(40 - 7 * np.arange(8), 0))
 
 
@@ -306,10 +306,10 @@ def test_sparse_rows_are_0_where_they_store_nothing():
     y = 0.4 * (X[:, 3] > 0) - 0.4 * (X[:, 8] < 0)
     model, dense = SpanBoost(Trees(), 100, 0.1), SpanBoost(Trees(), 100, 0.1)
     assert error(model, Csr(X), y) < 0.1
-    bank = model._model.bank
+    bank = model.core.state.bank
     dense.learn_many(X, y)
-    bank = bank._replace(scratch=dense._model.bank.scratch)
-    dense._model = model._model._replace(bank=bank)
+    bank = bank._replace(scratch=dense.core.state.bank.scratch)
+    dense.core.state = model.core.state._replace(bank=bank)
     np.testing.assert_array_equal(dense.predict_many(X), model.predict_many(Csr(X)))
 
 
@@ -337,11 +337,11 @@ def test_column_numbers_that_are_too_large_do_not_change_the_model():
     model = SpanBoost(SMALL, 2)
     wide = Csr(np.ones((1, 1)))
     model.learn_many(wide, [0.5])
-    before = arrays_of(model._model)
+    before = arrays_of(model.core.state)
     wide.indices = np.array([2**35])
     with pytest.raises(ValueError, match="too large for trees"):
         model.learn_many(wide, [0.5])
-    assert all(map(np.array_equal, before, arrays_of(model._model)))
+    assert all(map(np.array_equal, before, arrays_of(model.core.state)))
 
 
 # --------------------------------------------------------------------------------------------
@@ -349,12 +349,12 @@ def test_column_numbers_that_are_too_large_do_not_change_the_model():
 
 
 def test_trees_fit_the_plain_residual():
-    assert SpanBoost(Trees(), 4)._mode.alpha.tolist() == [1.0] * 4
-    assert SpanBoost(Trees(), 4, scale=0.5)._mode.alpha.tolist() == [0.5] * 4
-    assert SpanBoost(Trees(), 4, alpha=0.25)._mode.alpha.tolist() == [0.25] * 4
-    assert SpanBoost(LinearSGD(), 4, 0.5)._mode.alpha.tolist() == [0.5] * 4
+    assert SpanBoost(Trees(), 4).core.state.mode.alpha.tolist() == [1.0] * 4
+    assert SpanBoost(Trees(), 4, scale=0.5).core.state.mode.alpha.tolist() == [0.5] * 4
+    assert SpanBoost(Trees(), 4, alpha=0.25).core.state.mode.alpha.tolist() == [0.25] * 4
+    assert SpanBoost(LinearSGD(), 4, 0.5).core.state.mode.alpha.tolist() == [0.5] * 4
     averaged = HullBoost(Trees(), 4)
-    np.testing.assert_allclose(averaged._mode.alpha, averaged.steps_)
+    np.testing.assert_allclose(averaged.core.state.mode.alpha, averaged.steps_)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_loaded_tree_resumes_learning(feedback, tmp_path):
     again = load(tmp_path / "trees.sb")
     rest = Rows(rows.numbers[600:], rows.codes[600:])
     np.testing.assert_array_equal(again.learn_many(rest, y[600:]), model.learn_many(rest, y[600:]))
-    assert_same_state(again._model, model._model)
+    assert_same_state(again.core.state, model.core.state)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_a_file_with_indices_out_of_range_is_rejected(name, value, tmp_path):
     X, y = stream(300)
     model = SpanBoost(SMALL, 2)
     model.learn_many(X, y)
-    assert model._model.bank.weight[:, 7:].any()
+    assert model.core.state.bank.weight[:, 7:].any()
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: np.full_like(arrays[name], value)})
@@ -436,10 +436,10 @@ def test_files_contain_only_the_nodes_and_leaves_in_use(feedback, tmp_path):
         model.learn_many(X[rows], y[rows])
         save(model, path)
         sizes.append(path.stat().st_size)
-        assert_same_state(load(path)._model, model._model)
+        assert_same_state(load(path).core.state, model.core.state)
     assert sizes[0] < sizes[1] < sizes[2]
     assert sizes[0] < 1e4
-    bank, arrays = model._model.bank, load_file(path)
+    bank, arrays = model.core.state.bank, load_file(path)
     nodes, leaves = arrays["bank.weight.touched"], arrays["bank.candidates.phases.touched"]
     began = np.count_nonzero(bank.rounds[0] > bank.start)
     assert len(nodes) == began + 2 * splits(model).sum()
@@ -449,8 +449,8 @@ def test_files_contain_only_the_nodes_and_leaves_in_use(feedback, tmp_path):
     fresh = SpanBoost(Trees(), 20, feedback=feedback)
     fresh.learn_many(X[:1], y[:1])
     for name, old, new in (
-        *((name, fresh._model.bank, bank) for name in bank.tables),
-        *((n, fresh._model.bank.candidates, bank.candidates) for n in bank.candidates.tables),
+        *((name, fresh.core.state.bank, bank) for name in bank.tables),
+        *((n, fresh.core.state.bank.candidates, bank.candidates) for n in bank.candidates.tables),
     ):
         untouched = getattr(new, new.tables[0])[1:] == 0
         np.testing.assert_array_equal(
@@ -461,9 +461,9 @@ def test_files_contain_only_the_nodes_and_leaves_in_use(feedback, tmp_path):
 def test_memory_is_as_in_the_docstring():
     model = SpanBoost(Trees(), 100)
     model.learn_many(np.ones((1, 10)), [0.5])
-    size = sum(array.nbytes for array in arrays_of(model._model))
+    size = sum(array.nbytes for array in arrays_of(model.core.state))
     assert 12e6 < size < 13.5e6
-    assert sum(array.nbytes for array in arrays_of(model._model)) == size
+    assert sum(array.nbytes for array in arrays_of(model.core.state)) == size
 
 
 def test_importances_are_shares_of_the_gains():
@@ -496,10 +496,10 @@ def test_the_gain_is_the_decrease_of_the_sum_of_squares():
     model, rows = single_tree(Trees(depth=1, dtype=F64)), 0
     with plain():
         while not (model.started and splits(model)[0]):
-            phases = model._model.bank.candidates.phases[0, 0] if rows else 0
+            phases = model.core.state.bank.candidates.phases[0, 0] if rows else 0
             model.learn_one(X[rows], y[rows])
             rows += 1
-    bank, mean = model._model.bank, np.cumsum(y) / np.arange(1, 201)
+    bank, mean = model.core.state.bank, np.cumsum(y) / np.arange(1, 201)
     counted = slice(GROUP * phases, rows)
     left = X[counted, bank.place[0, 0] // 4] <= bank.threshold[0, 0]
     distance = (y - np.r_[0, mean[:-1]])[counted]
@@ -524,7 +524,9 @@ def test_state_stays_finite(loss):
     for labels in (y, np.broadcast_to(y[:1], y.shape)):
         model = SpanBoost(SMALL, 3, loss=LOSSES[loss])
         assert np.isfinite(model.learn_many(X, labels)).all()
-        assert all(np.isfinite(a).all() for a in (model._model.bank.mean, model._model.bank.spread))
+        assert all(
+            np.isfinite(a).all() for a in (model.core.state.bank.mean, model.core.state.bank.spread)
+        )
 
 
 def test_boosted_trees_learn_a_function_that_is_not_linear():

@@ -22,7 +22,7 @@ from spanboost import (
 )
 from spanboost.core.experts import shared_regret
 from spanboost.losses import Softmax
-from spanboost.models import auto, files
+from spanboost.models import auto
 
 ROWS = 600
 
@@ -82,7 +82,7 @@ def test_it_combines_its_experts_as_it_says():
     expected, weights = plainly(np.array(forecasts).T, y)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(list(model.weights_.values()), weights, rtol=1e-5)
-    assert list(model.weights_)[-1] == auto.COMBINATION
+    assert list(model.weights_)[-1] == auto.REGRESSION
 
 
 def test_regret_against_every_expert():
@@ -109,8 +109,8 @@ def replaying(monkeypatch):
         auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
         auto.Expert("linear", auto.LinearSGD, {}),
     )
-    monkeypatch.setitem(auto.BUDGETS, "replaying", experts)
-    return lambda: AutoBoost(budget="replaying", seed=3)
+    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    return lambda: AutoBoost(seed=3)
 
 
 @pytest.mark.parametrize("kind", ["dense", "names", "codes"])
@@ -127,7 +127,7 @@ def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkey
     expected = whole.learn_many(rows(0, 400), y, weights)
     assert ((expected - y)[200:] ** 2).mean() < np.var(y)
     for threads, edges in ((1, (0, 3, 90, 400)), (2, (0, 200, 400)), (3, (0, 1, 2, 399, 400))):
-        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        monkeypatch.setattr(auto, "cpu_count", lambda n=threads: n)
         model, answers = replaying(), []
         for a, b in pairwise(edges):
             answers.append(model.learn_many(rows(a, b), y[a:b], weights[a:b]))
@@ -146,7 +146,7 @@ def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     expected = learned(whole, X, y)
     bytes_of_it = saved(whole, tmp_path / "whole.sb")
     for threads, cuts in ((1, ()), (3, (1, 100, 280)), (2, tuple(range(1, 300, 70)))):
-        monkeypatch.setattr(auto, "processors", lambda n=threads: n)
+        monkeypatch.setattr(auto, "cpu_count", lambda n=threads: n)
         model = fast(loss=loss)
         np.testing.assert_array_equal(learned(model, X, y, cuts), expected)
         assert saved(model, tmp_path / "parts.sb") == bytes_of_it
@@ -174,7 +174,7 @@ def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(loss, tmp_path):
         again.learn_many(X[90:], y[90:]), model.learn_many(X[90:], y[90:])
     )
     assert saved(again, tmp_path / "a.sb") == saved(model, tmp_path / "b.sb")
-    assert files.parameters_of(again) == files.parameters_of(model)
+    assert again.parameters() == model.parameters()
 
 
 def load_saved(model, folder):
@@ -289,7 +289,7 @@ def test_labels_of_one_value_and_answers_before_any():
 
 
 def test_what_it_is_made_of():
-    for budget, experts in auto.BUDGETS.items():
+    for budget, experts in auto.EXPERTS.items():
         model = AutoBoost(budget=budget)
         assert list(model.experts) == [name for name, *_ in experts]
         assert model.n == len(experts)

@@ -79,11 +79,11 @@ def same(first, second):
 NOT_ABOVE_0 = [0, -1.0, INF, NAN, "1", None, True]
 REFUSED = [
     *(({"n": v}, "n", "whole number") for v in (0, -3, 2.5, True, "8", None, NAN)),
-    *(({"D": v}, "D", "above 0") for v in NOT_ABOVE_0),
-    *(({"scale": v}, "scale", "above 0") for v in NOT_ABOVE_0),
+    *(({"D": v}, "D", "positive") for v in NOT_ABOVE_0),
+    *(({"scale": v}, "scale", "positive") for v in NOT_ABOVE_0),
     *(({"feedback": v}, "feedback", "'linear' or 'greedy'") for v in ("both", None, 1)),
     *(({"offset": v}, "offset", "'printed' or 'shrunk'") for v in ("none", 1, 0.0)),
-    *(({"alpha": v}, "alpha", "above 0") for v in (0, -0.1, INF, NAN, "1", True)),
+    *(({"alpha": v}, "alpha", "positive") for v in (0, -0.1, INF, NAN, "1", True)),
     *(({"seed": v}, "seed", "whole number") for v in (-1, 1.5, None, "0", True)),
     *(
         ({"label_range": v}, "label_range", "two finite numbers")
@@ -204,12 +204,12 @@ def test_a_bad_row_is_named_and_nothing_is_learned(model, what):
     booster, twin = MODELS[model](), MODELS[model]()
     booster.learn_many(X, y)
     twin.learn_many(X, y)
-    before = state_of(booster._model)
+    before = state_of(booster.core.state)
     with pytest.raises(DataError, match="row 3: ") as raised:
         booster.learn_many(*spoiled(what))
     assert raised.value.row == 3
     assert isinstance(raised.value, ValueError)
-    assert same(state_of(booster._model), before)
+    assert same(state_of(booster.core.state), before)
     assert np.array_equal(booster.learn_many(X[::-1], y[::-1]), twin.learn_many(X[::-1], y[::-1]))
 
 
@@ -218,7 +218,7 @@ def test_a_bad_first_block_leaves_a_fresh_model(what):
     booster = SpanBoost(LinearBall(), 4)
     with pytest.raises(DataError, match="row 3: "):
         booster.learn_many(*spoiled(what))
-    assert booster._model is None
+    assert not booster.started
     X, y = block()
     expected = SpanBoost(LinearBall(), 4).learn_many(X[:, :2], y)
     assert np.array_equal(booster.learn_many(X[:, :2], y), expected)  # not even the width is kept
@@ -241,7 +241,7 @@ def test_rows_of_another_width_are_refused(booster):
     X, y = block()
     model = booster(LinearBall(), 4)
     model.learn_many(X, y)
-    before = state_of(model._model)
+    before = state_of(model.core.state)
     for call in (
         lambda: model.learn_many(X[:, :2], y),
         lambda: model.predict_many(X[:, :2]),
@@ -251,7 +251,7 @@ def test_rows_of_another_width_are_refused(booster):
         with pytest.raises(DataError, match="features, but the model expects 3") as raised:
             call()
         assert raised.value.row == 0
-    assert same(state_of(model._model), before)
+    assert same(state_of(model.core.state), before)
 
 
 @BOTH
@@ -282,7 +282,7 @@ def test_the_number_of_labels_and_weights_must_fit(booster):
         model.learn_many(X, np.zeros((8, 2)))
     with pytest.raises(ValueError, match="3 to a row"):
         booster(LinearBall(), 4, loss=losses.SquaredEuclidean(3)).learn_many(X, y)
-    assert model._model is None
+    assert not model.started
 
 
 @BOTH
@@ -295,7 +295,7 @@ def test_what_is_no_block_of_numbers_is_refused(booster, X):
         model.learn_many(X, [0.0] * len(X))
     with pytest.raises(ValueError, match=r"rows must be numbers|rows x features"):
         model.predict_many(X)
-    assert model._model is None
+    assert not model.started
 
 
 @BOTH
@@ -315,7 +315,7 @@ def test_an_empty_block_is_refused(booster, learner, X):
         model.learn_many(X, [])
     with pytest.raises(ValueError, match="no rows"):
         model.predict_many(X)
-    assert model._model is None
+    assert not model.started
 
 
 @BOTH
@@ -456,7 +456,7 @@ def test_a_weight_multiplies_the_loss_in_lines_13_and_14(w, feedback):
     assert booster.learn_one([0.0], -1, w) == 0.5
     # partial sums 0, 1/4; gradients 2 and 5/2, the latter along 1/4; alpha_1 = 1/4
     np.testing.assert_allclose(booster.sigma_, [0, w * 2.5 * 0.25 / 4], rtol=1e-15)
-    slopes = [learner.slopes for learner in booster._model.bank.copies]
+    slopes = [learner.slopes for learner in booster.core.state.bank.copies]
     if feedback == "linear":
         expected = [[w * 2 / 4], [w * 2.5 / 4]]
     else:  # at y^{i-1} + eta h, with a factor eta of the chain rule
@@ -485,10 +485,10 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(model):
     booster.learn_many(X, y)
     twin.learn_many(X, y)
     scratch = ("scratch", "trace")  # of the round at hand, written by predicting
-    before = state_of(booster._model, scratch)
+    before = state_of(booster.core.state, scratch)
     predicted = booster.predict_many(-X)
     assert np.array_equal(booster.learn_many(-X, np.ones(8), np.zeros(8)), predicted)
-    assert same(state_of(booster._model, scratch), before)
+    assert same(state_of(booster.core.state, scratch), before)
     assert np.array_equal(booster.learn_many(X, y), twin.learn_many(X, y))
 
 

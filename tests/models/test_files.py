@@ -193,7 +193,7 @@ def test_a_flipped_bit_is_refused(model_file):
         (lambda h: h.update(format=2), "in a form this version does not know"),
         (lambda h: h.update(booster="Evil"), "'Evil' is nothing this version knows"),
         (lambda h: h["parameters"].update(n=3), "shape"),
-        (lambda h: h["parameters"].update(n=-1), "n=-1 is not allowed"),
+        (lambda h: h["parameters"].update(n=-1), r"n must be a positive integer \(got -1\)"),
         (lambda h: h["parameters"].update(extra=1), "do not fit together"),
         (lambda h: h["parameters"]["learner"].update({"class": "os.system"}), "nothing this"),
         (lambda h: h["rows"].update(features=2), "no list of features"),

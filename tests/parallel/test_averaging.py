@@ -51,9 +51,9 @@ def state(model):
             elif name != "scratch" and hasattr(value, "_fields"):
                 walk(value)
 
-    walk(model._model.algorithm)
-    walk(model._model.bank)
-    return [*found, model._labels.centre, np.array(model._labels.half)]
+    walk(model.core.state.algorithm)
+    walk(model.core.state.bank)
+    return [*found, model.labels.centre, np.array(model.labels.half)]
 
 
 def assert_same(one, other):
@@ -70,8 +70,8 @@ def test_the_average_of_equal_models_is_the_model(learner, feedback, kind):
     for number in (1, 2, 3, 7):
         merged = average(before, [models[1]] * number)
         assert_same(merged, models[1])
-        assert merged._labels.rows == models[1]._labels.rows
-        assert merged._labels.seen == 30 + number * 35
+        assert merged.labels.rows == models[1].labels.rows
+        assert merged.labels.seen == 30 + number * 35
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -116,11 +116,11 @@ def weighted(values, gains):
 def in_common_units(before, models):
     """All of them in the widest range of labels."""
     everyone = copy.deepcopy([before, *models])
-    half = max(one._labels.half for one in everyone)
+    half = max(one.labels.half for one in everyone)
     for one in everyone:
-        if one._labels.half < half:
-            one._widen(Widening(0, one._labels.centre, half))
-    return everyone[0]._model.bank, [one._model.bank for one in everyone[1:]]
+        if one.labels.half < half:
+            one.core.widen(Widening(0, one.labels.centre, half))
+    return everyone[0].core.state.bank, [one.core.state.bank for one in everyone[1:]]
 
 
 def assert_weighted_inputs(then, each, merged):
@@ -148,17 +148,17 @@ def test_linear_weights_are_averaged_by_squared_gradients(kind):
     before, models = shards(LinearSGD(), kind)
     merged = average(before, models)
     then, each = in_common_units(before, models)
-    assert_weighted_inputs(then.inputs, [one.inputs for one in each], merged._model.bank.inputs)
-    assert merged._labels.half == max(one._labels.half for one in models)
+    assert_weighted_inputs(then.inputs, [one.inputs for one in each], merged.core.state.bank.inputs)
+    assert merged.labels.half == max(one.labels.half for one in models)
     if kind is SpanBoost:
         sigma = np.mean([one.sigma_ for one in models], axis=0)
         np.testing.assert_allclose(merged.sigma_, sigma, rtol=1e-6)
-        assert merged._model.algorithm.t[0] == 30 + (25 + 35 + 45) // 3
+        assert merged.core.state.algorithm.t[0] == 30 + (25 + 35 + 45) // 3
 
 
 def test_networks_are_averaged_by_squared_gradients():
     before, models = shards(Network(hidden=3))
-    merged = average(before, models)._model.bank
+    merged = average(before, models).core.state.bank
     then, each = in_common_units(before, models)
     assert_weighted_inputs(then.inputs, [one.inputs for one in each], merged.inputs)
     for i in range(4):
@@ -171,7 +171,7 @@ def test_networks_are_averaged_by_squared_gradients():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_stumps_are_averaged_by_squared_gradients(intercept):
     before, models = shards(Stumps(intercept=intercept))
-    merged = average(before, models)._model.bank
+    merged = average(before, models).core.state.bank
     then, each = in_common_units(before, models)
     S = np.max([one.S for one in each], axis=0)
     for f in np.flatnonzero(S):
@@ -200,8 +200,10 @@ def test_a_feature_that_one_model_has_met_is_as_it_is_there(learner):
         data = np.linspace(-1, 1, 20)
         model.learn_many(Sparse(np.arange(21), np.full(20, column), data, (20,)), 0.8 * data)
     merged = average(before, [one, other])
-    tables = [getattr(model._model.bank, "inputs", model._model.bank) for model in (one, other)]
-    found = getattr(merged._model.bank, "inputs", merged._model.bank)
+    tables = [
+        getattr(model.core.state.bank, "inputs", model.core.state.bank) for model in (one, other)
+    ]
+    found = getattr(merged.core.state.bank, "inputs", merged.core.state.bank)
     for table, column in zip(tables, (3, 5), strict=True):
         names = ("U", "G", "S") if isinstance(learner, Stumps) else ("W", "G", "S")
         for name in names:
@@ -214,9 +216,9 @@ def test_a_feature_that_one_model_has_met_is_as_it_is_there(learner):
 def test_a_wider_range_of_labels_is_another_unit_of_the_same_functions(learner):
     before, models = shards(learner)
     wide = copy.deepcopy(models[0])
-    wide._widen(Widening(0, wide._labels.centre, 4 * wide._labels.half))
+    wide.core.widen(Widening(0, wide.labels.centre, 4 * wide.labels.half))
     merged = average(before, [models[0], wide])
-    assert merged._labels.half == wide._labels.half
+    assert merged.labels.half == wide.labels.half
     X, _ = rows(40, 9)
     np.testing.assert_allclose(merged.predict_many(X), wide.predict_many(X), rtol=1e-5)
 
@@ -228,7 +230,7 @@ def test_functions_stay_bounded_under_linear_feedback(learner, seed):
     models = [copy.deepcopy(before) for _ in range(3)]
     for k, model in enumerate(models):
         model.learn_many(*rows(60, 100 * seed + k, 1.0 + k))
-    bank = average(before, models)._model.bank
+    bank = average(before, models).core.state.bank
     if isinstance(learner, LinearSGD):
         sizes = bank.keep * np.abs(bank.inputs.W, dtype=np.float64).sum(axis=0)
         np.testing.assert_allclose(bank.mass, sizes / bank.keep, rtol=1e-5)

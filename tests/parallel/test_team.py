@@ -48,7 +48,7 @@ def row_by_row(model, X, y, workers, every):
     before, each, busy = model, [copy.deepcopy(model) for _ in range(workers)], set()
     for t in range(1, len(y)):
         worker = each[t % workers]
-        worker._labels.rows = t
+        worker.labels.rows = t
         answers.append(worker.learn_one(X[t], y[t]))
         busy.add(t % workers)
         if (t + 1) % (workers * every) == 0 or t + 1 == len(y):
@@ -102,8 +102,8 @@ def test_rows_before_the_first_that_is_learned():
     answers = team.learn_many(X[2:], y[2:], weights[2:])
     assert answers[:3].tolist() == [0, 0, 0]
     model = team.model()
-    assert model._labels.centre == [y[5]]
-    assert (model._labels.rows, model._labels.seen) == (60, 55)
+    assert model.labels.centre == [y[5]]
+    assert (model.labels.rows, model.labels.seen) == (60, 55)
 
 
 def named(X):
@@ -117,7 +117,7 @@ def test_names_of_features_are_the_same_to_all(learner, tmp_path):
     answers = [team.learn_many(named(X[k : k + 30]), y[k : k + 30]) for k in (0, 30, 60)]
     model = team.model()
     one = model.members[0] if isinstance(model, Committee) else model
-    order = [int(name[1:]) for name in one._reader.names.columns]
+    order = [int(name[1:]) for name in one.encoder.names.columns]
     assert sorted(order) == [0, 1, 2, 3]
     sparse = [{f"{order.index(int(k[1:]))}": v for k, v in row.items()} for row in named(X)]
     other = Team(booster(learner), 3, 10)
@@ -202,7 +202,7 @@ def test_trees_are_a_committee(tmp_path):
 @pytest.mark.parametrize(
     ("model", "given", "message"),
     [
-        (booster(LinearSGD()), {"workers": 0}, "workers=0 is not allowed"),
+        (booster(LinearSGD()), {"workers": 0}, r"workers must be a positive integer \(got 0\)"),
         (booster(LinearSGD()), {"workers": 2, "average_every": 0.5}, "average_every=0.5 is not"),
         (AutoBoost(), {"workers": 2}, "a team learns one booster, and AutoBoost is none"),
         (booster(LinearSGD(), replay=1), {"workers": 2}, "rows to be learned again"),
@@ -255,8 +255,8 @@ def test_train_with_a_team(learner, shell, tmp_path):
     assert "200 examples" in shell("inspect", out).out
     shell("train", file, "-i", out, "-o", tmp_path / "more.sb", *SMALL[2:], "--quiet")
     shell("train", file, "-i", out, "-o", tmp_path / "alone.sb", "--quiet")
-    assert load(tmp_path / "more.sb")._labels.rows == 400
-    assert load(tmp_path / "alone.sb")._labels.rows == 400
+    assert load(tmp_path / "more.sb").labels.rows == 400
+    assert load(tmp_path / "alone.sb").labels.rows == 400
 
 
 @pytest.mark.usefixtures("cluster")

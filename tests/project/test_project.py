@@ -66,6 +66,10 @@ def test_public_names_exist(name):
     assert getattr(spanboost, name).__doc__
 
 
+def test_tab_completion_lists_public_names():
+    assert set(spanboost.__all__) <= set(dir(spanboost))
+
+
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="NoSuchBoost"):
         spanboost.NoSuchBoost  # noqa: B018

@@ -52,9 +52,9 @@ def state(model):
             return [item for name in kept for item in flat(getattr(value, name))]
         return [np.asarray(value).tobytes()]
 
-    labels = {k: str(v) for k, v in vars(model._labels).items()}
-    columns = dict(model._reader.names.columns) if model._reader.names else {}
-    return flat(model._model) if model.started else [], labels, columns
+    labels = {k: str(v) for k, v in vars(model.labels).items()}
+    columns = dict(model.encoder.names.columns) if model.encoder.names else {}
+    return flat(model.core.state) if model.started else [], labels, columns
 
 
 @EVERY
@@ -64,7 +64,7 @@ def test_dictionaries_are_sparse_rows_with_names(name):
     with plain():
         np.testing.assert_array_equal(named.learn_many(dicts(X), y), sparse.learn_many(Csr(X), y))
         np.testing.assert_array_equal(named.predict_many(dicts(X)), sparse.predict_many(Csr(X)))
-    assert named._reader.names.columns == {"a": 0, "b": 1, "c": 2, "d": 3}
+    assert named.encoder.names.columns == {"a": 0, "b": 1, "c": 2, "d": 3}
 
 
 @EVERY
@@ -116,7 +116,7 @@ def test_a_string_is_a_category_and_a_number_under_the_same_name_is_another_feat
             model.learn_one({"city": city, "area": 1.0}, price)
     assert model.predict_one({"city": "Ulm", "area": 1.0}) == pytest.approx(0.2, abs=0.02)
     assert model.predict_one({"city": "Bonn", "area": 1.0}) == pytest.approx(-0.4, abs=0.02)
-    assert list(model._reader.names.columns) == ["area", "city=Ulm", "city=Bonn"]
+    assert list(model.encoder.names.columns) == ["area", "city=Ulm", "city=Bonn"]
     number = model.predict_one({"city": 1.0, "area": 1.0})
     assert number == model.predict_one({"area": 1.0})  # `city` as a number was never learned
 
@@ -257,8 +257,8 @@ def test_hashed_names_are_kept_nowhere():
     model = SpanBoost(LinearSGD(bits=4), 2)
     for x, label in zip(dicts(X), y.tolist(), strict=True):
         model.learn_one(x, label)
-    assert model._reader.names.columns == {}
-    assert len(model._model.bank.inputs.S) == 16
+    assert model.encoder.names.columns == {}
+    assert len(model.core.state.bank.inputs.S) == 16
     assert FeatureNames(4).column("area") == FeatureNames(18).column("area")
 
 

@@ -51,7 +51,7 @@ def test_single_rows_of_another_order_are_written_to_the_places_of_their_names()
     y = [0.1, 0.2, 0.3, 0.4]
     single = [model.learn_one(x, label) for x, label in zip(rows, y, strict=True)]
     np.testing.assert_array_equal(single, block.learn_many(rows, y))
-    assert model._reader.single(rows[1]) is model._reader.single(rows[2])  # one block for both
+    assert model.encoder.single(rows[1]) is model.encoder.single(rows[2])  # one block for both
 
 
 def test_names_are_sorted_as_they_are_written():

@@ -74,23 +74,23 @@ def flat(value):
 
 
 def label_state(model):
-    return {name: np.array(v).tolist() for name, v in vars(model._labels).items() if name != "loss"}
+    return {name: np.array(v).tolist() for name, v in vars(model.labels).items() if name != "loss"}
 
 
 def state(model):
-    return model.started and flat(model._model), label_state(model)
+    return model.started and flat(model.core.state), label_state(model)
 
 
 def untouched(model, X):
     """Whether neither D nor B cuts anything on these rows."""
     with plain():
-        trace = model._model.trace
-        rows = model._learner.encode(X, model.D)
+        trace = model.core.state.trace
+        rows = model.core.learner.encode(X, model.D)
         for t in range(len(X)):
             x = rows[t] if isinstance(rows, np.ndarray) else rows.row(t)
-            model._model.bank.predict(x, trace.h)
+            model.core.state.bank.predict(x, trace.h)
             free = np.linalg.norm(trace.h, axis=0).max() < model.D
-            predict_row(model._model, x)
+            predict_row(model.core.state, x)
             sums = np.hstack([trace.before, trace.y[:, None]])
             if not (free and np.linalg.norm(sums, axis=0).max() < model.reach_):
                 return False
@@ -173,8 +173,8 @@ def by_hand(new_model, X, y, weights):
             wider = new_model((centre[0] - (half or 1), centre[0] + (half or 1)))
             wider.predict_one(X[t])
             if model is not None:
-                bank = scaled_by_hand(model._model.bank, float(old / half))
-                wider._model = model._model._replace(bank=bank)
+                bank = scaled_by_hand(model.core.state.bank, float(old / half))
+                wider.core.state = model.core.state._replace(bank=bank)
             model = wider
         model.learn_one(X[t], y[t], weights[t])
     return answers
@@ -192,7 +192,7 @@ def test_it_is_a_fixed_range_between_widenings(booster, case):
         expected = by_hand(lambda ends: make(case, booster, ends), X, y, weights)
         model = make(case, booster)
         np.testing.assert_array_equal(model.learn_many(X, y, weights), expected)
-    assert model._labels.half > 20
+    assert model.labels.half > 20
 
 
 # --------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_compiled_and_plain_agree_bit_for_bit(booster, case):
     with plain():
         np.testing.assert_array_equal(got, oracle.learn_many(X, y))
     assert state(compiled) == state(oracle)
-    assert compiled._labels.half > 20
+    assert compiled.labels.half > 20
 
 
 @EVERY
@@ -265,12 +265,12 @@ def test_widening_does_not_change_predictions(booster, case, loss):
     with plain():
         model.learn_many(X, y, np.full(25, 0.02))  # light rows: nothing reaches D
         assert untouched(model, X)
-        before, half = model.predict_many(X), model._labels.half
+        before, half = model.predict_many(X), model.labels.half
         assert np.ptp(before) > 0.01
         # the lightest of rows: a round, but one that teaches nothing
-        model.learn_one(X[0], model._labels.centre[0] - 5.7 * half, weight=1e-19)
-        assert model._labels.half == pytest.approx(5.7 * half)
-        close = 1e-6 if model._dtype is np.float32 else 1e-14
+        model.learn_one(X[0], model.labels.centre[0] - 5.7 * half, weight=1e-19)
+        assert model.labels.half == pytest.approx(5.7 * half)
+        close = 1e-6 if model.core.dtype is np.float32 else 1e-14
         np.testing.assert_allclose(model.predict_many(X), before, rtol=0, atol=close * half)
 
 
@@ -281,8 +281,8 @@ def test_to_double_the_range_is_exact(case):
     with plain():
         model.learn_many(X, y, np.full(25, 0.02))
         assert untouched(model, X)
-        before, labels = model.predict_many(X), model._labels
-        model._widen(Widening(0, labels.centre, 2 * labels.half))
+        before, labels = model.predict_many(X), model.labels
+        model.core.widen(Widening(0, labels.centre, 2 * labels.half))
         np.testing.assert_array_equal(model.predict_many(X), before)
 
 
@@ -304,7 +304,7 @@ def test_where_the_labels_lie_does_not_matter(case):
     with plain():
         here, there = make(case), make(case)
         expected, got = here.learn_many(X, y), there.learn_many(X, y + 5000)
-    assert flat(here._model) == flat(there._model)
+    assert flat(here.core.state) == flat(there.core.state)
     np.testing.assert_allclose(got[1:], expected[1:] + 5000, rtol=1e-14)
     assert got[0] == expected[0] == 0
 
@@ -349,9 +349,9 @@ def test_slopes_are_one_degree_below_the_loss(loss, b):
     with plain():
         model = make(loss=loss)
         model.learn_many(X, y)
-        bank, labels = model._model.bank, model._labels
+        bank, labels = model.core.state.bank, model.labels
         G = bank.inputs.G.copy()
-        model._widen(Widening(0, labels.centre, 2 * labels.half))
+        model.core.widen(Widening(0, labels.centre, 2 * labels.half))
     np.testing.assert_array_equal(bank.inputs.G, G * np.float32(b * b))
 
 
@@ -360,7 +360,7 @@ def test_slopes_and_losses_have_units_too():
     with plain():
         model = make("symmetrised linear")
         model.learn_many(X, y)
-        bank = model._model.bank
+        bank = model.core.state.bank
         G, sums = bank.bank.inputs.G.copy(), bank.sums.copy()
         bank.rescale(0.5, 0.25)
     np.testing.assert_array_equal(bank.sums, sums / 8)
@@ -386,7 +386,7 @@ def test_a_constant_stream_is_predicted_at_once(case, label_range):
             assert model.learn_one(X[0], 43.0) == 42  # and now there is a width
             assert model.predict_one(X[0]) == pytest.approx(42, abs=1)
         assert np.isfinite(model.predict_many(X)).all()
-        assert model._labels.half == (1 if label_range == "auto" else 42)
+        assert model.labels.half == (1 if label_range == "auto" else 42)
 
 
 def test_rows_of_weight_0_are_answered_and_change_nothing():
@@ -396,11 +396,11 @@ def test_rows_of_weight_0_are_answered_and_change_nothing():
         assert model.learn_many(X[:5], y[:5], np.zeros(5)).tolist() == [0] * 5
         assert label_state(model) == label_state(twin) | {"rows": 5}
         np.testing.assert_array_equal(model.learn_many(X, y), twin.learn_many(X, y))
-        before = state(model)[0], model._labels.half
+        before = state(model)[0], model.labels.half
         predicted = model.predict_many(X)
         answers = model.learn_many(X, np.full(len(y), 1e300), np.zeros(len(y)))
         np.testing.assert_array_equal(answers, predicted)
-        assert before == (state(model)[0], model._labels.half)
+        assert before == (state(model)[0], model.labels.half)
 
 
 @BOTH
@@ -410,9 +410,9 @@ def test_vector_labels_lie_around_the_first_vector(booster):
     answers = model.learn_many(X, y)
     assert answers[0].tolist() == [0, 0, 0]
     np.testing.assert_array_equal(answers[1], y[0])
-    np.testing.assert_array_equal(model._labels.centre, y[0])
+    np.testing.assert_array_equal(model.labels.centre, y[0])
     farthest = np.linalg.norm(y - y[0], axis=1).max()
-    assert farthest <= model._labels.half * (1 + 1e-15) < 2 * farthest
+    assert farthest <= model.labels.half * (1 + 1e-15) < 2 * farthest
     errors = ((answers - y)[200:] ** 2).mean()
     assert errors < y[200:].var(axis=0).mean() / 2
 
@@ -477,7 +477,7 @@ def test_a_warning_that_is_made_an_error_leaves_the_model_as_it_was():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.learn_many([x, x], [100, label])
-        assert model._labels.half > 4000
+        assert model.labels.half > 4000
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_labels_that_are_not_wild_widen_in_silence(first, label):
     with plain():
         model, x, label = wild(first, label)
         model.learn_one(x, label)
-    assert abs(label - model._labels.centre[0]) <= model._labels.half
+    assert abs(label - model.labels.centre[0]) <= model.labels.half
 
 
 def test_only_rounds_count_and_there_must_be_a_width_to_be_outside_of():
@@ -498,8 +498,8 @@ def test_only_rounds_count_and_there_must_be_a_width_to_be_outside_of():
         model.learn_many(X, np.r_[np.arange(50), np.full(10, 1e6)], weights)
         constant = make()
         constant.learn_many(X, np.r_[np.full(50, 7.0), np.full(10, 1e6)])
-    assert not model._labels.warned
-    assert not constant._labels.warned
+    assert not model.labels.warned
+    assert not constant.labels.warned
 
 
 def test_a_wild_vector_is_named_too():

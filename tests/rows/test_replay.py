@@ -271,7 +271,7 @@ def test_memory_is_for_rows_as_long_as_they_are():
     model = SpanBoost(LinearSGD(), 2, replay=1, memory=10_000)
     model.learn_many(Csr(np.ones((1, 5000))), [0.1])
     model.learn_many(Csr(np.eye(3, 5000)), [0.1] * 3)
-    assert sum(len(columns) for columns, _ in model._memory.rows.entries) == 5003
+    assert sum(len(columns) for columns, _ in model.core.memory.rows.entries) == 5003
 
 
 def test_rows_of_somebody_else_are_kept_as_they_were():
@@ -302,7 +302,7 @@ def test_a_learner_that_raises_is_not_replayed_what_it_never_learned():
     model.learn_many([[0.1], [0.2]], [0.1, 0.2])
     with pytest.raises(OverflowError):
         model.learn_many([[0.3], [1.0]], [0.1, 0.2])
-    assert model._memory.learned == 2
+    assert model.core.memory.learned == 2
     model.learn_many([[0.5]] * 50, [0.1] * 50)
 
 
@@ -391,7 +391,7 @@ def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
     ids=str,
 )
 def test_bad_parameters(bad):
-    with pytest.raises(ValueError, match=f"^{next(iter(bad))}=.* is not allowed"):
+    with pytest.raises(ValueError, match=f"^{next(iter(bad))} must be an integer from .*got"):
         SpanBoost(LinearSGD(), 3, **bad)
 
 

@@ -1,4 +1,4 @@
-"""A real server, killed at any moment under load; and connections that nobody should wait for."""
+"""A real server that is killed under load, and clients that are slow or hostile."""
 
 import json
 import os
@@ -12,43 +12,43 @@ import threading
 import time
 
 import pytest
-from serving import OPTIONS, Server, serving, until
+from serving import OPTIONS, Server, serving, wait_until
 
 from spanboost.cli.main import main
 from spanboost.client import Client, ServiceError
 from spanboost.errors import UserError
 from spanboost.models.files import load, to_bytes
 from spanboost.service.journal import Journal
-from spanboost.service.state import entry_of
+from spanboost.service.state import decode_entry
 
 KILLS = int(os.environ.get("SPANBOOST_KILLS", "4"))
 
 
 class Sender(threading.Thread):
-    """Sends rows until told to stop, each until it is acknowledged; some are predicted first."""
+    """Sends rows until `stop` is set, and retries until each is acknowledged."""
 
     def __init__(self, number, address, stop):
         super().__init__(daemon=True)
         self.rng, self.number = random.Random(number), number
         self.stop = stop
         self.client = Client(address, retries=200, timeout=20)
-        self.sent = {}  # id: (row, label), acknowledged
-        self.again = 0  # rows that an attempt before had brought in
+        self.sent = {}  # acknowledged rows: (row, label) by id
+        self.duplicates = 0  # rows that an earlier attempt had delivered
         self.error = None
 
     def run(self):
         try:
             with self.client:
                 while not self.stop.is_set():
-                    self.batch([self.row() for _ in range(self.rng.choice([1, 5, 40]))])
+                    self.send([self.draw_row() for _ in range(self.rng.choice([1, 5, 40]))])
                     time.sleep(0.002)
         except Exception as error:
             self.error = error
 
-    def row(self):
+    def draw_row(self):
         return {"size": self.rng.random(), "city": self.rng.choice("abcdef")}
 
-    def batch(self, rows):
+    def send(self, rows):
         labels = [3 * row["size"] + (row["city"] == "a") for row in rows]
         if self.rng.random() < 0.5:
             ids = [f"{self.number} {len(self.sent) + k}" for k in range(len(rows))]
@@ -57,14 +57,14 @@ class Sender(threading.Thread):
             ]
             outcome = self.client.learn(whole)
         else:
-            ids = [answer.id for answer in self.client.predict_many(rows)]
+            ids = [prediction.id for prediction in self.client.predict_many(rows)]
             outcome = self.client.label_many(dict(zip(ids, labels, strict=True)))
         assert outcome.learned + outcome.duplicates == len(rows)
-        self.again += outcome.duplicates
+        self.duplicates += outcome.duplicates
         self.sent |= dict(zip(ids, zip(rows, labels, strict=True), strict=True))
 
 
-def test_kills_under_load_lose_nothing_and_change_nothing(tmp_path):
+def test_kills_under_load_lose_no_row_and_do_not_change_the_model(tmp_path):
     folder, rng = tmp_path / "state", random.Random(5)
     options = (*OPTIONS, "--snapshot-every", "700")
     server = Server(folder, *options)
@@ -84,50 +84,50 @@ def test_kills_under_load_lose_nothing_and_change_nothing(tmp_path):
     with Client(server.address) as client:
         model = client.model()
     assert server.stop() == 0
-    ids, rows, labels = journaled(folder)
+    ids, rows, labels = read_journal(folder)
     acknowledged = {id: one for sender in senders for id, one in sender.sent.items()}
-    assert len(ids) == len(set(ids))  # none twice
-    found = dict(zip(ids, zip(rows, labels, strict=True), strict=True))
-    assert found == acknowledged  # none lost, none changed, none that nobody sent
-    fresh = load(first_model(tmp_path))
+    assert len(ids) == len(set(ids))  # no duplicates
+    journaled = dict(zip(ids, zip(rows, labels, strict=True), strict=True))
+    assert journaled == acknowledged  # no row lost, changed or invented
+    fresh = load(new_model_file(tmp_path))
     fresh.learn_many(rows, labels)
     assert to_bytes(fresh) == model
     assert len(ids) > 100
 
 
-def journaled(folder):
-    """All rows of a folder, in the order in which they were learned."""
+def read_journal(folder):
+    """Return the ids, rows and labels of a journal, in the order in which they were learned."""
     ids, rows, labels = [], [], []
     for record in Journal(folder / "journal").read():
-        entry = entry_of(record.payload)
+        entry = decode_entry(record.payload)
         ids += entry.ids
         rows += entry.rows
         labels += entry.labels
     return ids, rows, labels
 
 
-def first_model(tmp_path):
-    """The model that a server begins with, by another one."""
+def new_model_file(tmp_path):
+    """Return the file of the model that a new server starts with."""
     with serving(tmp_path / "other") as server, Client(server.address) as client:
         (tmp_path / "fresh.sb").write_bytes(client.model())
     return tmp_path / "fresh.sb"
 
 
-def test_a_kill_between_a_prediction_and_its_label(tmp_path):
+def test_pending_rows_survive_a_kill(tmp_path):
     server = Server(tmp_path, *OPTIONS)
     with Client(server.address) as client:
-        ids = [answer.id for answer in client.predict_many([{"x": k} for k in range(20)])]
+        ids = [prediction.id for prediction in client.predict_many([{"x": k} for k in range(20)])]
         client.label(ids[3], 1.0)
     server.kill()
     with serving(tmp_path) as server, Client(server.address) as client:
         assert client.label(ids[3], 1.0).duplicates == 1
         assert client.label_many(dict.fromkeys(ids, 2.0)) == (19, 1, [])
-        with pytest.raises(ServiceError, match="unknown, or expired") as caught:
-            client.label("nobody", 2.0)
+        with pytest.raises(ServiceError, match="unknown or has expired") as caught:
+            client.label("unknown", 2.0)
         assert caught.value.status == 410
 
 
-def test_stopping_answers_what_was_asked_and_leaves_a_snapshot(tmp_path):
+def test_stopping_writes_a_snapshot(tmp_path):
     with serving(tmp_path) as server, Client(server.address) as client:
         client.learn([{"x": k, "label": k} for k in range(50)])
         assert server.stop() == 0
@@ -138,38 +138,44 @@ def test_stopping_answers_what_was_asked_and_leaves_a_snapshot(tmp_path):
 
 @pytest.fixture
 def refusal(capsys):
-    """What the command says when it does not start."""
+    """Return the error message of a server that does not start."""
 
-    def said(*words):
+    def run(*words):
         assert main(["serve", *map(str, words)]) == 2
         (line,) = [line for line in capsys.readouterr().err.splitlines() if "compil" not in line]
         return line
 
-    return said
+    return run
 
 
-def test_what_is_refused_at_the_start(tmp_path, refusal, monkeypatch):
+def test_invalid_options_are_refused_at_the_start(tmp_path, refusal, monkeypatch):
     folder = tmp_path / "state"
     with serving(folder) as server:
         assert "in use by another server" in refusal("--dir", folder, "--port", 0)
         assert "cannot listen" in refusal("--dir", tmp_path / "x", "--port", server.port)
-    assert "another model" in refusal("--dir", folder, "--port", 0, "--learner", "stumps")
-    assert "another model" in refusal("--dir", folder, "--port", 0, *OPTIONS, "--label", "y")
-    assert "something else of that name" in refusal("--dir", folder, "--port", 0, "--id", "label")
+    assert "a different model or different options" in refusal(
+        "--dir", folder, "--port", 0, "--learner", "stumps"
+    )
+    assert "a different model or different options" in refusal(
+        "--dir", folder, "--port", 0, *OPTIONS, "--label", "y"
+    )
+    assert "a label, weight or column with this name" in refusal(
+        "--dir", folder, "--port", 0, "--id", "label"
+    )
     monkeypatch.setenv("SPANBOOST_LEARN_TOKEN", "x")
     monkeypatch.setenv("SPANBOOST_ADMIN_TOKEN", " ")
     for host in ("0.0.0.0", "::", "192.0.2.1"):
-        said = refusal("--dir", folder, "--host", host)
-        assert "SPANBOOST_PREDICT_TOKEN, SPANBOOST_ADMIN_TOKEN" in said
+        message = refusal("--dir", folder, "--host", host)
+        assert "SPANBOOST_PREDICT_TOKEN, SPANBOOST_ADMIN_TOKEN" in message
     vw = tmp_path / "rows.vw"
     vw.write_text("1 | a:1\n")
     assert main(["train", str(vw), "-o", f"{vw}.sb", "--quiet", "--learner", "linear"]) == 0
     assert "cannot be served" in refusal("--dir", tmp_path / "y", "--port", 0, "-m", f"{vw}.sb")
-    (folder / "snapshots" / "00000000000000000000.sb").write_bytes(b"no model")
+    (folder / "snapshots" / "00000000000000000000.sb").write_bytes(b"not a model")
     assert "restore the folder from a backup" in refusal("--dir", folder, "--port", 0)
 
 
-def test_what_is_missing_is_named_in_one_sentence(tmp_path, refusal, monkeypatch):
+def test_missing_packages_are_named(tmp_path, refusal, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'spanboost[serve]'" in refusal("--dir", tmp_path)
     monkeypatch.setitem(sys.modules, "httpx", None)
@@ -190,12 +196,12 @@ def server(tmp_path_factory):
         yield server
 
 
-def connected(server):
+def connect(server):
     return socket.create_connection(("127.0.0.1", server.port), timeout=30)
 
 
-def answered(sock):
-    """All of an answer; what there is of it where the server closes."""
+def read_response(sock):
+    """Read a response to its end, or until the server closes the connection."""
     data = b""
     while more := sock.recv(1 << 16):
         data += more
@@ -206,103 +212,103 @@ def answered(sock):
     return data
 
 
-def still_answers(server):
-    with connected(server) as sock:
+def responds(server):
+    with connect(server) as sock:
         sock.sendall(request('{"x": 1}'))
-        return answered(sock).startswith(b"HTTP/1.1 200")
+        return read_response(sock).startswith(b"HTTP/1.1 200")
 
 
 def test_half_closed_and_broken_connections(server):
     good = request('{"x": 1}')
     for sent in (b"", b"POST", good[:40], request('{"x"', 1000), b"\x00\xff nonsense\r\n\r\n"):
-        with connected(server) as sock:
+        with connect(server) as sock:
             sock.sendall(sent)
             sock.shutdown(socket.SHUT_WR)
-            answered(sock)
-        assert still_answers(server)
-    with connected(server) as sock:  # one that is reset
+            read_response(sock)
+        assert responds(server)
+    with connect(server) as sock:  # a connection that is reset
         sock.sendall(good)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    with connected(server) as sock:  # two at once
+    with connect(server) as sock:  # two requests in one write
         sock.sendall(good + good)
-        assert answered(sock).startswith(b"HTTP/1.1 200")
-    assert still_answers(server)
+        assert read_response(sock).startswith(b"HTTP/1.1 200")
+    assert responds(server)
 
 
-def send_for_ever(sock):
+def send_headers_forever(sock):
     for k in range(100_000):
         sock.sendall(b"X-%d: " % k + b"y" * 1000 + b"\r\n")
 
 
-def test_an_endless_head_is_cut_off(server):
-    with connected(server) as sock:
+def test_endless_headers_are_cut_off(server):
+    with connect(server) as sock:
         sock.sendall(b"GET / HTTP/1.1\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            send_for_ever(sock)
-    assert still_answers(server)
+            send_headers_forever(sock)
+    assert responds(server)
 
 
-def test_many_slow_senders_do_not_stop_others(server):
-    slow = [connected(server) for _ in range(100)]
+def test_slow_clients_do_not_block_others(server):
+    slow = [connect(server) for _ in range(100)]
     for sock in slow:
         sock.sendall(request("{", 100)[:-30])
-    assert all(still_answers(server) for _ in range(20))
+    assert all(responds(server) for _ in range(20))
     for sock in slow:
         sock.close()
 
 
-def test_rows_never_stand_in_what_the_server_says(server):
+def test_rows_are_never_logged(server):
     secret = "a-secret-value"
     for body in (f'{{"x": "{secret}"', f'[{{"x": ["{secret}"]}}]', f'{{"{secret}": 1e999}}'):
         for path in ("/predict", "/learn", f"/{secret}"):
-            with connected(server) as sock:
+            with connect(server) as sock:
                 sock.sendall(request(body, path=path))
-                assert b"HTTP/1.1 4" in answered(sock)
-    assert secret not in "".join(server.said)
+                assert b"HTTP/1.1 4" in read_response(sock)
+    assert secret not in "".join(server.log)
 
 
-def test_clients_try_again_until_the_server_is_there(tmp_path):
+def test_clients_retry_until_the_server_runs(tmp_path):
     server = Server(tmp_path, *OPTIONS)
     address, port = server.address, server.port
     server.kill()
-    found = []
+    outcomes = []
 
-    def patiently():
+    def learn():
         with Client(address, retries=100) as client:
-            found.append(client.learn([{"x": 1, "label": 2}]))
+            outcomes.append(client.learn([{"x": 1, "label": 2}]))
 
-    thread = threading.Thread(target=patiently)
+    thread = threading.Thread(target=learn)
     thread.start()
     server = Server(tmp_path, *OPTIONS, port=port)
     thread.join(60)
-    assert found == [(1, 0, [])]
+    assert outcomes == [(1, 0, [])]
     assert server.stop() == 0
     with (
         Client(address, retries=1) as client,
-        pytest.raises(ServiceError, match="cannot be reached") as caught,
+        pytest.raises(ServiceError, match="cannot reach the service") as caught,
     ):
         client.predict({"x": 1})
     assert caught.value.status == 0
 
 
 @pytest.mark.parametrize("row", [{"x": 1, "label": 2}, {"id": None, "x": 1, "label": 2}])
-def test_a_lost_answer_is_no_second_learning(server, row):
-    """The first attempt arrives, its answer does not: a proxy cuts the connection."""
+def test_a_lost_response_does_not_make_it_learn_twice(server, row):
+    """A proxy delivers the first attempt but drops its response."""
     listener = socket.create_server(("127.0.0.1", 0))
     attempts = []
 
     def proxy():
         for k in range(2):
             sock, _ = listener.accept()
-            with sock, connected(server) as other:
+            with sock, connect(server) as other:
                 data = sock.recv(1 << 16)
                 while b"label" not in data:
                     data += sock.recv(1 << 16)
                 attempts.append(data)
                 other.sendall(data)
-                answer = answered(other)
+                response = read_response(other)
                 if k:
-                    sock.sendall(answer)
+                    sock.sendall(response)
 
     thread = threading.Thread(target=proxy)
     thread.start()
@@ -316,22 +322,22 @@ def test_a_lost_answer_is_no_second_learning(server, row):
 
 
 @pytest.mark.parametrize("address", ["localhost:8000", "127.0.0.1:8000", "ftp://localhost"])
-def test_an_address_that_is_none_is_not_tried_again(address, monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it waits"))
+def test_an_invalid_address_is_not_retried(address, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("the client waits for a retry"))
     with Client(address) as client, pytest.raises(ServiceError, match="protocol"):
         client.predict({"x": 1})
 
 
-def test_the_asynchronous_client(server):
+def test_async_client(server):
     import asyncio
 
     from spanboost.client import AsyncClient
 
-    async def talk():
+    async def use_client():
         async with AsyncClient(server.address) as client:
-            answers = await asyncio.gather(*(client.predict({"x": k}) for k in range(20)))
-            assert len({answer.id for answer in answers}) == 20
-            outcome = await client.label_many({answer.id: 1.0 for answer in answers})
+            predictions = await asyncio.gather(*(client.predict({"x": k}) for k in range(20)))
+            assert len({prediction.id for prediction in predictions}) == 20
+            outcome = await client.label_many({prediction.id: 1.0 for prediction in predictions})
             assert outcome == (20, 0, [])
             assert await client.learn([{"x": 1}], skip=True) == (
                 0,
@@ -345,17 +351,17 @@ def test_the_asynchronous_client(server):
             assert len(await client.model()) > 100
             return await client.metrics()
 
-    assert asyncio.run(talk())["spanboost_learned_rows_total"] >= 20
+    assert asyncio.run(use_client())["spanboost_learned_rows_total"] >= 20
 
 
 def test_tokens_of_a_real_server(tmp_path):
     tokens = {"predict": "a", "learn": "ü", "admin": "c\n"}
     with serving(tmp_path, *OPTIONS, "--host", "0.0.0.0", tokens=tokens) as server:
-        given = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
+        client_tokens = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
         address = f"http://127.0.0.1:{server.port}"
-        with Client(address, **given) as client:
+        with Client(address, **client_tokens) as client:
             client.label(client.predict({"x": 1}).id, 1.0)
-            until(lambda: client.metrics()["spanboost_learned_rows_total"] == 1)
+            wait_until(lambda: client.metrics()["spanboost_learned_rows_total"] == 1)
         with Client(address) as client, pytest.raises(ServiceError, match="token") as caught:
             client.predict({"x": 1})
         assert caught.value.status == 401
@@ -373,15 +379,15 @@ def test_memory_stays_flat_under_hostile_bodies(server):
     before = None
     for k in range(12):
         for body in bodies:
-            with connected(server) as sock:
+            with connect(server) as sock:
                 sock.sendall(request(body, path="/predict?keep=false"))
-                assert b" 50" not in answered(sock).partition(b"\r\n")[0]
+                assert b" 50" not in read_response(sock).partition(b"\r\n")[0]
         if k == 5:
             before = server.memory()
     assert server.memory() < before + (20 << 20)
 
 
-def test_a_signal_at_any_time_while_starting(tmp_path):
+def test_a_kill_during_the_start(tmp_path):
     command = [sys.executable, "-m", "spanboost", "serve", "--dir", str(tmp_path), "--port", "0"]
     for seconds in (0.05, 0.4, 0.9):
         process = subprocess.Popen([*command, *OPTIONS], stderr=subprocess.PIPE)
@@ -389,5 +395,5 @@ def test_a_signal_at_any_time_while_starting(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.communicate()
     with serving(tmp_path) as server:
-        until(lambda: still_answers(server))
-        assert still_answers(server)
+        wait_until(lambda: responds(server))
+        assert responds(server)

@@ -1,15 +1,15 @@
-"""The live page in a real browser: its numbers are those of /metrics."""
+"""The dashboard in a real browser: it shows the values of /metrics."""
 
 import random
 
 import pytest
-from chromium import FOUND, browser
+from chromium import CHROMIUM, browser
 from serving import serving
 
 from spanboost.client import Client
 
-pytestmark = pytest.mark.skipif(FOUND is None, reason="there is no Chromium on this machine")
-FIGURES = {
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+METRICS = {
     "learned": "learned_rows_total",
     "predicted": "predicted_rows_total",
     "pending": "pending_rows",
@@ -19,34 +19,34 @@ FIGURES = {
     "loss": "loss",
     "recent_loss": "recent_loss",
 }
-READ = "Object.fromEntries([...document.querySelectorAll('data')].map(d => [d.id, d.value]))"
+READ_VALUES = "Object.fromEntries([...document.querySelectorAll('data')].map(d => [d.id, d.value]))"
 
 
-def traffic(client, rows=1500):
+def send_traffic(client, rows=1500):
     rng = random.Random(0)
     some = [{"size": rng.random(), "city": rng.choice("abc")} for _ in range(rows)]
     labelled = [row | {"label": 10 * row["size"] + (row["city"] == "a")} for row in some]
     for first in range(0, rows, 100):
         client.learn(labelled[first : first + 100])
-    answers = client.predict_many(some[:50])
-    client.label_many({answer.id: 1.0 for answer in answers[:20]})
-    client.label(answers[0].id, 1.0)
+    predictions = client.predict_many(some[:50])
+    client.label_many({prediction.id: 1.0 for prediction in predictions[:20]})
+    client.label(predictions[0].id, 1.0)
     client.learn([{"size": [1], "label": 1}], skip=True)
 
 
-def test_the_page_shows_what_the_metrics_say(tmp_path):
+def test_dashboard_shows_the_metrics(tmp_path):
     with (
         serving(tmp_path, "--budget", "fast") as server,
         Client(server.address) as client,
         browser() as page,
     ):
-        traffic(client, 400)
+        send_traffic(client, 400)
         while (expected := client.metrics())["spanboost_waiting_rows"]:
             pass
         page.open(f"{server.address}/")
-        page.until(f"document.getElementById('learned').value == {420}")
-        shown = page.run(READ)
-        for name, metric in FIGURES.items():
+        page.wait_until(f"document.getElementById('learned').value == {420}")
+        shown = page.run(READ_VALUES)
+        for name, metric in METRICS.items():
             assert float(shown[name]) == expected[f"spanboost_{metric}"], name
         assert shown["learned"] == "420"
         assert (shown["duplicates"], shown["refused"], shown["pending"]) == ("1", "1", "30")
@@ -58,21 +58,23 @@ def test_the_page_shows_what_the_metrics_say(tmp_path):
             assert weight == pytest.approx(expected[f'spanboost_expert_weight{{expert="{name}"}}'])
         assert page.run("document.querySelectorAll('#pairs circle').length") == 200
         assert page.run("document.querySelectorAll('#curve path').length") == 2
-        client.learn([{"size": 0.5, "label": 3}])  # and goes on by itself
-        page.until("document.getElementById('learned').value == 421")
+        client.learn([{"size": 0.5, "label": 3}])  # the page updates itself
+        page.wait_until("document.getElementById('learned').value == 421")
         assert all(
-            address.startswith(server.address) for address in page.asked() if "about" not in address
+            address.startswith(server.address)
+            for address in page.requested_urls()
+            if "about" not in address
         )
-        assert page.complaints() == []
+        assert page.errors() == []
 
 
-def test_the_page_can_be_used_without_a_mouse_and_without_sight(tmp_path):
+def test_dashboard_is_accessible_by_keyboard_and_screen_reader(tmp_path):
     with serving(tmp_path) as server, Client(server.address) as client, browser() as page:
-        traffic(client)
+        send_traffic(client)
         page.open(f"{server.address}/", width=400)
-        page.until("document.getElementById('status').dataset.state == 'live'")
+        page.wait_until("document.getElementById('status').dataset.state == 'live'")
         assert page.run("document.documentElement.lang") == "en"
-        assert page.run("document.documentElement.scrollWidth <= innerWidth")  # also on a telephone
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")  # also on a phone
         names = "[...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
         assert all(name and "no rows" not in name for name in page.run(names))
         assert page.run("document.querySelectorAll('[aria-live=assertive]').length") == 0
@@ -87,36 +89,36 @@ def test_the_page_can_be_used_without_a_mouse_and_without_sight(tmp_path):
         assert page.run("document.getElementById('status').textContent") == "paused"
         client.learn([{"size": 0.5, "label": 3}])
         page.press("Enter", 13, "\r")
-        page.until("document.getElementById('learned').value == 1521")
+        page.wait_until("document.getElementById('learned').value == 1521")
         page.run("document.querySelector('summary').focus()")
         page.press("Enter", 13, "\r")
-        page.until("document.querySelectorAll('#curve-table tr').length > 5")
+        page.wait_until("document.querySelectorAll('#curve-table tr').length > 5")
 
 
 @pytest.mark.parametrize("loss", [["logistic"], ["softmax", "--classes", "2"]])
-def test_classes_are_shown_by_their_names(tmp_path, loss):
+def test_dashboard_shows_class_names(tmp_path, loss):
     options = ["--learner", "linear", "-n", "4", "--loss", *loss]
     with serving(tmp_path, *options) as server, Client(server.address) as client, browser() as page:
         page.open(f"{server.address}/")
-        page.until("document.getElementById('pairs').textContent == 'no rows yet'")
+        page.wait_until("document.getElementById('pairs').textContent == 'no rows yet'")
         for _ in range(3):
             client.learn([{"x": k % 2, "label": ["no", "maybe"][k % 2]} for k in range(100)])
-        page.until("document.getElementById('learned').value == 300")
+        page.wait_until("document.getElementById('learned').value == 300")
         label = page.run("document.getElementById('pairs').getAttribute('aria-label')")
-        assert label == "Of the last 200 rows 200 were predicted as what they are, of 2 classes."
+        assert label == "200 of the last 200 rows were predicted correctly (2 classes)."
         texts = page.run("[...document.querySelectorAll('#pairs text')].map(t => t.textContent)")
-        assert texts == ["no", "maybe", "no", "maybe", "truth", "prediction"]
+        assert texts == ["no", "maybe", "no", "maybe", "label", "prediction"]
         assert page.run("document.querySelectorAll('#pairs circle').length") == 2
         assert page.run("document.getElementById('pairs').clientWidth") <= 480
-        assert page.complaints() == []
+        assert page.errors() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_both_schemes(tmp_path, scheme):
+def test_text_has_enough_contrast_in_both_color_schemes(tmp_path, scheme):
     with serving(tmp_path) as server, Client(server.address) as client, browser() as page:
-        traffic(client, 200)
+        send_traffic(client, 200)
         page.open(f"{server.address}/", scheme)
-        page.until("document.getElementById('status').dataset.state == 'live'")
+        page.wait_until("document.getElementById('status').dataset.state == 'live'")
         for element in ("h1", "dt", "dd", ".note", "footer", "a", "#status", "svg text"):
             assert page.run(CONTRAST.replace("ELEMENT", element)) >= 4.5, element
 

@@ -1,4 +1,4 @@
-"""The tour of the service's page is run, against a server of its own."""
+"""The commands in docs/service.md print what the page shows."""
 
 import os
 import re
@@ -29,8 +29,8 @@ def examples():
             yield command, printed.rstrip("\n")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
-def test_the_tour_says_what_the_page_says(tmp_path):
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_tour_prints_what_the_page_shows(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -40,7 +40,8 @@ def test_the_tour_says_what_the_page_says(tmp_path):
     lock = tmp_path / "state" / "lock"
     try:
         for command, shown in examples():
-            behind = " > /dev/null" if command.endswith("&") else ""  # it keeps no pipe open
+            # a background command must not keep the pipe of its output open
+            behind = " > /dev/null" if command.endswith("&") else ""
             done = subprocess.run(
                 f"{command.removesuffix('&')}{behind}{'&' if behind else ''}".replace("8000", port),
                 shell=True,
@@ -58,7 +59,7 @@ def test_the_tour_says_what_the_page_says(tmp_path):
     assert command.startswith("kill")
 
 
-def test_the_client_of_the_page(tmp_path, capsys):
+def test_python_example_of_the_page(tmp_path, capsys):
     (code,) = blocks("python")
     with serving(tmp_path) as server:
         exec(code.replace("http://127.0.0.1:8000", server.address))

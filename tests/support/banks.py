@@ -243,7 +243,7 @@ def run_listing(booster, make, loss, X, y, weights):
 
     make(c, D, i) returns the naive copy i, with curvature c and bound D (or infinity).
     """
-    naive_loss, d = NAIVE_LOSSES[loss], booster._d
+    naive_loss, d = NAIVE_LOSSES[loss], booster.core.d
     rows = active_rows(X, booster.learner.bits)
     rows = zip(rows, np.reshape(y, (-1, d)).tolist(), weights.tolist(), strict=True)
     rows = [(x, label if loss == "euclidean2" else label[0], w) for x, label, w in rows]

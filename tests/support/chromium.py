@@ -1,6 +1,5 @@
-"""A headless Chromium, spoken to through a pair of pipes in its DevTools protocol."""
+"""A headless Chromium, controlled through two pipes with the DevTools protocol."""
 
-import base64
 import contextlib
 import json
 import os
@@ -11,11 +10,11 @@ import sys
 import tempfile
 import time
 
-FOUND = (
+CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
 
-_BEGIN = """import fcntl, os, sys
+_START_WITH_PIPES = """import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
 os.dup2(ends[0], 3)
 os.dup2(ends[1], 4)
@@ -23,7 +22,7 @@ os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 class Browser:
-    """One page of it."""
+    """One page of the browser."""
 
     def __init__(self, send, receive):
         self._send, self._receive = send, receive
@@ -38,30 +37,30 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method, **parameters):
-        """What a method of the protocol answers."""
+        """Call a method of the protocol and return its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._send, json.dumps(message).encode() + b"\0")
         while True:
-            told = self._next(60)
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
-            self.events.append(told)
+            reply = self._next_message(60)
+            if reply.get("id") == self._number:
+                assert "error" not in reply, reply
+                return reply["result"]
+            self.events.append(reply)
 
-    def _next(self, seconds):
+    def _next_message(self, seconds):
         end = time.monotonic() + seconds
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._receive], [], [], max(0, end - time.monotonic()))
-            assert ready, "the browser does not answer"
+            assert ready, "the browser does not respond"
             self._buffer += os.read(self._receive, 1 << 16)
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
     def open(self, address, scheme="light", width=1000, height=1400):
-        """Go to a page."""
+        """Open a page."""
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=media)
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -69,57 +68,53 @@ class Browser:
         self.call("Page.navigate", url=address)
 
     def run(self, script):
-        """What a script comes to."""
-        told = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        """Run a script and return its value."""
+        reply = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
-    def until(self, script, seconds=30):
-        """Wait until a script comes to something true."""
+    def wait_until(self, script, seconds=30):
+        """Wait until the value of a script is true, and return it."""
         end, safe = (
             time.monotonic() + seconds,
             f"(() => {{ try {{ return {script} }} catch {{}} }})()",
         )
-        while not (found := self.run(safe)):
-            assert time.monotonic() < end, f"{script} did not come true"
+        while not (value := self.run(safe)):
+            assert time.monotonic() < end, f"{script} did not become true"
             time.sleep(0.05)
-        return found
+        return value
 
     def press(self, key, code, text=""):
-        """A key."""
+        """Press and release a key."""
         for kind in ("keyDown", "keyUp"):
-            told = {"text": text} if text and kind == "keyDown" else {}
+            extra = {"text": text} if text and kind == "keyDown" else {}
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **told
+                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **extra
             )
 
-    def picture(self):
-        """The page as PNG."""
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
-
-    def asked(self):
-        """Every address it has asked for."""
+    def requested_urls(self):
+        """Return all addresses that the page has requested."""
         sent = [e for e in self.events if e.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
-    def complaints(self):
-        """What it has to say against the page."""
-        said = [e["params"]["entry"] for e in self.events if e.get("method") == "Log.entryAdded"]
+    def errors(self):
+        """Return the errors that the page has logged or thrown."""
+        entries = [e["params"]["entry"] for e in self.events if e.get("method") == "Log.entryAdded"]
         thrown = [e for e in self.events if e.get("method") == "Runtime.exceptionThrown"]
-        return [entry["text"] for entry in said if entry["level"] == "error"] + thrown
+        return [entry["text"] for entry in entries if entry["level"] == "error"] + thrown
 
 
 @contextlib.contextmanager
 def browser():
-    """A browser that ends with the test."""
-    ours, theirs = os.pipe()  # from it to us
+    """Start a browser, and end it after the test."""
+    ours, theirs = os.pipe()  # from the browser to this process
     reads, writes = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [FOUND, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
         command += ["--disable-dev-shm-usage", f"--user-data-dir={profile}"]
         command += ["--remote-debugging-pipe", "about:blank"]
         process = subprocess.Popen(
-            [sys.executable, "-c", _BEGIN, str(reads), str(theirs), *command],
+            [sys.executable, "-c", _START_WITH_PIPES, str(reads), str(theirs), *command],
             pass_fds=(reads, theirs),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

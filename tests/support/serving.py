@@ -1,4 +1,4 @@
-"""A server in a process of its own, for tests of the service."""
+"""Servers for tests of the service: in another process, or in a thread."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ OPTIONS = ("--learner", "linear", "-n", "4")
 
 
 class Server:
-    """`spanboost serve` on a free port; `said` is what it wrote."""
+    """`spanboost serve` in another process; `log` has the lines that it wrote."""
 
     def __init__(self, folder, *options, tokens=None, port=0):
         command = [sys.executable, "-m", "spanboost", "serve", "--dir", str(folder)]
@@ -24,34 +24,34 @@ class Server:
         self.process = subprocess.Popen(
             [*command, *options], stderr=subprocess.PIPE, text=True, env=environment
         )
-        self.said = []
+        self.log = []
         self.address = None
         while self.address is None:
             line = self.process.stderr.readline()
             if not line:
-                raise RuntimeError("".join(self.said))
-            self.said.append(line)
-            found = re.search(r" on (http://\S+),", line)
-            self.address = found and found[1]
+                raise RuntimeError("".join(self.log))
+            self.log.append(line)
+            match = re.search(r" on (http://\S+),", line)
+            self.address = match and match[1]
         self.port = int(self.address.rpartition(":")[2])
-        self._listen = threading.Thread(target=self._read, daemon=True)
-        self._listen.start()
+        self._log_reader = threading.Thread(target=self._read_log, daemon=True)
+        self._log_reader.start()
 
-    def _read(self):
-        self.said.extend(self.process.stderr)
+    def _read_log(self):
+        self.log.extend(self.process.stderr)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self._end()
+        self._wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self._end()
+        self._wait()
         return self.process.returncode
 
-    def _end(self):
+    def _wait(self):
         self.process.wait(60)
-        self._listen.join(60)
+        self._log_reader.join(60)
         self.process.stderr.close()
 
     def memory(self):
@@ -61,25 +61,25 @@ class Server:
 
 @contextlib.contextmanager
 def serving(folder, *options, tokens=None):
-    """A server that is stopped, and must end well, however the test does."""
+    """Run a server; stop it at the end and check that it exits with status 0."""
     server = Server(folder, *(options or OPTIONS), tokens=tokens)
     try:
         yield server
     finally:
         if server.process.poll() is None:
             status = server.stop()
-            assert status == 0, "".join(server.said)
-    assert "Traceback" not in "".join(server.said)
+            assert status == 0, "".join(server.log)
+    assert "Traceback" not in "".join(server.log)
 
 
 @contextlib.contextmanager
-def answering(app):
-    """A client of an application that is served by a thread of this process."""
+def serving_app(app):
+    """Serve an application in a thread, and return a client of it."""
     import httpx
 
-    from spanboost.service.server import bind_socket, server_of
+    from spanboost.service.server import bind_socket, build_server
 
-    sock, server = bind_socket("127.0.0.1", 0), server_of(app)
+    sock, server = bind_socket("127.0.0.1", 0), build_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -93,9 +93,9 @@ def answering(app):
         sock.close()
 
 
-def until(condition, seconds=30):
-    """Wait until something holds."""
+def wait_until(condition, seconds=30):
+    """Wait until the condition is true; fail after some seconds."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, "the condition did not become true"
         time.sleep(0.01)

@@ -46,10 +46,10 @@ class Rounds(NamedTuple):
 
 def run_rounds(booster, X, y, weights=None):
     """Run all rounds of a new booster as plain Python, and return their values."""
-    block, labels = booster._reader.read(X), booster._labels.to_model(y, len(X))
+    block, labels = booster.encoder.read(X), booster.labels.to_model(y, len(X))
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
-        model = booster._start(block, 0)
+        model = booster.core.prepare(block, 0)
         trace = model.trace
         rounds = []
         for x, label, weight in zip(block.encoded, labels, weights, strict=True):

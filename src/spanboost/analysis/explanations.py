@@ -8,10 +8,8 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
-from spanboost.models.aggregation import LogisticAggregator, SquaredAggregator
-from spanboost.models.auto import AnyModel, AutoBoost
-from spanboost.models.booster import Booster, SpanBoost
-from spanboost.models.committee import Committee
+from spanboost.models.booster import Booster
+from spanboost.models.model import Model
 from spanboost.rows.feature_names import feature_name
 
 
@@ -32,7 +30,7 @@ class _Parts(NamedTuple):
     contributions: dict[int, Array]  # each [d]
 
 
-def explain(model: AnyModel, x: Any) -> Explanation:
+def explain(model: Model, x: Any) -> Explanation:
     """What each feature of the row x, given as to `predict_one`, contributes to its prediction.
 
     The answer of a booster is a sum over its copies. What a copy counts for in it is the product of
@@ -65,7 +63,7 @@ def explain(model: AnyModel, x: Any) -> Explanation:
     return next(explain_many(model, [x]))
 
 
-def explain_many(model: AnyModel, X: Any) -> Iterator[Explanation]:
+def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
     """Likewise, row by row, of a block as `predict_many` takes it."""
     names = _names(model, X)
     for prediction, base, contributions in _parts(model, X):
@@ -87,28 +85,27 @@ def coefficients(model: Booster, shrink: Any = 1.0) -> Array:
     shrink: [N] what the projections multiply the partial sums by; 1 where nothing is projected.
     """
     steps = model.steps_
-    kept = 1 - steps * model.sigma_ if isinstance(model, SpanBoost) else 1 - steps
+    kept = 1 - steps * (1.0 if model.sigma_ is None else model.sigma_)
     shrink = np.broadcast_to(shrink, steps.shape)
     after = np.append(np.cumprod((kept * shrink)[:0:-1])[::-1], 1.0)  # over all later copies
     return model.scale * steps * shrink * after
 
 
-def _parts(model: AnyModel, X: Any) -> Iterator[_Parts]:
-    if isinstance(model, AutoBoost):
-        return _of_experts(model, X)
-    return _of_committee(model, X) if isinstance(model, Committee) else _of_booster(model, X)
+def _parts(model: Model, X: Any) -> Iterator[_Parts]:
+    return _of_parts(model, X) if model.parts else _of_booster(model.as_booster(), X)
 
 
 def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
-    reading = model._reader.read(X)
-    state, labels = model._start(reading, 0), model._labels
-    out = np.empty((reading.number, model._d), model._dtype)
+    core = model.core
+    rows = core.encoder.read(X)
+    state, labels = core.prepare(rows, 0), core.labels
+    out = np.empty((rows.number, core.d), core.dtype)
     unit = 1.0 if labels.scores else labels.half
-    centre = np.zeros(model._d) if labels.scores else labels.centre
-    for t in range(reading.number):
-        model._call(predict, state, reading.rows, out, t, t + 1)
+    centre = np.zeros(core.d) if labels.scores else labels.centre
+    for t in range(rows.number):
+        core.call(predict, state, rows.rows, out, t, t + 1)
         try:
-            credits = contributions_of(state.bank, reading.rows, t)
+            credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
             raise ValueError(
                 f"{model.learner!r} does not say what features contribute: linear functions, "
@@ -118,58 +115,32 @@ def _of_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         unprojected = trace.kept + model.steps_ * model.scale * trace.h
         counts = coefficients(model, shrinkage(unprojected, model.reach_))
         amount = unit * (credits.amount * (counts * shrinkage(credits.total, model.D))).sum(axis=2)
-        parts = _summed(credits.feature, amount)
-        prediction = labels.to_user(out[t : t + 1]).reshape(model._d)
-        yield _Parts(prediction, centre + parts.pop(NO_FEATURE, np.zeros(model._d)), parts)
+        parts = _sum_by_feature(credits.feature, amount)
+        prediction = labels.to_user(out[t : t + 1]).reshape(core.d)
+        yield _Parts(prediction, centre + parts.pop(NO_FEATURE, np.zeros(core.d)), parts)
 
 
-def _of_experts(model: AutoBoost, X: Any) -> Iterator[_Parts]:
-    """The experts' explanations, by what each of them counts for."""
-    for said in zip(*(_of_booster(expert, X) for expert in model.experts.values()), strict=True):
-        answer = model._combined([parts.prediction[None] for parts in said])
-        counts, constant = _believed(model.combination)  # it knows the row that was mixed last
-        base, contributions = _weighted(said, counts)
-        yield _Parts(answer.reshape(-1), base + constant, contributions)
+def _of_parts(model: Model, X: Any) -> Iterator[_Parts]:
+    """Yield the explanations of a model's parts, weighted by what each counts for."""
+    each = (_of_booster(part, X) for part in model.parts.values())
+    for explained in zip(*each, strict=True):
+        whole = model.compose([parts.prediction[None] for parts in explained])
+        base, contributions = _weighted(explained, whole.weights)
+        yield _Parts(whole.prediction, base + whole.constant, contributions)
 
 
-def _of_committee(model: Committee, X: Any) -> Iterator[_Parts]:
-    """The mean of its members' explanations."""
-    n = len(model.members)
-    for said in zip(*(_of_booster(member, X) for member in model.members), strict=True):
-        prediction = np.mean([parts.prediction for parts in said], axis=0)
-        yield _Parts(prediction, *_weighted(said, np.full(n, 1 / n)))
-
-
-def _weighted(said: Sequence[_Parts], counts: Array) -> tuple[Array, dict[int, Array]]:
+def _weighted(explained: Sequence[_Parts], counts: Array) -> tuple[Array, dict[int, Array]]:
     """The base and the contributions of several explanations, by what each counts for."""
-    base = np.zeros_like(said[0].base)
+    base = np.zeros_like(explained[0].base)
     contributions: dict[int, Array] = {}
-    for count, parts in zip(counts, said, strict=True):
+    for count, parts in zip(counts, explained, strict=True):
         base = base + count * parts.base
         for feature, part in parts.contributions.items():
             contributions[feature] = contributions.get(feature, 0) + count * part
     return base, contributions
 
 
-def _believed(combination: Any) -> tuple[Array, Any]:
-    """What each expert counts for in the row mixed last, and a constant that is added."""
-    weights = combination.share.weights
-    if not isinstance(combination, SquaredAggregator | LogisticAggregator):
-        return weights, 0.0
-    own, regression = weights[:-1], weights[-1]
-    ridge, x, K = combination.ridge, combination.scratch.x, len(own)
-    slope = ridge.inverse @ ridge.moment
-    if isinstance(combination, SquaredAggregator):
-        slope = slope / (1 + x @ ridge.inverse @ x)
-    of_mean, constant = (
-        (slope[K], slope[K + 1]) if isinstance(combination, LogisticAggregator) else (0.0, 0.0)
-    )
-    # the regression is over distances from the experts' mean, to which it adds
-    mean = own / own.sum() * (1 + of_mean - slope[:K].sum())
-    return own + regression * (mean + slope[:K]), regression * constant
-
-
-def _summed(features: Array, amount: Array) -> dict[int, Array]:
+def _sum_by_feature(features: Array, amount: Array) -> dict[int, Array]:
     """{feature: [d]}, of amounts [F, d]."""
     sums: dict[int, Array] = {}
     for feature, part in zip(features.tolist(), amount, strict=True):
@@ -177,13 +148,13 @@ def _summed(features: Array, amount: Array) -> dict[int, Array]:
     return sums
 
 
-def _names(model: AnyModel, X: Any) -> Mapping[int, str]:
+def _names(model: Model, X: Any) -> Mapping[int, str]:
     """Names of features, by the numbers of `block.Cells`, as far as they have any."""
     schema = model.schema
     if schema is not None and schema.columns is not None:
         named = {2 * j: column.name for j, column in enumerate(schema.numbers)}
         return named | {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
-    known = _booster_of(model)._reader.names
+    known = model.encoder.names
     if known is None:
         return {}
     if known.bits is None:
@@ -194,13 +165,6 @@ def _names(model: AnyModel, X: Any) -> Mapping[int, str]:
     texts = {feature_name(name, value) for row in X for name, value in row.items()}
     places = 2**known.bits - 1
     return {2 * ((known.column(text) or 0) & places): text for text in texts}
-
-
-def _booster_of(model: AnyModel) -> Booster:
-    """It, or the first of those it is made of."""
-    if isinstance(model, AutoBoost):
-        return next(iter(model.experts.values()))
-    return model.members[0] if isinstance(model, Committee) else model
 
 
 def _plain(part: Array) -> Any:

@@ -7,10 +7,10 @@ import numpy as np
 from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import BoosterState, predict_row
-from spanboost.models.booster import Booster
+from spanboost.models.model import Model
 
 
-def partial_predictions(model: Booster, X: Any) -> Array:
+def partial_predictions(model: Model, X: Any) -> Array:
     """The partial sums y^1, ..., y^N of every row, [N, rows(, d)], in the units of predictions.
 
     The last of them are the answers. Learns nothing.
@@ -21,13 +21,14 @@ def partial_predictions(model: Booster, X: Any) -> Array:
     >>> partial_predictions(model, [[1.0]])[-1] == model.predict_many([[1.0]])
     array([ True])
     """
-    reading = model._reader.read(X)
-    out = np.empty((model.n, reading.number, model._d), model._dtype)
-    model._call(_partial_sums, model._start(reading, 0), reading.rows, out)
-    return np.stack([model._labels.to_user(stage) for stage in out])
+    core = model.as_booster().core
+    rows = core.encoder.read(X)
+    out = np.empty((core.task.n, rows.number, core.d), core.dtype)
+    core.call(_partial_sums, core.prepare(rows, 0), rows.rows, out)
+    return np.stack([core.labels.to_user(stage) for stage in out])
 
 
-def moves_and_losses(model: Booster, X: Any, y: Any) -> tuple[Array, Array]:
+def moves_and_losses(model: Model, X: Any, y: Any) -> tuple[Array, Array]:
     """How far each stage moves the answer, and the loss if it were the last: means over rows, [N].
 
     >>> from spanboost import LinearBall, SpanBoost
@@ -38,7 +39,7 @@ def moves_and_losses(model: Booster, X: Any, y: Any) -> tuple[Array, Array]:
     np.True_
     """
     sums = partial_predictions(model, X)
-    start = model._labels.to_user(np.zeros((1, model._d)))
+    start = model.labels.to_user(np.zeros((1, model.labels.d)))
     steps = np.diff(np.concatenate([np.broadcast_to(start, sums[:1].shape), sums]), axis=0)
     steps = np.abs(steps) if steps.ndim == 2 else np.sqrt((steps**2).sum(axis=2))
     losses = np.array([losses_of(model, y, stage).mean() for stage in sums])

@@ -12,7 +12,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit
 from spanboost.data.batch import Batch
 from spanboost.losses import Softmax, on_vectors, values_of
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 
 
 class Step(NamedTuple):
@@ -73,7 +73,7 @@ class LossTape:
 
 
 def progressive(
-    models: Mapping[str, AnyModel], batches: Iterable[Batch], tape: LossTape, *, learn: bool = True
+    models: Mapping[str, Model], batches: Iterable[Batch], tape: LossTape, *, learn: bool = True
 ) -> Iterator[Step]:
     """Every model over the same batches, in one pass; losses are in the labels' own units.
 
@@ -120,7 +120,7 @@ def rows_to_show(step: Step) -> Iterator[int]:
         power *= 2
 
 
-def losses_of(model: AnyModel, y: Any, answers: Array) -> Array:
+def losses_of(model: Model, y: Any, answers: Array) -> Array:
     """The loss of each row, [rows], in the units of its label."""
     loss = on_vectors(model.loss_)
     if isinstance(model.loss_, Softmax):

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from spanboost.models.model_spec import model_options
+
+OPTIONS = model_options()
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LEARNERS = ("auto", "linear", "stumps", "stumps-intercept", "network", "trees", "ball")
 LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
 PICTURES = {
     "predictions": "predictions against the truth; of classes, what they were taken for",
@@ -75,75 +77,38 @@ def add_columns(data: Any, label: str) -> None:
 
 
 def add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
-    """What learns."""
+    """Add the parameters of a model."""
     model = parser.add_argument_group("model")
-    model.add_argument(
-        "--learner",
-        choices=LEARNERS,
-        help="auto (default): many boosters at once, nothing to tune; else what one booster "
-        "boosts: trees, where one of --booster -n --step --feedback --rate --replay is given",
-    )
-    model.add_argument(
-        "--budget",
-        choices=("fast", "default", "thorough"),
-        help="of auto: more experts, less error, more time",
-    )
-    model.add_argument(
-        "--x-norm",
-        type=float,
-        metavar="R",
-        help="of --learner ball, linear functions with a proved regret: no row is longer",
-    )
-    model.add_argument(
-        "--booster", choices=("span", "hull"), help="Algorithm 1 (default) or Algorithm 2"
-    )
-    model.add_argument(
-        "-n", type=at_least(1), metavar="N", help="copies of the learner (32; trees: 100)"
-    )
-    model.add_argument(
-        "--step", type=float, metavar="ETA", help="of Algorithm 1 (max of 1/n and ln n / n)"
-    )
-    model.add_argument(
-        "--feedback",
-        choices=("greedy", "linear"),
-        help="what copies learn from: the losses themselves (greedy), or their printed slopes",
-    )
-    model.add_argument(
-        "--replay",
-        type=between(0, 1000),
-        metavar="R",
-        help="learn R of the last rows, drawn at random, again after each new one (0)",
-    )
-    model.add_argument(
-        "--memory", type=at_least(1), metavar="K", help="rows that --replay draws from (50,000)"
-    )
-    model.add_argument("-l", "--rate", type=float, metavar="R", help="learning rate (0.5)")
-    add_loss(model)
-    model.add_argument(*initial, metavar="MODEL", help="start from this model")
+    for name in OPTIONS:
+        _add_parameter(model, name)
+    model.add_argument(*initial, metavar="MODEL", help="Start from this model file")
 
 
 def add_loss(model: Any) -> None:
-    """What is lost, and in which range."""
-    model.add_argument(
-        "--loss",
-        type=_loss,
-        metavar="LOSS",
-        help=f"{', '.join(LOSSES)} (squared); never guessed from the labels",
+    """Add the parameters that do not depend on the learner."""
+    for name in ("loss", "label_range", "bits", "seed"):
+        _add_parameter(model, name)
+
+
+def _add_parameter(group: Any, name: str) -> None:
+    """Add a parameter of `ModelSpec` as it describes itself."""
+    option = OPTIONS[name]
+    flags = option.flags or (f"--{name.replace('_', '-')}",)
+    kinds = {
+        "count": between(option.least, option.most or sys.maxsize),
+        "number": float,
+        "loss": _loss,
+        "range": _range,
+        "text": str,
+    }
+    group.add_argument(
+        *flags,
+        dest=name,
+        type=kinds[option.kind],
+        choices=option.choices,
+        metavar=option.metavar,
+        help=option.help,
     )
-    model.add_argument(
-        "--label-range",
-        type=_range,
-        metavar="LO,HI",
-        help="where labels lie; `auto` (default) finds out, `auto-zero` does so around 0",
-    )
-    model.add_argument(
-        "-b",
-        "--bits",
-        type=between(1, 30),
-        metavar="B",
-        help="hash features into 2^B places (VW text: 18; else a place each)",
-    )
-    model.add_argument("--seed", type=at_least(0), help="of learners that start at random (0)")
 
 
 def add_run(parser: Any) -> None:

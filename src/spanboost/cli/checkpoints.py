@@ -14,14 +14,14 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import PARTIAL
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.model import Model
 
 
 class Found(NamedTuple):
     """Where a run goes on."""
 
-    model: AnyModel
+    model: Model
     rows: int
     labels: dict[str, Any]  # sums over the labels so far
     every: int
@@ -61,7 +61,7 @@ class Checkpoints:
             raise UsageError(f"{self.losses} is cut short: leave out --resume")
         return LossTape(columns, self.losses, rows)
 
-    def save(self, model: AnyModel, tape: LossTape, labels: dict[str, Any], every: int) -> None:
+    def save(self, model: Model, tape: LossTape, labels: dict[str, Any], every: int) -> None:
         """The run is so far; the losses first, so that they never lack what the model has seen."""
         tape.flush()
         run = {

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 from spanboost import __version__
 from spanboost.cli.arguments import (
-    LEARNERS,
     add_columns,
     add_data,
     add_loss,
@@ -22,8 +21,11 @@ from spanboost.cli.arguments import (
     numbers,
     whole_numbers,
 )
+from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
+from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
+TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
 DETECTORS = ("adwin", "page-hinkley")
 
 
@@ -184,7 +186,7 @@ def _add_tune(commands: Any) -> None:
     add_data(tune)
     model = tune.add_argument_group("model")
     model.add_argument(
-        "--learner", choices=LEARNERS[1:-1], default="linear", help="what is boosted (linear)"
+        "--learner", choices=TUNABLE, default="linear", help="what is boosted (linear)"
     )
     add_loss(model)
     grid = tune.add_argument_group("what is tried: one value or several, with commas between them")
@@ -347,53 +349,55 @@ def _add_serve(commands: Any) -> None:
     serve = _command(
         commands,
         "serve",
-        "a learning service: predict now, label later, lose nothing",
-        "Answers POST /predict and learns from POST /learn, over HTTP, from a state folder that "
-        "outlives it. A label is acknowledged when it is in the journal; after any crash the "
-        "model is the one it would have been, bit for bit. There is a live page at /. Rows are "
-        "JSON objects, JSON lines or Arrow.",
+        "run an HTTP service that predicts rows and learns from labels that arrive later",
+        """\
+Run an HTTP service. POST /predict predicts rows, POST /learn learns from labels, and / shows a live
+dashboard. Rows are JSON objects, JSON Lines or Arrow. The service keeps its state in a folder: a
+label is acknowledged when it is in the journal (a write-ahead log), and after a crash the model is
+the same, bit for bit, as without the crash.""",
         """examples:
-  spanboost serve --dir state                                 (AutoBoost; rows have a `label`)
+  spanboost serve --dir state                           (AutoBoost; the label of a row is `label`)
   spanboost serve --dir state --label price --port 8080
-  spanboost serve --dir state -m houses.sb                    (go on from a trained model)
+  spanboost serve --dir state -m houses.sb              (continue with a trained model)
   curl -d '{"size": 3, "city": "Ulm"}' -H 'Content-Type: application/json' localhost:8000/predict
 
-An address other than this machine's is refused unless there are tokens, in the environment:
+To listen on an address that other machines can reach, set three tokens as environment variables:
 SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
     )
-    serve.add_argument("--dir", required=True, metavar="STATE", help="the state folder")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
     serve.add_argument(
-        "--port", type=between(0, 65535), default=8000, help="port (8000); 0 is any free one"
+        "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
     )
-    serve.add_argument("--quiet", action="store_true", help="no bar while the journal is replayed")
+    serve.add_argument(
+        "--port",
+        type=between(0, 65535),
+        default=8000,
+        help="Port to listen on; 0 chooses a free one (default: 8000)",
+    )
+    serve.add_argument(
+        "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
+    )
     columns = serve.add_argument_group("rows")
     columns.add_argument(
-        "--id", default="id", metavar="NAME", help="what ids are called in rows (id)"
+        "--id", default="id", metavar="NAME", help="Key of the id in a row (default: id)"
     )
     add_columns(columns, "`label`")
     add_model(serve, ("-m", "-i", "--model"))
-    _add_bounds(serve)
+    _add_limits(serve.add_argument_group("state folder"), StateLimits)
+    _add_limits(serve.add_argument_group("request limits"), RequestLimits)
     serve.set_defaults(command=_later("spanboost.cli.commands.serve", "serve"))
 
 
-def _add_bounds(serve: Any) -> None:
-    """What a service keeps, and how much it lets itself be asked for."""
-    keeps = serve.add_argument_group("what is kept")
-    limits = serve.add_argument_group("limits")
-    for group, name, kind, default, words in (
-        (keeps, "--pending", at_least(1), 100_000, "predicted rows that wait for a label"),
-        (keeps, "--pending-days", days, 7, "for how many days"),
-        (keeps, "--ids", at_least(1), 500_000, "labels whose ids are remembered"),
-        (keeps, "--snapshot-every", at_least(1), 100_000, "rows from snapshot to snapshot"),
-        (limits, "--max-body", at_least(1), 16, "MiB of a request"),
-        (limits, "--max-rows", at_least(1), 10_000, "rows of a request"),
-        (limits, "--max-width", at_least(1), 10_000, "names in a row"),
-        (limits, "--max-open", at_least(1), 256, "requests at once"),
-        (limits, "--max-waiting", at_least(1), 50_000, "rows that wait to be learned"),
-    ):
-        help = f"{words} ({default:,})"
-        group.add_argument(name, type=kind, default=default, metavar="N", help=help)
+def _add_limits(group: Any, limits: type) -> None:
+    """Add the options that set the limits of the service."""
+    for option in limit_options(limits):
+        group.add_argument(
+            option.flag,
+            type=at_least(1) if isinstance(option.default, int) else days,
+            default=option.default,
+            metavar="N",
+            help=f"{option.help} (default: {option.default:,.0f})",
+        )
 
 
 def _command(commands: Any, name: str, help: str, description: str, epilog: str) -> Any:

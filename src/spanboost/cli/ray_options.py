@@ -4,8 +4,9 @@ from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from spanboost.cli.options import usage_errors
 from spanboost.errors import UsageError
-from spanboost.models.auto import AnyModel, AutoBoost
+from spanboost.models.model import Model
 from spanboost.parallel.team import EVERY, Team
 
 
@@ -18,23 +19,20 @@ def cluster_of(args: Namespace) -> AbstractContextManager[Any]:
     return Cluster(args.ray)
 
 
-def check_team(args: Namespace, model: AnyModel) -> None:
+def check_team(args: Namespace, model: Model) -> None:
     """Before a cluster starts: refuse what a team cannot learn, and what only teams use."""
     for name in ("workers", "average_every"):
         if args.ray is None and getattr(args, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} is for --ray")
-    if args.ray is not None and isinstance(model, AutoBoost):
+    if args.ray is not None and model.weights_:
         raise UsageError("--ray trains one booster, and auto is many: name a --learner")
 
 
-def team_of(args: Namespace, model: AnyModel, cluster: Any, rows: int) -> Team:
+def team_of(args: Namespace, model: Model, cluster: Any, rows: int) -> Team:
     """The workers that go on with a model which has learned so many rows of the stream."""
     workers = args.workers or max(1, cluster.processors)
-    assert not isinstance(model, AutoBoost)  # checked before
-    try:
+    with usage_errors():
         team = Team(model, workers, args.average_every or EVERY, cluster, rows)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     every = args.checkpoint_every
     if every and team.averages and every % team.round:
         raise UsageError(

@@ -7,11 +7,11 @@ import numpy as np
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.learners.ball import LinearBall
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.rows.block import Rows
 
 
-def row_filter(models: Iterable[AnyModel], problems: Problems) -> Callable[[Batch], Batch]:
+def row_filter(models: Iterable[Model], problems: Problems) -> Callable[[Batch], Batch]:
     """Leaves out the rows of a batch that are too long for one of the models."""
     learners = [getattr(model, "learner", None) for model in models]
 

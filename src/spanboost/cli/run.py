@@ -25,7 +25,7 @@ from spanboost.data.batch import Batch, concatenate
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.theory.certificate import Witness
 
@@ -39,7 +39,7 @@ class ProgressivePass:
         self,
         args: Namespace,
         stream: Stream,
-        models: Mapping[str, AnyModel],
+        models: Mapping[str, Model],
         tape: LossTape,
         labels: LabelSums | None = None,
     ) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.algorithms import Trace
 from spanboost.core.feedback import GreedyMode, LinearMode
 from spanboost.losses import VectorLoss
 
@@ -21,7 +20,7 @@ class BoosterState(NamedTuple):
     loss: VectorLoss
     bank: Any
     D: float
-    trace: Trace
+    trace: Any  # Trace, or one of several boosters
 
 
 @kernel

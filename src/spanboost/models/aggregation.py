@@ -87,6 +87,12 @@ class SquaredAggregator(NamedTuple):
         self.share.charge(room.losses, relative_weight(self.seen, weight) / 2)
         self.ridge.absorb(room.x, (y - room.mean[0]) / width, usual_weight(self.seen, weight))
 
+    def expert_weights(self) -> tuple[Array, float]:
+        """Return what each expert counts for in the last row, and the constant that is added."""
+        x = self.scratch.x
+        slope = self.ridge.inverse @ self.ridge.moment / (1 + x @ self.ridge.inverse @ x)
+        return _with_regression(self.share.weights, slope, 0.0), 0.0
+
 
 @kernel
 class LogisticAggregator(NamedTuple):
@@ -131,6 +137,12 @@ class LogisticAggregator(NamedTuple):
         target = odds - room.mean[0] + residual / curvature  # where Newton's step leads
         self.ridge.absorb(room.x, target, usual_weight(self.seen, weight) * curvature)
 
+    def expert_weights(self) -> tuple[Array, float]:
+        """Return what each expert counts for in the last row, and the constant that is added."""
+        slope, K = self.ridge.inverse @ self.ridge.moment, len(self.share.weights) - 1
+        weights = _with_regression(self.share.weights, slope[:K], slope[K])
+        return weights, self.share.weights[K] * slope[K + 1]
+
 
 @kernel
 class SoftmaxAggregator(NamedTuple):
@@ -162,6 +174,10 @@ class SoftmaxAggregator(NamedTuple):
                 room.losses[k] -= label[c] * forecasts[c, k]
         self.share.charge(room.losses, relative_weight(self.seen, weight))
 
+    def expert_weights(self) -> tuple[Array, float]:
+        """Return what each expert counts for in the last row, and the constant that is added."""
+        return self.share.weights, 0.0
+
 
 @kernel
 class HedgeAggregator(NamedTuple):
@@ -192,6 +208,10 @@ class HedgeAggregator(NamedTuple):
         if spread > 0 and spread < 1e300:
             self.seen[SPREAD] = spread
             self.share.charge(losses, hedge_rate(K, int(self.seen[ROUNDS]) + 1, spread))
+
+    def expert_weights(self) -> tuple[Array, float]:
+        """Return what each expert counts for in the last row, and the constant that is added."""
+        return self.share.weights, 0.0
 
 
 @kernel
@@ -231,6 +251,16 @@ def log_sum(scores: Array, k: int) -> float:
     for c in range(scores.shape[0]):
         total += math.exp(scores[c, k] - top)
     return top + math.log(total)
+
+
+def _with_regression(weights: Array, slope: Array, of_mean: float) -> Array:
+    """Return the experts' weights, with what they count for through the regression.
+
+    The regression is over the distances of forecasts from their mean, to which it adds.
+    """
+    own, regression = weights[:-1], weights[-1]
+    mean = own / own.sum() * (1 + of_mean - slope.sum())
+    return np.asarray(own + regression * (mean + slope))
 
 
 def mix_rows(state: Any, forecasts: Array, out: Array) -> None:

@@ -1,51 +1,62 @@
 """AutoBoost: boosters side by side in one pass, and an aggregator that combines them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.compiling.threads import cpu_count, run_in_threads
+from spanboost.errors import ModelFileError
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
-from spanboost.losses import Logistic, Softmax, predicts_scores, resolve
-from spanboost.models.aggregation import (
-    LogisticAggregator,
-    SquaredAggregator,
-    combine_rows,
-    mix_rows,
-    new_aggregator,
-)
-from spanboost.models.booster import Booster, CheckedBlock, HullBoost, SpanBoost, single_answer
-from spanboost.models.committee import Committee
+from spanboost.losses import predicts_scores, resolve
+from spanboost.models.aggregation import combine_rows, mix_rows, new_aggregator
+from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.header import parameters_from_json, parameters_to_json
+from spanboost.models.members import members_header, members_tensors, restore_members
+from spanboost.models.model import Composition, Model, single_answer
+from spanboost.models.spec import AutoSpec, score_bounds
+from spanboost.models.state import leaves
+from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.labels import Labels
 from spanboost.rows.validation import to_numbers
 
-COMBINATION = "regression over all"  # the candidate that is no expert
+REGRESSION = "regression over all"  # the candidate that is not an expert
+AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
 _FEW = 64  # rows that are not worth a second thread
 
 
 class Expert(NamedTuple):
-    """One of those who are asked."""
+    """One member of the ensemble."""
 
     name: str
     learner: Any
     parameters: dict[str, Any]
     n: int = 1
-    eta: float | None = None  # None: one copy, and no boosting
+    eta: float | None = None  # None: one copy, without boosting
     replay: int = 0
 
 
-# The trees differ in what they are good for; those that take long come first. Of linear functions
-# and networks one copy costs next to nothing.
+class AutoBlock(NamedTuple):
+    """A block that every expert can learn."""
+
+    experts: list[CheckedBlock]
+    labels: Array  # [rows, d] as the aggregator scores them
+    weights: Array  # [rows]
+
+
+# The trees differ in their strengths; slow experts come first, so that threads finish together. One
+# copy of a linear function or a network costs next to nothing.
 _SIMPLE = (
     Expert("linear", LinearSGD, {"rate": 0.5}),
     Expert("linear quick", LinearSGD, {"rate": 2.0}),
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
 )
-BUDGETS: dict[str, tuple[Expert, ...]] = {
+EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
         Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=2),
@@ -66,7 +77,7 @@ BUDGETS: dict[str, tuple[Expert, ...]] = {
 }
 
 
-class AutoBoost:
+class AutoBoost(AutoSpec, Model):
     """A fixed list of boosters learns every row; what they forecast is combined. No tuning.
 
     Nothing is chosen in advance: how the experts are weighed is learned from the same stream; under
@@ -91,89 +102,156 @@ class AutoBoost:
     1.0...
     """
 
-    def __init__(
-        self,
-        loss: Any = "squared",
-        budget: str = "default",
-        label_range: tuple[float, float] | str = "auto",
-        seed: int = 0,
-        bits: int | None = None,
-    ) -> None:
-        self.loss, self.budget, self.label_range = loss, budget, label_range
-        self.seed, self.bits = seed, bits
-        if budget not in BUDGETS:
-            raise ValueError(f"budget={budget!r} is not known: {', '.join(map(repr, BUDGETS))}")
-        self.assemble(dict(self._experts()))
-        self.schema: Any = None  # how files were read for it (data/schema.py), if they were
+    why_not_covered = "AutoBoost is bounded relative to its experts, not to a class of functions"
+
+    __eq__ = object.__eq__  # a model is itself, whatever its parameters
+    __hash__ = object.__hash__
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._assemble(dict(self._new_experts()))
         self._call = Caller()
 
-    def assemble(self, experts: dict[str, Booster]) -> None:
-        """Take these experts, which have learned the same rows, and know nothing of them."""
-        first = next(iter(experts.values()))
-        self.experts, self.n = experts, len(experts)
-        self.loss_, self._labels = first.loss_, first._labels
-        self.combination = new_aggregator(self.loss_, self.n)
+    @property
+    def parts(self) -> Mapping[str, Booster]:
+        """The experts."""
+        return self.experts
 
-    def predict_one(self, x: Any) -> Any:
-        """The prediction for one row: a number, or a vector of R^d."""
-        return self._mixed([expert.predict_one(x) for expert in self.experts.values()])
+    @property
+    def labels(self) -> Labels:
+        """The label range so far, and how many rows were seen."""
+        return self._first.labels
 
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
-        """Learn one row; returns the prediction made before the label was seen."""
-        first = next(iter(self.experts.values()))
-        plain = weight == 1 and first._labels.single(y) is not None
-        if not plain or first._reader.single(x) is None:
-            return single_answer(self.learn_many([x], [y], [weight]))
-        answers = [expert.learn_one(x, y) for expert in self.experts.values()]
-        return self._mixed(answers, np.full((1, 1), float(y)), np.ones(1))
-
-    def predict_many(self, X: Any) -> Array:
-        """Predictions for a block of rows; learns nothing."""
-        experts = list(self.experts.values())
-        block = experts[0]._reader.numbered(X)  # they all know the same names
-        answers = _together(lambda expert: expert.predict_many(block), experts, block.rows)
-        return self._combined(answers)
-
-    def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
-        """Learn a block of rows, in order; returns the predictions, each made before its label.
-
-        As for `SpanBoost`: the whole block is checked first.
-        """
-        experts = list(self.experts.values())
-        X = experts[0]._reader.numbered(X)
-        block = experts[0].checked(X, y, weights)
-        rest = [block._replace(reading=expert._reader.read(X)) for expert in experts[1:]]
-        given = list(zip(experts, [block, *rest], strict=True))
-        for expert, part in given:  # if there is no room for it, none has learned any of it
-            expert._start(part.reading, part.reading.features)
-        answers = _together(_learn, given, len(block.weights))
-        labels = block.labels if self._labels.scores else to_numbers(y)
-        labels = np.array(labels, np.float64).reshape(block.labels.shape)
-        return self._combined(answers, labels, block.weights.astype(np.float64))
+    @property
+    def encoder(self) -> RowEncoder:
+        """What reads the rows: their kind, and the names of features, which all experts share."""
+        return self._first.encoder
 
     @property
     def started(self) -> bool:
-        """Whether it has seen a row."""
+        """Whether the model has seen a row."""
         return all(expert.started for expert in self.experts.values())
 
     @property
     def weights_(self) -> dict[str, float]:
         """How much the answer relies on each expert, and on the regression over all of them."""
-        names = list(self.experts)
-        if isinstance(self.combination, SquaredAggregator | LogisticAggregator):
-            names.append(COMBINATION)
-        return dict(zip(names, self.combination.share.weights.tolist(), strict=True))
+        weights = self.aggregator.share.weights.tolist()
+        names = [*self.experts, REGRESSION][: len(weights)]
+        return dict(zip(names, weights, strict=True))
+
+    def predict_one(self, x: Any) -> Any:
+        """Return the prediction for one row: a number, or a vector of R^d."""
+        return self._combine_one([expert.predict_one(x) for expert in self.experts.values()])
+
+    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+        """Learn one row; return the prediction made before the label was seen."""
+        plain = weight == 1 and self.labels.single(y) is not None
+        if not plain or self.encoder.single(x) is None:
+            return single_answer(self.learn_many([x], [y], [weight]))
+        answers = [expert.learn_one(x, y) for expert in self.experts.values()]
+        return self._combine_one(answers, np.full((1, 1), float(y)), np.ones(1))
+
+    def predict_many(self, X: Any) -> Array:
+        """Return predictions for a block of rows; learn nothing."""
+        experts = list(self.experts.values())
+        block = self.encoder.numbered(X)  # the experts know the same names
+        answers = _for_each(lambda expert: expert.predict_many(block), experts, block.rows)
+        return self._combine(answers)
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
+        """Return a block in the experts' terms; a `DataError` names the first bad row."""
+        first, *others = self.experts.values()
+        numbered = first.encoder.numbered(X)
+        block = first.check(numbered, y, weights)
+        # encoded once: the other experts only need scratch of their own
+        encoded = numbered._replace(X=block.rows.encoded)
+        blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
+        labels = block.labels if self.labels.scores else to_numbers(y)
+        labels = np.array(labels, np.float64).reshape(block.labels.shape)
+        return AutoBlock(blocks, labels, block.weights.astype(np.float64))
+
+    def learn_checked(self, block: AutoBlock) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        pairs = list(zip(self.experts.values(), block.experts, strict=True))
+        for expert, part in pairs:  # if memory does not suffice, none has learned any of it
+            expert.core.prepare(part.rows, part.rows.features)
+        answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
+        return self._combine(answers, block.labels, block.weights)
+
+    def compose(self, predictions: Sequence[Array]) -> Composition:
+        """Return how the answer to one row follows from the predictions of the experts."""
+        answer = self._combine(list(predictions))
+        weights, constant = self.aggregator.expert_weights()  # of the row that was mixed last
+        return Composition(answer.reshape(-1), weights, constant)
+
+    def boosters_for_importances(self) -> list[Booster]:
+        """Return the expert with the largest weight among those that boost trees."""
+        return [self.experts[self.best_trees]]
+
+    @property
+    def best_trees(self) -> str:
+        """The expert with the largest weight among those that boost trees."""
+        weights = self.weights_
+        trees = [name for name, one in self.experts.items() if isinstance(one.learner, Trees)]
+        return max(trees, key=lambda name: weights[name])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster") and the parameters of the model, as JSON."""
+        return parameters_to_json(self)
+
+    def details(self) -> dict[str, Any]:
+        """Return what `inspect` shows besides parameters, as JSON."""
+        experts = {name: one.parameters()["parameters"] for name, one in self.experts.items()}
+        best = {"best_trees": self.best_trees} if self.started else {}
+        return {"experts": experts, "weights": self.weights_} | best
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the arrays, as JSON: also the experts, whatever budgets become."""
+        names = [{"name": name} for name in self.experts]
+        experts = members_header(self.experts.values())
+        each = [name | expert for name, expert in zip(names, experts, strict=True)]
+        return self.parameters() | {"experts": each}
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of a model that has started, by name."""
+        for name, value, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
+            yield name, value
+        yield from members_tensors(self.experts.values())
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Return the model of a header and arrays; a `ModelFileError` if they do not fit."""
+        model = cls(**parameters_from_json(header))
+        saved = [name for name in tensors if name.startswith(AGGREGATOR)]
+        weights = {name: tensors.pop(name) for name in saved}
+        names = [str(expert["name"]) for expert in header["experts"]]
+        boosters = restore_members(header["experts"], tensors)
+        experts = dict(zip(names, boosters, strict=True))
+        if not experts or any(one.loss_ != model.loss_ for one in boosters):
+            raise ModelFileError("the file contains no experts for its loss")
+        if len(experts) != len(names) or len(set(map(_stream_key, boosters))) != 1:
+            raise ModelFileError("the experts have not learned one stream")
+        model._assemble(experts)
+        model._restore_aggregator(weights)
+        return model
 
     def __repr__(self) -> str:
         state = "started" if self.started else "fresh"
         return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {state}>"
 
-    def _experts(self) -> Iterator[tuple[str, Booster]]:
+    def _assemble(self, experts: dict[str, Booster]) -> None:
+        """Take these experts, which have learned the same rows, with equal weights."""
+        self.experts, self.n = experts, len(experts)
+        self._first = next(iter(experts.values()))
+        self.loss_ = self._first.loss_
+        self.aggregator = new_aggregator(self.loss_, self.n)
+
+    def _new_experts(self) -> Iterator[tuple[str, Booster]]:
         loss = resolve(self.loss)
         scores = predicts_scores(loss)
         label_range = (-1, 1) if scores and self.label_range == "auto" else self.label_range
-        for i, (name, learner, parameters, n, eta, replay) in enumerate(BUDGETS[self.budget]):
-            made = learner(bits=self.bits, **parameters)
+        for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
+            single = learner(bits=self.bits, **parameters)
             shared: dict[str, Any] = {
                 "loss": self.loss,
                 "label_range": label_range,
@@ -181,46 +259,48 @@ class AutoBoost:
                 "seed": self.seed + i,
             }
             if eta is None:
-                yield name, HullBoost(made, n=n, **shared, **_room(loss, boosted=False))
+                yield name, HullBoost(single, n=n, **shared, **score_bounds(loss, "single"))
             else:
-                yield name, SpanBoost(made, n=n, eta=eta, **shared, **_room(loss, boosted=True))
+                bounds = score_bounds(loss, "boosted")
+                yield name, SpanBoost(single, n=n, eta=eta, **shared, **bounds)
 
-    def _combined(
+    def _restore_aggregator(self, weights: dict[str, Array]) -> None:
+        if not weights and not self.started:
+            return
+        for name, target, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
+            value = weights.pop(name)
+            if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
+                raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}, or has NaN")
+            target[...] = value
+        if weights:
+            raise ModelFileError("the file has arrays that do not belong to it")
+
+    def _combine(
         self, answers: list[Array], labels: Array | None = None, weights: Array | None = None
     ) -> Array:
-        """One forecast of those of all experts; with labels, the weights learn too."""
+        """Combine the forecasts of all experts; with labels, their weights learn too."""
         rows = len(answers[0])
         forecasts = np.stack([answer.reshape(rows, -1) for answer in answers], axis=2)
         out: Array = np.empty((rows, forecasts.shape[1]))
         if labels is None:
-            self._call(mix_rows, self.combination, forecasts, out)
+            self._call(mix_rows, self.aggregator, forecasts, out)
         else:
-            self._call(combine_rows, self.combination, forecasts, labels, weights, out)
+            self._call(combine_rows, self.aggregator, forecasts, labels, weights, out)
         return out[:, 0] if forecasts.shape[1] == 1 else out
 
-    def _mixed(self, answers: list[Any], *labels: Array) -> Any:
-        return single_answer(self._combined([np.array([answer]) for answer in answers], *labels))
+    def _combine_one(self, answers: list[Any], *labels: Array) -> Any:
+        return single_answer(self._combine([np.array([answer]) for answer in answers], *labels))
 
 
-AnyModel = Booster | AutoBoost | Committee
+def _stream_key(expert: Booster) -> tuple[Any, ...]:
+    """Return what experts of one stream have in common: they share machine code and labels."""
+    labels = expert.labels
+    seen = labels.half, labels.rows, labels.seen, *labels.centre.tolist()
+    return expert.started, expert.core.dtype, expert.label_range, expert.encoder.kind, *seen
 
 
-def _room(loss: Any, *, boosted: bool) -> dict[str, Any]:
-    """Bounds wide enough for scores: the paper's would keep probabilities far from 0 and 1."""
-    if isinstance(loss, Logistic):
-        return {"D": 3.0, "B": 6.0} if boosted else {"D": 6.0}
-    if isinstance(loss, Softmax):
-        return {"D": 10.0, "B": 20.0, "alpha": 0.1} if boosted else {"D": 10.0}
-    return {}
-
-
-def _learn(given: tuple[Booster, CheckedBlock]) -> Array:
-    expert, block = given
-    return expert.learn_checked(block)
-
-
-def _together(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
-    """The task of every item; no two of them share anything, so that threads do not matter."""
+def _for_each(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
+    """Run the task for every item; items share nothing, so threads do not change the result."""
     if rows < _FEW or cpu_count() == 1:
         return list(map(task, items))
     return run_in_threads(task, items, cpu_count())

@@ -1,60 +1,104 @@
 """Several boosters of one kind that have learned different rows: they answer by their average."""
 
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.booster import Booster, single_answer
+from spanboost.errors import ModelFileError
+from spanboost.models.booster import Booster
+from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.members import members_header, members_tensors, restore_members
+from spanboost.models.model import Composition, Model
+from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.labels import Labels
 
 
-class Committee:
-    """Made of boosters with the same parameters, by `Team` where learners cannot be averaged.
+class Committee(Model):
+    """Boosters with the same parameters, made by `Team` where learners cannot be averaged.
 
-    Answers are averages of the members' answers, in the users' units. Rows that it is given from
-    then on are learned by all members.
+    Answers are averages of the members' answers, in the users' units. Rows that the committee
+    learns are learned by all members.
     """
+
+    why_not_covered = "a committee is an average of boosters, and the theorems are about one"
 
     def __init__(self, members: Sequence[Booster]) -> None:
         if not members:
-            raise ValueError("a committee has members")
+            raise ValueError("a committee needs at least one member")
         self.members = list(members)
         first = self.members[0]
         self.learner, self.n, self.loss_ = first.learner, first.n, first.loss_
-        self.schema: Any = first.schema  # how files were read for it, if they were
-
-    def predict_one(self, x: Any) -> Any:
-        """The prediction for one row: a number, or a vector of R^d."""
-        return single_answer(self.predict_many([x]))
-
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
-        """Learn one row; returns the prediction made before the label was seen."""
-        return single_answer(self.learn_many([x], [y], [weight]))
-
-    def predict_many(self, X: Any) -> Array:
-        """Predictions for a block of rows; learns nothing."""
-        return np.mean([member.predict_many(X) for member in self.members], axis=0)
-
-    def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
-        """Learn a block of rows, in order; returns the predictions, each made before its label.
-
-        As for `SpanBoost`: the whole block is checked first.
-        """
-        blocks = [member.checked(X, y, weights) for member in self.members]
-        pairs = zip(self.members, blocks, strict=True)
-        return np.mean([member.learn_checked(block) for member, block in pairs], axis=0)
+        self.schema = first.schema
 
     @property
-    def _labels(self) -> Labels:
-        """Those of the member that has seen the last row."""
-        return max((member._labels for member in self.members), key=lambda labels: labels.rows)
+    def parts(self) -> Mapping[str, Booster]:
+        """The members, by their numbers."""
+        return {str(k): member for k, member in enumerate(self.members)}
+
+    @property
+    def labels(self) -> Labels:
+        """The labels of the member that has seen the last row."""
+        return max((member.labels for member in self.members), key=lambda labels: labels.rows)
+
+    @property
+    def encoder(self) -> RowEncoder:
+        """What reads the rows: their kind, and the names of features."""
+        return self.members[0].encoder
 
     @property
     def started(self) -> bool:
-        """Whether it has seen a row."""
+        """Whether the committee has seen a row."""
         return all(member.started for member in self.members)
+
+    def predict_many(self, X: Any) -> Array:
+        """Return predictions for a block of rows; learn nothing."""
+        return np.mean([member.predict_many(X) for member in self.members], axis=0)
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> list[CheckedBlock]:
+        """Return a block in the members' terms; a `DataError` names the first bad row."""
+        return [member.check(X, y, weights) for member in self.members]
+
+    def learn_checked(self, block: list[CheckedBlock]) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        pairs = zip(self.members, block, strict=True)
+        return np.mean([member.learn_checked(part) for member, part in pairs], axis=0)
+
+    def compose(self, predictions: Sequence[Array]) -> Composition:
+        """Return how the answer to one row follows from the predictions of the members."""
+        n = len(predictions)
+        mean = np.mean([prediction[0] for prediction in predictions], axis=0)
+        return Composition(mean, np.full(n, 1 / n), 0.0)
+
+    def boosters_for_importances(self) -> list[Booster]:
+        """Return all members: their importances are averaged."""
+        return self.members
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster") and the parameters of the members, as JSON."""
+        return self.members[0].parameters() | {"booster": type(self).__name__}
+
+    def details(self) -> dict[str, Any]:
+        """Return what `inspect` shows besides parameters, as JSON."""
+        return {"members": len(self.members)}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the arrays, as JSON."""
+        return self.parameters() | {"members": members_header(self.members)}
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of all members, by name."""
+        return members_tensors(self.members)
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Return the committee of a header and arrays; a `ModelFileError` if they do not fit."""
+        members = restore_members(header["members"], tensors)
+        if len({json.dumps(member.parameters()) for member in members}) != 1:
+            raise ModelFileError("the members of the committee differ in their parameters")
+        return cls(members)
 
     def __repr__(self) -> str:
         return f"<Committee of {len(self.members)}: {self.members[0]!r}>"

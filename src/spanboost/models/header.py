@@ -1,52 +1,49 @@
-"""What models are made of, in terms of JSON: the part of a file that people can read."""
+"""The parameters of a model as JSON: the part of a file that people can read."""
 
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from spanboost import losses
 from spanboost.checks import float_type
 from spanboost.errors import ModelFileError
-from spanboost.learners.ball import LinearBall
-from spanboost.learners.finite import FiniteClass
-from spanboost.learners.linear import LinearSGD
-from spanboost.learners.network import Network
-from spanboost.learners.stumps import Stumps
-from spanboost.learners.symmetric import Symmetrised
-from spanboost.learners.trees import Trees
-from spanboost.models.auto import AnyModel, AutoBoost
-from spanboost.models.committee import Committee
 
-PARTS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        *(LinearSGD, Stumps, Network, Trees, LinearBall, Symmetrised, FiniteClass),
-        *(losses.PNorm, losses.Quantile, losses.Huber, losses.Softmax, losses.SquaredEuclidean),
-        *map(type, losses.NAMES.values()),
-    )
+_PARTS = {  # classes that are data, and the modules they are in: a file can name no others
+    "LinearSGD": "learners.linear",
+    "Stumps": "learners.stumps",
+    "Network": "learners.network",
+    "Trees": "learners.trees",
+    "LinearBall": "learners.ball",
+    "Symmetrised": "learners.symmetric",
+    "FiniteClass": "learners.finite",
+    "Linear": "losses",
+    "Squared": "losses",
+    "ModifiedLeastSquares": "losses",
+    "Logistic": "losses",
+    "Absolute": "losses",
+    "Hinge": "losses",
+    "PNorm": "losses",
+    "Quantile": "losses",
+    "Huber": "losses",
+    "Softmax": "losses",
+    "SquaredEuclidean": "losses",
 }
-PARAMETERS = (
-    *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
-    *("label_range", "replay", "memory", "seed"),
-)
-OF_AUTO = ("loss", "budget", "label_range", "seed", "bits")
 
 
-def parameters_of(model: AnyModel) -> dict[str, Any]:
-    """What the model was made of, in terms of JSON."""
-    if isinstance(model, Committee):
-        return parameters_of(model.members[0]) | {"booster": Committee.__name__}
-    names = OF_AUTO if isinstance(model, AutoBoost) else PARAMETERS
-    given = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    return {
-        "booster": type(model).__name__,
-        "parameters": {name: to_json(value) for name, value in given.items()},
-    }
+def parameters_to_json(model: Any) -> dict[str, Any]:
+    """Return the class of a model and the fields of its specification."""
+    given = {one.name: to_json(getattr(model, one.name)) for one in fields(model)}
+    return {"booster": type(model).__name__, "parameters": given}
+
+
+def parameters_from_json(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the specification that a header holds."""
+    return {name: from_json(value) for name, value in header["parameters"].items()}
 
 
 def to_json(value: Any) -> Any:
-    """A parameter in terms of JSON."""
+    """Return a parameter as JSON; a ValueError if it is code, not data."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | np.integer):
@@ -56,33 +53,37 @@ def to_json(value: Any) -> Any:
     if isinstance(value, type | np.dtype):
         return np.dtype(value).name
     name = type(value).__name__
-    if PARTS.get(name) is type(value):
+    if name in _PARTS and _part(name) is type(value):
         return {"class": name, "fields": {k: to_json(v) for k, v in _fields_of(value).items()}}
     if isinstance(value, list | tuple | np.ndarray) and not hasattr(value, "_fields"):
         return [to_json(item) for item in value]
     raise not_data_error(value)
 
 
-def not_data_error(value: Any) -> ValueError:
-    """What is said of a part that is not data."""
-    return ValueError(f"{value!r:.60} is code, not data: a model with it cannot be saved")
-
-
-def _fields_of(part: Any) -> dict[str, Any]:
-    if is_dataclass(part):
-        return {field.name: getattr(part, field.name) for field in fields(part)}
-    return dict(part._asdict())
-
-
 def from_json(value: Any) -> Any:
-    """A parameter from its terms in JSON."""
+    """Return the parameter that JSON describes."""
     if isinstance(value, list):
         return tuple(map(from_json, value))
     if not isinstance(value, dict):
         return value
-    if value["class"] not in PARTS:
-        raise ModelFileError(f"{value['class']!r} is nothing this version knows")
-    parts = {name: from_json(field) for name, field in value["fields"].items()}
+    if value["class"] not in _PARTS:
+        raise ModelFileError(f"this version does not know {value['class']!r}")
+    parts = {name: from_json(part) for name, part in value["fields"].items()}
     if "dtype" in parts:
         parts["dtype"] = float_type(parts["dtype"])
-    return PARTS[value["class"]](**parts)
+    return _part(value["class"])(**parts)
+
+
+def not_data_error(value: Any) -> ValueError:
+    """Return the error for a part of a model that is not data."""
+    return ValueError(f"{value!r:.60} is code, not data, so a model with it cannot be saved")
+
+
+def _part(name: str) -> Any:
+    return getattr(import_module(f"spanboost.{_PARTS[name]}"), name)
+
+
+def _fields_of(part: Any) -> dict[str, Any]:
+    if is_dataclass(part):
+        return {one.name: getattr(part, one.name) for one in fields(part)}
+    return dict(part._asdict())

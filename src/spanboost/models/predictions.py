@@ -7,10 +7,10 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.data.target import BinaryTarget, Target
 from spanboost.losses import Logistic, Softmax, predicts_scores
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 
 
-def prediction_table(model: AnyModel, answers: Array, *, learning: bool = False) -> Any:
+def prediction_table(model: Model, answers: Array, *, learning: bool = False) -> Any:
     """Predictions as columns: a number; or the likelier label, and how probable labels are.
 
     While it is learning, classes may not have their names yet: only that of the likeliest is given.
@@ -36,7 +36,7 @@ def prediction_table(model: AnyModel, answers: Array, *, learning: bool = False)
     return pa.table(columns | {"score": answers})
 
 
-def class_names(model: AnyModel) -> list[str]:
+def class_names(model: Model) -> list[str]:
     """The labels of a model of classes, in their order."""
     target: Target = model.schema.target
     if isinstance(model.loss_, Softmax):

@@ -37,19 +37,18 @@ def average(before: Booster, models: Sequence[Booster]) -> Booster:
     first = models[0]
     if len(models) == 1:
         return first
-    before = _begun(copy.deepcopy(before), first)
-    seen = before._labels.seen
+    before = _with_bank(copy.deepcopy(before), first)
+    seen = before.labels.seen
     _same_units([before, *models])
     banks = _same_room([before, *models])
-    states = [model._model for model in models if model._model is not None]
+    states = [model.core.state for model in models]
     bank = _MERGED[type(banks[0])](banks[0], banks[1:])
     algorithm = _algorithm([state.algorithm for state in states])
-    first._model = states[0]._replace(bank=bank, algorithm=algorithm)
-    labels = [model._labels for model in models]
-    first._labels.rows = max(one.rows for one in labels)
-    first._labels.seen = seen + sum(one.seen - seen for one in labels)
-    if hasattr(first._labels, "warned"):
-        first._labels.warned = any(getattr(one, "warned", False) for one in labels)
+    first.core.state = states[0]._replace(bank=bank, algorithm=algorithm)
+    labels = [model.labels for model in models]
+    first.labels.rows = max(one.rows for one in labels)
+    first.labels.seen = seen + sum(one.seen - seen for one in labels)
+    first.labels.warned = any(one.warned for one in labels)
     return first
 
 
@@ -61,41 +60,40 @@ def check_averageable(model: Booster) -> None:
         raise ValueError("rows to be learned again are of one model: nothing averages them")
 
 
-def _begun(before: Booster, like: Booster) -> Booster:
-    """The model that others have begun from, with a bank in any case."""
+def _with_bank(before: Booster, like: Booster) -> Booster:
+    """Return the common ancestor of the models, with a bank even if it has learned nothing."""
     check_averageable(like)
-    if before._model is None and like._model is not None and like._reader.kind is not None:
-        rows = like._reader.blank(like._reader.kind)
-        bank = before._learner.bank(before._task._replace(rows=rows))
-        before._model = like._model._replace(bank=bank)
-        before._labels.centre, before._labels.half = like._labels.centre, like._labels.half
+    if not before.started and like.started:
+        before.encoder.kind = like.encoder.kind
+        before.core.state = like.core.state._replace(bank=before.core.fresh_bank())
+        before.labels.centre, before.labels.half = like.labels.centre, like.labels.half
     return before
 
 
 def _same_units(models: Sequence[Booster]) -> None:
     """The widest range of labels for all."""
-    labels = [model._labels for model in models]
+    labels = [model.labels for model in models]
     if any((one.centre != labels[0].centre).any() for one in labels):
         raise ValueError("label ranges have several centres: models begin with one that is common")
     widest = max(labels, key=lambda one: one.half)
     for model in models:
-        if model._labels.half < widest.half:
-            model._widen(Widening(0, widest.centre, widest.half))
+        if model.labels.half < widest.half:
+            model.core.widen(Widening(0, widest.centre, widest.half))
 
 
 def _same_room(models: Sequence[Booster]) -> list[Any]:
     """The banks of all, with room for the features of all."""
-    names = [getattr(model._reader.names, "columns", None) for model in models]
+    names = [getattr(model.encoder.names, "columns", None) for model in models]
     if any(one != names[0] for one in names):
         raise ValueError("features have several numberings: models read names that are common")
-    features = max(model._features for model in models)
-    width = max(model._width for model in models)
+    features = max(model.core.features for model in models)
+    width = max(model.core.width for model in models)
     banks = []
     for model in models:
-        if model._model is None:
+        if not model.started:
             raise ValueError("a model that has learned nothing cannot be averaged")
-        banks.append(model._model.bank.grown(features, width))
-        model._features, model._width = features, width
+        banks.append(model.core.state.bank.grown(features, width))
+        model.core.features, model.core.width = features, width
     return banks
 
 

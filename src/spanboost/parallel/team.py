@@ -17,9 +17,10 @@ import numpy as np
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
-from spanboost.errors import DataError
+from spanboost.errors import DataError, ParameterError
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
+from spanboost.models.model import Model
 from spanboost.parallel.averaging import AVERAGED, average, check_averageable
 from spanboost.parallel.executor import (
     Executor,
@@ -81,7 +82,7 @@ class Team:
 
     def __init__(
         self,
-        model: Booster | Committee,
+        model: Model,
         workers: int,
         average_every: int = EVERY,
         executor: Executor | None = None,
@@ -89,19 +90,19 @@ class Team:
     ) -> None:
         for name, value in (("workers", workers), ("average_every", average_every)):
             if not (is_integer(value) and value >= 1):
-                raise ValueError(f"{name}={value!r} is not allowed: a whole number, at least 1")
+                raise ParameterError(name, f"must be a positive integer (got {value!r})")
         models = _members(model, workers)
-        self.averages = workers > 1 and isinstance(model.learner, AVERAGED)
+        self.averages = workers > 1 and isinstance(models[0].learner, AVERAGED)
         if self.averages:
             check_averageable(models[0])
-        self.learner, self.loss_, self.schema = model.learner, model.loss_, model.schema
+        self.learner, self.loss_, self.schema = models[0].learner, model.loss_, model.schema
         self.workers, self.average_every = workers, average_every
-        self._learned = models[0]._labels.seen > 0  # a row: all workers have heard of it
+        self._learned = models[0].labels.seen > 0  # a row: all workers have heard of it
         self.executor: Executor = LocalExecutor() if executor is None else executor
         first = unpickle_model(pickle_model(models[0]))
-        self._names: FeatureNames | None = first._reader.names
-        self._named: bool | None = None if first._reader.kind is None else first._reader.kind.named
-        self._earlier = model._labels.rows - rows  # of other streams
+        self._names: FeatureNames | None = first.encoder.names
+        self._named: bool | None = None if first.encoder.kind is None else first.encoder.kind.named
+        self._earlier = model.labels.rows - rows  # of other streams
         states = [
             self.executor.put(pickle_model(_bare(unpickle_model(pickle_model(one)))))
             for one in models
@@ -226,14 +227,14 @@ class Team:
     def _dressed(self, model: Booster) -> Booster:
         """With the names of features, and how files were read."""
         model.schema = self.schema
-        if self._names is not None and model._reader.names is not None:
-            model._reader.names.add(self._names.columns)
-        if model._reader.kind is not None:
-            model._reader.kind = model._reader.kind._replace(named=bool(self._named))
+        if self._names is not None and model.encoder.names is not None:
+            model.encoder.names.add(self._names.columns)
+        if model.encoder.kind is not None:
+            model.encoder.kind = model.encoder.kind._replace(named=bool(self._named))
         return model
 
 
-def _members(model: Any, workers: int) -> list[Booster]:
+def _members(model: Model, workers: int) -> list[Booster]:
     """What workers begin with: the same, or one each."""
     if isinstance(model, Committee):
         if len(model.members) != workers:
@@ -249,12 +250,12 @@ def _members(model: Any, workers: int) -> list[Booster]:
 def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tuple[bytes, Answer]:
     """A model that has also learned these rows, which have these numbers in the stream."""
     model = unpickle_model(state)
-    model._labels.rows = 0
+    model.labels.rows = 0
     try:
         predictions, said = capture_warnings(partial(model.learn_many, X, y, weights))
     except DataError as error:
         return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
-    model._labels.rows = int(numbers[-1]) + 1
+    model.labels.rows = int(numbers[-1]) + 1
     return pickle_model(model), Answer(predictions, [_placed(text, numbers) for text in said], None)
 
 
@@ -274,10 +275,10 @@ def _in_order(answers: list[Answer], own: list[Array]) -> Answer:
 def _bare(model: Booster) -> Booster:
     """Without what workers do not need: names of features, and how files were read."""
     model.schema = None
-    if model._reader.names is not None:
-        model._reader.names = FeatureNames(model._reader.names.bits)
-    if model._reader.kind is not None:
-        model._reader.kind = model._reader.kind._replace(named=False)
+    if model.encoder.names is not None:
+        model.encoder.names = FeatureNames(model.encoder.names.bits)
+    if model.encoder.kind is not None:
+        model.encoder.kind = model.encoder.kind._replace(named=False)
     return model
 
 

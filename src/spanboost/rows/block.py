@@ -185,7 +185,16 @@ def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
 
 
 def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
-    """Return a block for an array, a CSR matrix, or `Rows`."""
+    """Return a block for an array, a CSR matrix, `Rows`, or an encoded block.
+
+    An encoded block of the same precision and hashing is reused, with new scratch space.
+    """
+    mask = np.int64(-1 if bits is None else 2**bits - 1)
+    if isinstance(X, Block):
+        if (X.x.dtype, X.mask) == (dtype, mask):
+            return Block(*X[:6], *map(np.zeros_like, X[6:]))
+        sparse = Sparse(X.indptr, X.indices, X.data, (len(X.X),))
+        X = Rows(X.X if X.X.shape[1] else sparse, X.codes)
     numbers, codes = (X.numbers, X.codes) if isinstance(X, Rows) else (X, None)
     if numbers is None:
         none = np.zeros(0, np.int64)
@@ -215,7 +224,7 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         indices=indices,
         data=data,
         codes=codes,
-        mask=np.int64(-1 if bits is None else 2**bits - 1),
+        mask=mask,
         feature=np.zeros(width, np.int64),
         x=np.zeros(width, dtype),
         z=np.zeros(width, dtype),

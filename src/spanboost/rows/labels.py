@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import DataError, LabelWarning, warn_caller
+from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
 from spanboost.rows.validation import refuse_first, to_numbers
 
-GROWING = ("auto", "auto-zero")  # label ranges that grow with the labels
 _LARGEST = 1e300  # of labels there: no distance, and no width, overflows
 _NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
 
@@ -56,6 +55,7 @@ class Labels:
         self.scores = predicts_scores(loss)
         self.centre, self.half = np.full(d, centre), half
         self.rows, self.seen = 0, 0  # how many were given, and how many of them learned
+        self.warned = False  # of a label far outside the range
 
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
         """Checked labels [rows, d] in the model's units, and where the range has to grow."""
@@ -89,6 +89,26 @@ class Labels:
         if not self.scores:
             out = self.centre + self.half * out
         return out[:, 0] if self.d == 1 else out
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the range and the counts, as a model file holds them."""
+        return {
+            "centre": self.centre.tolist(),
+            "half": self.half,
+            "rows": self.rows,
+            "seen": self.seen,
+            "warned": self.warned,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take the range and the counts that `to_json` returned."""
+        centre = np.array(state["centre"], dtype=np.float64)
+        sizes = [state["half"], state["rows"], state["seen"]]
+        if centre.shape != self.centre.shape or not np.isfinite([*centre, *sizes]).all():
+            raise ModelFileError("the label range is invalid")
+        self.centre, self.half = centre, float(state["half"])
+        self.rows, self.seen = int(state["rows"]), int(state["seen"])
+        self.warned = bool(state["warned"])
 
     def _finite(self, y: Any, rows: int) -> Array:
         given = _numbers(y, rows, self.d, "labels")
@@ -166,7 +186,6 @@ class GrowingLabels(Labels):
             )
         super().__init__(loss, d, 0.0, 0.0)
         self.around_first = label_range == "auto"
-        self.warned = False
 
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
         """Checked labels [rows, d] in the model's units, and where the range has to grow."""

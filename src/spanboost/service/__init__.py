@@ -1,1 +1,1 @@
-"""A learning service: predict now, label later, lose nothing."""
+"""An HTTP service that predicts rows and learns from their labels when they arrive."""

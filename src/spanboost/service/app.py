@@ -1,4 +1,4 @@
-"""The service over HTTP: an ASGI application."""
+"""The HTTP interface of the service: an ASGI application."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -16,195 +16,222 @@ from starlette.routing import Route
 
 from spanboost.errors import DataError
 from spanboost.service.engine import (
-    Answers,
-    Copying,
+    CopyJob,
     Engine,
-    Learning,
-    Predicting,
+    LearnJob,
+    Predictions,
+    PredictJob,
     StorageError,
 )
-from spanboost.service.metrics import RequestCounters, prometheus_text, service_figures
-from spanboost.service.middleware import LIMITS, Limits, Middleware, problem_response
-from spanboost.service.openapi import description
-from spanboost.service.request_bodies import ARROW, KINDS, LINES, BodyError, body_of
-from spanboost.service.request_rows import GONE, UNPROCESSABLE, Problem, RowReader, each
+from spanboost.service.limits import RequestLimits
+from spanboost.service.metrics import RequestCounters, collect_metrics, prometheus_text
+from spanboost.service.middleware import EVENTS_PATH, Middleware, error_response
+from spanboost.service.openapi import describe_api
+from spanboost.service.request_bodies import (
+    ARROW,
+    JSON_LINES,
+    MEDIA_TYPES,
+    BodyError,
+    parse_body,
+)
+from spanboost.service.request_rows import (
+    GONE,
+    UNPROCESSABLE,
+    RejectedRow,
+    RowParser,
+    parse_rows,
+)
 from spanboost.service.worker import BusyError, ClosedError, Job, Worker
 
-PAGE = Path(__file__).parent / "page"
-FILES = {
+PAGE_FOLDER = Path(__file__).parent / "page"
+PAGE_FILES = {
     "/": "text/html",
     "/page.css": "text/css",
     "/page.js": "text/javascript",
     "/icon.svg": "image/svg+xml",
 }
-EVENTS = "text/event-stream"
-QUICK = 1 << 14  # bytes of a body that is not worth a thread
-READERS = 2  # threads that read bodies: what is read may take fifty times its bytes for a moment
+EVENT_STREAM = "text/event-stream"
+SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
+PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
+DEFAULT_LIMITS = RequestLimits()
 
 
-class Asked(NamedTuple):
-    """What a request holds: rows by their numbers, what is wrong with others, its form."""
+class ParsedRequest(NamedTuple):
+    """The rows of a request by row number, the rejected ones, and the format of the request."""
 
     rows: dict[int, Any]
-    problems: list[Problem]
-    kind: str
-    single: bool  # one row, to be answered by one
+    rejected: list[RejectedRow]
+    media_type: str
+    single: bool  # whether the body is one object, so that the response is one, too
 
 
 class Service:
-    """The handlers of one engine's requests."""
+    """The request handlers."""
 
-    def __init__(self, engine: Engine, id: str, limits: Limits) -> None:
-        self.engine, self.limits, self.meter = engine, limits, RequestCounters()
-        self.reader = RowReader(engine.state.model.schema, id, limits.width)
+    def __init__(self, engine: Engine, id: str, limits: RequestLimits) -> None:
+        self.engine, self.limits, self.counters = engine, limits, RequestCounters()
+        self.parser = RowParser(engine.state.model.schema, id, limits.row_keys)
         self.stopping = asyncio.Event()
-        self.reading = asyncio.Semaphore(READERS)
-        self.pages = 0
+        self._parsers = asyncio.Semaphore(PARSERS)
+        self._dashboards = 0
 
     async def predict(self, request: Request) -> Response:
-        """Predictions, each with an id under which its label may come later."""
-        keep, skip = _flag(request, "keep", True), _skip(request)
-        asked = await self._asked(request, self.reader.to_predict)
-        if asked.problems and not skip:
-            return self._unfit(asked.problems)
-        self.meter.refused += len(asked.problems)
-        numbers, answers = list(asked.rows), Answers([] if keep else None, {"prediction": []})
+        """Return predictions, each with an id to send the label with."""
+        keep, skip = _flag(request, "keep", True), _skips_bad_rows(request)
+        parsed = await self._parse(request, self.parser.parse_features)
+        if parsed.rejected and not skip:
+            return self._reject(parsed.rejected)
+        self.counters.refused_rows += len(parsed.rejected)
+        numbers = list(parsed.rows)
+        predictions = Predictions([] if keep else None, {"prediction": []})
         if numbers:
-            ids, rows = zip(*asked.rows.values(), strict=True)
+            ids, rows = zip(*parsed.rows.values(), strict=True)
             try:
-                answers = await self._done(self.engine.predictor, Predicting(rows, ids, keep))
+                job = PredictJob(rows, ids, keep)
+                predictions = await self._run(self.engine.predictor, job)
             except DataError as error:
-                return self._unfit([Problem(numbers[error.row], None, error.what)])
-        columns: dict[str, list[Any]] = {} if answers.ids is None else {"id": answers.ids}
-        columns |= answers.columns
+                return self._reject([RejectedRow(numbers[error.row], None, error.what)])
+        columns: dict[str, list[Any]] = {} if predictions.ids is None else {"id": predictions.ids}
+        columns |= predictions.columns
         if skip:
             columns = {"row": numbers, **columns}
-        return _answered(asked.kind, asked.single, columns, asked.problems if skip else None)
+        return _format_predictions(parsed, columns, with_problems=skip)
 
     async def learn(self, request: Request) -> Response:
-        """Labels; acknowledged when they are in the journal."""
-        skip = _skip(request)
-        asked = await self._asked(request, self.reader.to_learn)
-        problems = asked.problems
-        if problems and not skip:
-            return self._unfit(problems)
+        """Learn from labels; they are in the journal when the response is sent."""
+        skip = _skips_bad_rows(request)
+        parsed = await self._parse(request, self.parser.parse_example)
+        rejected = parsed.rejected
+        if rejected and not skip:
+            return self._reject(rejected)
         learned = duplicates = 0
-        if asked.rows:
-            job = Learning(asked.rows, skip)
-            learned, duplicates, more = await self._done(self.engine.writer, job)
-            problems = sorted([*problems, *more])
-            if problems and not skip:
-                return self._unfit(problems)
-        self.meter.refused += len(problems)
-        told = [_told(problem) for problem in problems]
-        return JSONResponse({"learned": learned, "duplicates": duplicates, "problems": told})
+        if parsed.rows:
+            job = LearnJob(parsed.rows, skip)
+            learned, duplicates, more = await self._run(self.engine.writer, job)
+            rejected = sorted([*rejected, *more])
+            if rejected and not skip:
+                return self._reject(rejected)
+        self.counters.refused_rows += len(rejected)
+        problems = [_problem(row) for row in rejected]
+        return JSONResponse({"learned": learned, "duplicates": duplicates, "problems": problems})
 
     async def model(self, request: Request) -> Response:
-        """The model as it is, as a file."""
-        data = await self._done(self.engine.writer, Copying())
-        name = {"Content-Disposition": 'attachment; filename="model.sb"'}
-        return Response(data, media_type="application/octet-stream", headers=name)
+        """Return the current model as a file."""
+        data = await self._run(self.engine.writer, CopyJob())
+        headers = {"Content-Disposition": 'attachment; filename="model.sb"'}
+        return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the process answers."""
+        """Tell that the process responds."""
         return JSONResponse({"status": "alive"})
 
     async def readyz(self, request: Request) -> Response:
-        """Whether it predicts and learns."""
-        trouble = self.engine.trouble or ("stopping" if self.stopping.is_set() else None)
-        if trouble is None:
+        """Tell whether the service can predict and learn."""
+        failure = self.engine.failure or ("stopping" if self.stopping.is_set() else None)
+        if failure is None:
             return JSONResponse({"status": "ready"})
-        return problem_response(503, trouble, {"Retry-After": "5"})
+        return error_response(503, failure, {"Retry-After": "5"})
 
     async def metrics(self, request: Request) -> Response:
-        """For Prometheus."""
-        text = prometheus_text(self.engine, self.meter)
+        """Return metrics for Prometheus."""
+        text = prometheus_text(self.engine, self.counters)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
-        """What can be asked for."""
-        return JSONResponse(description(self.reader, self.limits))
+        """Return the OpenAPI description."""
+        return JSONResponse(describe_api(self.parser, self.limits))
 
     async def page(self, request: Request) -> Response:
-        """The live page, and what belongs to it."""
+        """Return a file of the dashboard."""
         path = request.url.path
-        data = (PAGE / (path[1:] or "page.html")).read_bytes()
-        return Response(data, media_type=FILES[path])
+        data = (PAGE_FOLDER / (path[1:] or "page.html")).read_bytes()
+        return Response(data, media_type=PAGE_FILES[path])
 
     async def events(self, request: Request) -> Response:
-        """Figures for the live page, every second."""
+        """Stream metrics to the dashboard, once a second."""
         if request.method == "HEAD":
-            return Response(media_type=EVENTS)
-        if self.pages >= self.limits.pages:
-            return problem_response(503, "too many live pages are open", {"Retry-After": "10"})
+            return Response(media_type=EVENT_STREAM)
+        if self._dashboards >= self.limits.dashboards:
+            why = "too many dashboards are open; close one or retry later"
+            return error_response(503, why, {"Retry-After": "10"})
 
         async def stream() -> AsyncIterator[bytes]:
-            self.pages += 1
+            self._dashboards += 1
             try:
                 while not self.stopping.is_set():
-                    yield b"data: %b\n\n" % orjson.dumps(service_figures(self.engine, self.meter))
+                    metrics = collect_metrics(self.engine, self.counters)
+                    yield b"data: %b\n\n" % orjson.dumps(metrics)
                     try:
                         await asyncio.wait_for(self.stopping.wait(), 1)
                     except TimeoutError:
                         continue
             finally:
-                self.pages -= 1
+                self._dashboards -= 1
 
-        return StreamingResponse(stream(), media_type=EVENTS)
+        return StreamingResponse(stream(), media_type=EVENT_STREAM)
 
-    async def _asked(self, request: Request, take: Callable[[Any], Any]) -> Asked:
-        """The rows of a body, each as it is taken."""
-        kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
-        if kind is None:
-            raise HTTPException(415, f"send {', '.join(KINDS)}")
-        data = await self._read(request)
+    async def _parse(self, request: Request, parse: Callable[[Any], Any]) -> ParsedRequest:
+        """Read the body of a request, and apply `parse` to each of its rows."""
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = MEDIA_TYPES.get(content_type)
+        if media_type is None:
+            supported = ", ".join(MEDIA_TYPES)
+            raise HTTPException(415, f"unsupported content type; supported: {supported}")
+        data = await self._read_body(request)
 
-        def read() -> Asked:
-            body = body_of(kind, data, self.limits, self.reader.exact)
-            return Asked(*each(take, body.rows), kind, body.single)
+        def parse_all() -> ParsedRequest:
+            body = parse_body(media_type, data, self.limits, self.parser.exact)
+            return ParsedRequest(*parse_rows(parse, body.rows), media_type, body.single)
 
-        if len(data) <= QUICK:
-            return read()
-        async with self.reading:
-            return await run_in_threadpool(read)
+        if len(data) <= SMALL_BODY:
+            return parse_all()
+        async with self._parsers:
+            return await run_in_threadpool(parse_all)
 
-    async def _read(self, request: Request) -> bytes:
-        """All of a body, unless it is too long or takes too long."""
-        most, said = self.limits.body, request.headers.get("content-length", "")
-        too_long = HTTPException(413, f"a body may have {most:,} bytes", {"Connection": "close"})
-        too_many = HTTPException(503, "too many long bodies: try again", {"Retry-After": "1"})
-        if said.isdigit() and int(said) > most:
-            raise too_long
+    async def _read_body(self, request: Request) -> bytes:
+        """Return the whole body, unless it is too large or too slow."""
+        limit, length = self.limits.body_bytes, request.headers.get("content-length", "")
+        too_large = HTTPException(
+            413, f"the body is too large (maximum: {limit:,} bytes)", {"Connection": "close"}
+        )
+        too_many = HTTPException(
+            503, "too many large requests are open; retry later", {"Retry-After": "1"}
+        )
+        if length.isdigit() and int(length) > limit:
+            raise too_large
         data = bytearray()
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            async with asyncio.timeout(self.limits.body_seconds):
                 async for chunk in request.stream():
                     data += chunk
-                    if len(data) > most:
-                        raise too_long
-                    if self.meter.bodies > self.limits.bodies:
+                    if len(data) > limit:
+                        raise too_large
+                    if self.counters.open_body_bytes > self.limits.open_body_bytes:
                         raise too_many
         except TimeoutError:
             raise HTTPException(408, "the body did not arrive in time") from None
         return bytes(data)
 
-    async def _done(self, worker: Worker, job: Job) -> Any:
+    async def _run(self, worker: Worker, job: Job) -> Any:
         worker.submit(job)
         return await asyncio.wrap_future(job)
 
-    def _unfit(self, problems: list[Problem]) -> Response:
-        """Nothing of the request was done: here is why."""
-        self.meter.refused += len(problems)
-        gone = all(problem.status == GONE for problem in problems)
-        told = [_told(problem) for problem in sorted(problems)[:100]]
-        text = f"row {told[0]['row']}: {told[0]['reason']}"
-        return JSONResponse({"error": text, "problems": told}, GONE if gone else UNPROCESSABLE)
+    def _reject(self, rejected: list[RejectedRow]) -> Response:
+        """Return the response to a request that was refused because of bad rows."""
+        self.counters.refused_rows += len(rejected)
+        gone = all(row.status == GONE for row in rejected)
+        problems = [_problem(row) for row in sorted(rejected)[:100]]
+        text = f"row {problems[0]['row']}: {problems[0]['reason']}"
+        return JSONResponse({"error": text, "problems": problems}, GONE if gone else UNPROCESSABLE)
 
 
-def application(
-    engine: Engine, tokens: dict[str, str] | None = None, id: str = "id", limits: Limits = LIMITS
+def build_app(
+    engine: Engine,
+    tokens: dict[str, str] | None = None,
+    id: str = "id",
+    limits: RequestLimits = DEFAULT_LIMITS,
 ) -> Middleware:
-    """The ASGI application of an engine; it closes the engine when it ends."""
+    """Return the ASGI application for an engine; it closes the engine when it stops."""
     service = Service(engine, id, limits)
 
     @asynccontextmanager
@@ -220,98 +247,100 @@ def application(
         Route("/readyz", service.readyz),
         Route("/metrics", service.metrics),
         Route("/openapi.json", service.openapi),
-        Route("/events", service.events),
-        *(Route(path, service.page) for path in FILES),
+        Route(EVENTS_PATH, service.events),
+        *(Route(path, service.page) for path in PAGE_FILES),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
     app.router.redirect_slashes = False
     paths = {route.path for route in routes}
-    return Middleware(app, tokens or {}, limits, service.meter, paths, service.stopping.set)
+    return Middleware(app, tokens or {}, limits, service.counters, paths, service.stopping.set)
 
 
-async def _http(request: Request, error: Any) -> Response:
-    return problem_response(error.status_code, error.detail, error.headers)
+async def _on_http_error(request: Request, error: Any) -> Response:
+    return error_response(error.status_code, error.detail, error.headers)
 
 
-async def _busy(request: Request, error: Exception) -> Response:
-    return problem_response(429, "too many rows are waiting: try again", {"Retry-After": "1"})
+async def _on_busy(request: Request, error: Exception) -> Response:
+    return error_response(429, "too many rows are waiting; retry later", {"Retry-After": "1"})
 
 
-async def _closed(request: Request, error: Exception) -> Response:
-    return problem_response(503, str(error), {"Retry-After": "5"})
+async def _on_closed(request: Request, error: Exception) -> Response:
+    return error_response(503, str(error), {"Retry-After": "5"})
 
 
-async def _storage(request: Request, error: Exception) -> Response:
-    why = f"the disk does not take it ({error}), so nothing was done: try again later"
-    return problem_response(503, why, {"Retry-After": "5"})
+async def _on_storage_error(request: Request, error: Exception) -> Response:
+    why = f"a write to the disk failed ({error}), so nothing was done; retry later"
+    return error_response(503, why, {"Retry-After": "5"})
 
 
-async def _body(request: Request, error: Exception) -> Response:
-    return problem_response(400, str(error))
+async def _on_body_error(request: Request, error: Exception) -> Response:
+    return error_response(400, str(error))
 
 
-async def _gone_away(request: Request, error: Exception) -> Response:
-    return problem_response(400, "the request ended early")
+async def _on_disconnect(request: Request, error: Exception) -> Response:
+    return error_response(400, "the client disconnected before the end of the request")
 
 
 _HANDLERS: dict[Any, Any] = {
-    HTTPException: _http,
-    BusyError: _busy,
-    ClosedError: _closed,
-    StorageError: _storage,
-    BodyError: _body,
-    ClientDisconnect: _gone_away,
+    HTTPException: _on_http_error,
+    BusyError: _on_busy,
+    ClosedError: _on_closed,
+    StorageError: _on_storage_error,
+    BodyError: _on_body_error,
+    ClientDisconnect: _on_disconnect,
 }
 
 
-def _told(problem: Problem) -> dict[str, Any]:
-    return {"row": problem.row, "field": problem.field, "reason": problem.reason}
+def _problem(rejected: RejectedRow) -> dict[str, Any]:
+    """Return a rejected row as clients see it."""
+    return {"row": rejected.row, "field": rejected.field, "reason": rejected.reason}
 
 
-def _flag(request: Request, name: str, usual: bool) -> bool:
+def _flag(request: Request, name: str, default: bool) -> bool:
     value = request.query_params.get(name)
     if value not in (None, "true", "false"):
-        raise HTTPException(422, f"?{name}= is true or false")
-    return usual if value is None else value == "true"
+        raise HTTPException(422, f"the query parameter {name!r} must be true or false")
+    return default if value is None else value == "true"
 
 
-def _skip(request: Request) -> bool:
+def _skips_bad_rows(request: Request) -> bool:
     value = request.query_params.get("on_error", "stop")
     if value not in ("stop", "skip"):
-        raise HTTPException(422, "?on_error= is stop or skip")
+        raise HTTPException(422, "the query parameter 'on_error' must be stop or skip")
     return value == "skip"
 
 
-def _answered(
-    kind: str, single: bool, columns: dict[str, list[Any]], problems: list[Problem] | None
+def _format_predictions(
+    request: ParsedRequest, columns: dict[str, list[Any]], *, with_problems: bool
 ) -> Response:
-    """Predictions in the form in which rows were sent; those left out, if any were to be."""
-    told = None if problems is None else [_told(problem) for problem in problems]
-    if kind == ARROW:
-        return Response(_as_arrow(columns, told), media_type=ARROW)
-    if kind == LINES:
+    """Return predictions in the format of the request, with the rejected rows if asked."""
+    problems = [_problem(row) for row in request.rejected] if with_problems else None
+    if request.media_type == ARROW:
+        return Response(_encode_arrow(columns, problems), media_type=ARROW)
+    if request.media_type == JSON_LINES:
         names = list(columns)
         rows = [
             dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)
         ]
         lines = [
-            orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in [*rows, *(told or [])]
+            orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+            for row in [*rows, *(problems or [])]
         ]
-        return Response(b"".join(lines), media_type=LINES)
+        return Response(b"".join(lines), media_type=JSON_LINES)
     result: dict[str, Any] = dict(columns)
-    if single and columns["prediction"]:
+    if request.single and columns["prediction"]:
         result = {name: values[0] for name, values in columns.items()}
-    if told is not None:
-        result |= {"problems": told}
+    if problems is not None:
+        result |= {"problems": problems}
     return Response(orjson.dumps(result), media_type="application/json")
 
 
-def _as_arrow(columns: dict[str, list[Any]], told: list[Any] | None) -> bytes:
+def _encode_arrow(columns: dict[str, list[Any]], problems: list[Any] | None) -> bytes:
     import pyarrow as pa
 
     table = pa.table(columns)
-    if told is not None:
-        table = table.replace_schema_metadata({"problems": orjson.dumps(told)})
+    if problems is not None:
+        table = table.replace_schema_metadata({"problems": orjson.dumps(problems)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -1,7 +1,8 @@
-"""The service without its HTTP: one thread learns, one predicts, and they take turns at the model.
+"""The service without HTTP: a writer thread and a predictor thread share the model.
 
-A label is acknowledged when it is in the journal; it is learned right after, in blocks small enough
-for predictions to be made in between. Every prediction is of the state between two blocks.
+A label is acknowledged when it is in the journal. It is learned directly after that, in blocks
+small enough for predictions to be made in between. Every prediction uses the state of the model
+between two blocks.
 """
 
 import time
@@ -17,78 +18,89 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import to_bytes
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.fair_lock import FairLock
-from spanboost.service.request_rows import GONE, Example, Problem, Row, problem_of, to_predict
+from spanboost.service.limits import RequestLimits
+from spanboost.service.request_rows import (
+    GONE,
+    Example,
+    RejectedRow,
+    Row,
+    find_invalid_labels,
+    prediction_batches,
+)
 from spanboost.service.state import Entry, State
 from spanboost.service.worker import Job, Worker
 
-SHORT, LONG = 0.003, 0.05  # seconds that learning holds the model: if answers are asked for, if not
-FEWEST = 64  # rows of a block: fewer at a time would take most models much longer
-FEW = 6  # rows that are predicted sooner one by one
+BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
+MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
+MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one
+DEFAULT_LIMITS = RequestLimits()
 
 
-class Answers(NamedTuple):
-    """Predictions, column by column; ids where the rows wait for their labels."""
+class Predictions(NamedTuple):
+    """Predictions, column by column; `ids` is None if the rows are not kept for their labels."""
 
     ids: list[str] | None
     columns: dict[str, list[Any]]
 
 
 class Outcome(NamedTuple):
-    """What became of labels."""
+    """The result of a request to learn."""
 
     learned: int
     duplicates: int
-    problems: list[Problem]
+    rejected: list[RejectedRow]
 
 
 class StorageError(Exception):
-    """The disk did not take it, so nothing was learned: try again later."""
+    """A write to the disk failed, so nothing was learned; retry later."""
 
 
-class Predicting(Job):
-    """Rows to be predicted; kept for their labels under their ids, if asked."""
+class PredictJob(Job):
+    """Predict rows; with `keep`, store them under their ids until their labels arrive."""
 
-    def __init__(self, rows: Sequence[Row], ids: Sequence[str | None], keep: bool) -> None:
-        super().__init__(len(rows))
-        self.given, self.ids, self.keep = rows, ids, keep
+    def __init__(self, features: Sequence[Row], ids: Sequence[str | None], keep: bool) -> None:
+        super().__init__(len(features))
+        self.features, self.ids, self.keep = features, ids, keep
 
 
-class Learning(Job):
-    """Labelled rows, by their numbers in the request; `skip` those that are bad."""
+class LearnJob(Job):
+    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones."""
 
     def __init__(self, examples: dict[int, Example], skip: bool) -> None:
         super().__init__(len(examples))
         self.examples, self.skip = examples, skip
 
 
-class Copying(Job):
-    """The bytes of the model's file."""
+class CopyJob(Job):
+    """Return the model as the bytes of a file."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 class Engine:
-    """A state folder at work."""
+    """The threads that predict and learn with the model of a state folder."""
 
-    def __init__(self, state: State, room: int = 50_000) -> None:
+    def __init__(self, state: State, waiting_rows: int = DEFAULT_LIMITS.waiting_rows) -> None:
+        """Start the threads; `waiting_rows` is the maximum number of rows in each queue."""
         self.state = state
-        self.unwritten = self.unkept = 0  # times the disk took no labels or snapshot; no prediction
+        self.failed_writes = 0  # failed writes to the journal or a snapshot
+        self.failed_pending_writes = 0
         self.duplicates = 0
         self.predicted = 0
-        self._turns = FairLock()
-        self._boot, self._count = token_hex(4), 0
-        self._pace = 1e-4  # seconds to learn a row, about
-        self._answering = 0.0  # seconds to predict the rows of a group, about
-        self.writer = Worker("writer", self._write, room)
-        self.predictor = Worker("predictor", self._predict, room)
+        self._model_lock = FairLock()
+        self._boot_id, self._id_count = token_hex(4), 0
+        self._row_seconds = 1e-4  # moving average of the time to learn a row
+        self._prediction_seconds = 0.0  # moving average of the time to predict a group
+        self.writer = Worker("writer", self._write, waiting_rows)
+        self.predictor = Worker("predictor", self._predict, waiting_rows)
 
     def close(self) -> None:
-        """Learn what has been journaled, and leave a snapshot."""
+        """Learn what is in the journal, write a snapshot and close the state folder."""
         self.predictor.close()
         self.writer.close()
         if self.writer.failure is None:
@@ -96,25 +108,25 @@ class Engine:
         self.state.close()
 
     @property
-    def trouble(self) -> str | None:
-        """Why nothing can be learned, if so."""
-        return self.writer.failure or self.predictor.failure or self.state.journal.broken
+    def failure(self) -> str | None:
+        """Why the service can no longer predict or learn; None if it can."""
+        return self.writer.failure or self.predictor.failure or self.state.journal.failure
 
-    def _predict(self, jobs: Sequence[Predicting]) -> None:
-        self._turns.note()
-        rows = [row for job in jobs for row in job.given]
+    def _predict(self, jobs: Sequence[PredictJob]) -> None:
+        self._model_lock.note_prediction()
+        rows = [row for job in jobs for row in job.features]
         try:
-            columns = self._columns(rows)
+            columns = self._predict_columns(rows)
         except DataError as error:
-            self._predict_around(jobs, error)
+            self._predict_separately(jobs, error)
             return
-        ids = self._named([id for job in jobs for id in job.ids])
-        kept = [job.keep for job in jobs for _ in job.given]
-        waiting = {id: row for id, row, keep in zip(ids, rows, kept, strict=True) if keep}
+        ids = self._fill_ids([id for job in jobs for id in job.ids])
+        keep = [job.keep for job in jobs for _ in job.features]
+        pending = {id: row for id, row, kept in zip(ids, rows, keep, strict=True) if kept}
         try:
-            self.state.pending.put(waiting)
+            self.state.pending.add(pending)
         except OSError as error:
-            self.unkept += 1
+            self.failed_pending_writes += 1
             _fail(jobs, StorageError(error.strerror))
             return
         self.predicted += len(rows)
@@ -122,59 +134,59 @@ class Engine:
         for job in jobs:
             part = slice(first, first := first + job.rows)
             own = {name: values[part] for name, values in columns.items()}
-            job.set_result(Answers(ids[part] if job.keep else None, own))
+            job.set_result(Predictions(ids[part] if job.keep else None, own))
 
-    def _predict_around(self, jobs: Sequence[Predicting], error: DataError) -> None:
-        """One request has a row that the model cannot read."""
+    def _predict_separately(self, jobs: Sequence[PredictJob], error: DataError) -> None:
+        """Predict job by job, because one of them has a row that the model cannot read."""
         if len(jobs) == 1:
             jobs[0].set_exception(error)
             return
         for job in jobs:
             self._predict([job])
 
-    def _columns(self, rows: list[Row]) -> dict[str, list[Any]]:
+    def _predict_columns(self, rows: list[Row]) -> dict[str, list[Any]]:
         model = self.state.model
-        with self._turns:
+        with self._model_lock:
             began = time.perf_counter()
-            columns = columns_of(model, answers_of(model, rows))
-            self._answering += 0.2 * (time.perf_counter() - began - self._answering)
+            columns = prediction_columns(model, predict_rows(model, rows))
+            seconds = time.perf_counter() - began
+            self._prediction_seconds += 0.2 * (seconds - self._prediction_seconds)
         return columns
 
-    def _named(self, ids: list[str | None]) -> list[str]:
-        """Ids, new ones where there are none: of a moment, of this server, and a number."""
-        first, self._count = self._count, self._count + len(ids)
-        prefix = f"{time.time_ns() // 1_000_000:x}-{self._boot}-"
+    def _fill_ids(self, ids: list[str | None]) -> list[str]:
+        """Replace missing ids by new ones made of the time, the server and a counter."""
+        first, self._id_count = self._id_count, self._id_count + len(ids)
+        prefix = f"{time.time_ns() // 1_000_000:x}-{self._boot_id}-"
         return [f"{prefix}{k:x}" if id is None else id for k, id in enumerate(ids, first)]
 
-    def _write(self, jobs: Sequence[Learning | Copying]) -> None:
-        learning = [job for job in jobs if isinstance(job, Learning)]
-        entry = self._commit(learning)
+    def _write(self, jobs: Sequence[LearnJob | CopyJob]) -> None:
+        entry = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
             self._learn(entry)
-            if self.state.due:
+            if self.state.snapshot_due:
                 self._save()
-        copies = [job for job in jobs if isinstance(job, Copying)]
+        copies = [job for job in jobs if isinstance(job, CopyJob)]
         if copies:
             data = to_bytes(self.state.model)
             for job in copies:
                 job.set_result(data)
 
-    def _commit(self, jobs: Sequence[Learning]) -> Entry | None:
-        """Put what is good of these into the journal, all at once; then say so."""
+    def _commit(self, jobs: Sequence[LearnJob]) -> Entry | None:
+        """Write the valid rows of all jobs to the journal as one entry, then acknowledge them."""
         accepted = list[Example]()
-        taken, outcomes = set[str](), list[Outcome]()
+        taken_ids, outcomes = set[str](), list[Outcome]()
         target = deepcopy(self.state.model.schema.target)
         for job in jobs:
-            examples, outcome, target = self._admitted(job, taken, target)
+            examples, outcome, target = self._validate(job, taken_ids, target)
             accepted += examples
-            taken.update(example.id for example in examples if example.id is not None)
+            taken_ids.update(example.id for example in examples if example.id is not None)
             outcomes.append(outcome)
-        entry = self._entry(accepted)
+        entry = self._build_entry(accepted)
         if accepted:
             try:
                 self.state.commit(entry)
             except OSError as error:
-                self.unwritten += 1
+                self.failed_writes += 1
                 _fail(jobs, StorageError(error.strerror))
                 return None
         for job, outcome in zip(jobs, outcomes, strict=True):
@@ -182,112 +194,115 @@ class Engine:
             job.set_result(outcome)
         return entry if accepted else None
 
-    def _admitted(
-        self, job: Learning, taken: set[str], target: Target
+    def _validate(
+        self, job: LearnJob, taken_ids: set[str], target: Target
     ) -> tuple[list[Example], Outcome, Target]:
-        """The rows of a request to be learned; how it is answered; the target as it is then."""
-        problems, examples = list[Problem](), job.examples
+        """Return the rows of a request to learn, its outcome, and the target after these rows.
+
+        taken_ids: ids of rows accepted from earlier requests of the same group.
+        """
+        rejected, examples = list[RejectedRow](), job.examples
         while True:
-            good, duplicates, gone = self._sorted(examples, taken)
+            good, duplicates, gone = self._find_rows(examples, taken_ids)
             after = deepcopy(target) if target.as_text else target
             numbers, labels = list(good), [example.label for example in good.values()]
-            wrong = {numbers[t]: what for t, what in problem_of(after, labels).items()}
-            problems += [Problem(number, self._label, what) for number, what in wrong.items()]
-            if (problems or gone) and not job.skip:
-                return [], Outcome(0, 0, problems + gone), target
+            wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
+            rejected += [RejectedRow(number, self._label, what) for number, what in wrong.items()]
+            if (rejected or gone) and not job.skip:
+                return [], Outcome(0, 0, rejected + gone), target
             if not wrong:
-                return list(good.values()), Outcome(len(good), duplicates, problems + gone), after
-            # without them: whoever comes second under the same id is no duplicate
+                return list(good.values()), Outcome(len(good), duplicates, rejected + gone), after
+            # repeat without them: a later row with the id of a bad one is not a duplicate
             examples = {number: one for number, one in examples.items() if number not in wrong}
 
-    def _sorted(
-        self, examples: dict[int, Example], taken: set[str]
-    ) -> tuple[dict[int, Example], int, list[Problem]]:
-        """Those that can be learned, how many were before, and those whose rows are gone."""
-        good, duplicates, gone, own = dict[int, Example](), 0, list[Problem](), set[str]()
+    def _find_rows(
+        self, examples: dict[int, Example], taken_ids: set[str]
+    ) -> tuple[dict[int, Example], int, list[RejectedRow]]:
+        """Return the examples with their rows, the number of duplicates, and the missing rows."""
+        good, duplicates, gone, own = dict[int, Example](), 0, list[RejectedRow](), set[str]()
         for number, example in examples.items():
             id = example.id
-            if id is not None and (id in own or id in taken or id in self.state.ids):
+            if id is not None and (id in own or id in taken_ids or id in self.state.ids):
                 duplicates += 1
                 continue
-            found = self._found(example)
-            if found is None:
-                gone.append(Problem(number, None, self._gone(id or ""), GONE))
+            complete = self._add_row(example)
+            if complete is None:
+                gone.append(RejectedRow(number, None, self._gone_message(id or ""), GONE))
                 continue
             if id is not None:
                 own.add(id)
-            good[number] = found
+            good[number] = complete
         return good, duplicates, gone
 
-    def _found(self, example: Example) -> Example | None:
-        """The example with its row, if that is still there."""
+    def _add_row(self, example: Example) -> Example | None:
+        """Return the example with its row; None if the row is not pending."""
         if example.row is not None:
             return example
         row = self.state.pending.get(example.id or "")
         return None if row is None else example._replace(row=row)
 
-    def _gone(self, id: str) -> str:
-        bounds = self.state.bounds
+    def _gone_message(self, id: str) -> str:
+        limits = self.state.limits
         return (
-            f"no row waits under the id {id!r}: it is unknown, or expired (the last "
-            f"{bounds.pending:,} are kept, for {bounds.pending_seconds:,.0f} seconds)"
+            f"no pending row with the id {id!r}: it is unknown or has expired (at most "
+            f"{limits.pending_rows:,} rows wait, for at most {limits.pending_seconds:,.0f} seconds)"
         )
 
-    def _entry(self, examples: Iterable[Example]) -> Entry:
-        some = [*examples]
+    def _build_entry(self, examples: Sequence[Example]) -> Entry:
         weighted = self.state.model.schema.weight is not None
         return Entry(
-            [example.id for example in some],
-            [example.row or {} for example in some],
-            [example.label for example in some],
-            [example.weight for example in some] if weighted else None,
+            [example.id for example in examples],
+            [example.row or {} for example in examples],
+            [example.label for example in examples],
+            [example.weight for example in examples] if weighted else None,
         )
 
     def _learn(self, entry: Entry) -> None:
-        """In blocks that take a moment each, or as long as an answer, at the pace of the last."""
+        """Learn an entry in blocks that are small while predictions are requested."""
         first, rows = 0, len(entry.rows)
         while first < rows:
-            seconds = LONG if self._turns.quiet else max(SHORT, self._answering)
-            last = min(first + max(int(seconds / self._pace), FEWEST), rows)
+            idle = self._model_lock.idle
+            seconds = IDLE_SECONDS if idle else max(BUSY_SECONDS, self._prediction_seconds)
+            last = min(first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS), rows)
             began = time.perf_counter()
-            with self._turns:
+            with self._model_lock:
                 self.state.learn(entry, first, last)
-            pace = (time.perf_counter() - began) / (last - first)
-            self._pace += 0.2 * (pace - self._pace)
+            row_seconds = (time.perf_counter() - began) / (last - first)
+            self._row_seconds += 0.2 * (row_seconds - self._row_seconds)
             first = last
 
     def _save(self) -> None:
-        """A snapshot; nobody but this thread changes the model, so predictions go on."""
+        """Write a snapshot, without the lock: only this thread changes the model."""
         try:
             self.state.save()
         except OSError:
-            self.unwritten += 1
+            self.failed_writes += 1
 
     @property
     def _label(self) -> str:
         return self.state.model.schema.label or "label"
 
 
-def answers_of(model: AnyModel, rows: list[Row]) -> Array:
-    """What the model predicts; a DataError names the first row that it cannot read."""
-    if model.schema.columns is None and len(rows) <= FEW:
-        return np.array([_answer(model, t, row) for t, row in enumerate(rows)])
-    batches = to_predict(model.schema, rows)
+def predict_rows(model: Model, rows: list[Row]) -> Array:
+    """Return the model's predictions; DataError names the first row that it cannot read."""
+    if model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
+        return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
+    batches = prediction_batches(model.schema, rows)
     return np.concatenate([model.predict_many(batch.X) for batch in batches])
 
 
-def _answer(model: AnyModel, t: int, row: Row) -> Any:
+def _predict_row(model: Model, t: int, row: Row) -> Any:
     try:
         return model.predict_one(row)
     except DataError as error:
         raise DataError(t, error.what) from None
 
 
-def columns_of(model: AnyModel, answers: Any) -> dict[str, list[Any]]:
-    """Predictions as `spanboost predict` has them."""
+def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
+    """Return predictions in the columns that `spanboost predict` writes."""
     if not predicts_scores(model.loss_):
-        return {"prediction": list(map(finite_or_none, answers.tolist()))}
-    return prediction_table(model, answers).to_pydict()
+        return {"prediction": list(map(finite_or_none, predictions.tolist()))}
+    return prediction_table(model, predictions).to_pydict()
 
 
 def _fail(jobs: Iterable[Job], error: Exception) -> None:

@@ -1,28 +1,28 @@
-"""A lock whose holders take turns: who has had it waits behind those who were waiting."""
+"""A lock that is passed in order: a thread that releases it queues behind those that wait."""
 
 import threading
 import time
 
 
 class FairLock:
-    """Between the writer, who learns, and those who predict."""
+    """Guards the model between the thread that learns and the thread that predicts."""
 
     def __init__(self) -> None:
         self._next, self._held = threading.Lock(), threading.Lock()
-        self.asked = 0.0  # when a prediction was last made
+        self._last_prediction = 0.0
 
     def __enter__(self) -> None:
-        with self._next:  # whoever waits here comes before whoever held it last
+        with self._next:  # a thread that waits here gets the lock before its last holder
             self._held.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._held.release()
 
-    def note(self) -> None:
-        """A prediction is asked for: blocks that are learned should be small now."""
-        self.asked = time.monotonic()
+    def note_prediction(self) -> None:
+        """Record that a prediction was requested, so that learning uses small blocks."""
+        self._last_prediction = time.monotonic()
 
     @property
-    def quiet(self) -> bool:
-        """Whether nobody has asked for a prediction in the last second."""
-        return time.monotonic() - self.asked > 1
+    def idle(self) -> bool:
+        """Whether no prediction was requested in the last second."""
+        return time.monotonic() - self._last_prediction > 1

@@ -1,21 +1,21 @@
-"""Which ids were learned: a window over the last rows."""
+"""The ids of recently learned rows, which detect duplicates."""
 
 from collections.abc import Sequence
 
 
 class LearnedIds:
-    """Those of the last `window` rows at least, of twice as many at most.
+    """The ids of at least the last `window` rows, and of at most twice as many.
 
-    Rows without an id count too: the journal is kept as far back as ids are known, and must not
-    grow for ever because of a few.
+    Rows without an id count as well. The journal is kept as far back as the ids reach, and a few
+    rows with ids must not make it grow without limit.
     """
 
     def __init__(self, window: int) -> None:
         self.window = window
         self._new: set[str] = set()
         self._old: set[str] = set()
-        self._rows = 0  # that the new ones are from
-        self._began_new = self._began_old = 0  # numbers of the records they are from
+        self._new_rows = 0  # rows counted for the new ids
+        self._first_new = self._first_old = 0  # numbers of the first records of both sets
 
     def __contains__(self, id: str) -> bool:
         return id in self._new or id in self._old
@@ -24,18 +24,18 @@ class LearnedIds:
         return len(self._new) + len(self._old)
 
     def add(self, ids: Sequence[str | None], record: int) -> None:
-        """Rows are learned, under these ids or none, by the record of this number."""
-        if not self._rows:
-            self._began_new = record
+        """Add the ids of the rows in the journal record of this number; None: a row without id."""
+        if not self._new_rows:
+            self._first_new = record
         self._new.update(id for id in ids if id is not None)
-        self._rows += len(ids)
-        if self._rows >= self.window:
-            self._old, self._began_old = self._new, self._began_new
-            self._new, self._rows = set(), 0
+        self._new_rows += len(ids)
+        if self._new_rows >= self.window:
+            self._old, self._first_old = self._new, self._first_new
+            self._new, self._new_rows = set(), 0
 
     @property
-    def since(self) -> int | None:
-        """The number of the first record whose ids are known; None if there are none."""
+    def first_record(self) -> int | None:
+        """The number of the oldest record whose ids are remembered; None if there are no ids."""
         if self._old:
-            return self._began_old
-        return self._began_new if self._new else None
+            return self._first_old
+        return self._first_new if self._new else None

@@ -1,4 +1,4 @@
-"""What can be said of a service at one moment: for /metrics, and for the live page."""
+"""The metrics of the service, for Prometheus and for the dashboard."""
 
 import math
 import os
@@ -10,7 +10,6 @@ from typing import Any
 from spanboost import __version__
 from spanboost.checks import finite_or_none
 from spanboost.losses import Softmax, predicts_scores
-from spanboost.models.auto import AutoBoost
 from spanboost.models.predictions import class_names
 from spanboost.service.engine import Engine
 from spanboost.service.state import State
@@ -19,25 +18,25 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class RequestCounters:
-    """Requests: how many, how they were answered, how long it took."""
+    """Counts requests by path and status, and their durations by path."""
 
     def __init__(self) -> None:
-        self.answers: Counter[tuple[str, int]] = Counter()
+        self.responses: Counter[tuple[str, int]] = Counter()
         self.buckets: dict[str, list[int]] = {}
         self.seconds: Counter[str] = Counter()
-        self.refused = 0  # rows
-        self.bodies = 0  # bytes of those that are being worked on
+        self.refused_rows = 0
+        self.open_body_bytes = 0  # size of the bodies of all open requests
 
-    def note(self, path: str, status: int, seconds: float) -> None:
-        """One more request."""
-        self.answers[path, status] += 1
+    def record(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.responses[path, status] += 1
         counts = self.buckets.setdefault(path, [0] * (len(BUCKETS) + 1))
-        counts[next((k for k, most in enumerate(BUCKETS) if seconds <= most), len(BUCKETS))] += 1
+        counts[next((k for k, limit in enumerate(BUCKETS) if seconds <= limit), len(BUCKETS))] += 1
         self.seconds[path] += seconds  # type: ignore[assignment]
 
 
-def service_figures(engine: Engine, meter: RequestCounters) -> dict[str, Any]:
-    """Everything the page shows, in terms of JSON."""
+def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]:
+    """Return the current values of all metrics of the dashboard, as JSON values."""
     state = engine.state
     progress, model = state.progress, state.model
     return {
@@ -45,21 +44,21 @@ def service_figures(engine: Engine, meter: RequestCounters) -> dict[str, Any]:
         "learned": progress.rows,
         "predicted": engine.predicted,
         "duplicates": engine.duplicates,
-        "refused": meter.refused,
+        "refused": counters.refused_rows,
         "loss": finite_or_none(progress.loss),
         "recent_loss": finite_or_none(progress.recent),
         "waiting": engine.writer.waiting,
         "pending": len(state.pending),
         "pending_dropped": state.pending.dropped,
         "left_out": state.left_out,
-        "record": state.learned,
-        "snapshot": state.snapshot,
-        "journal_bytes": state.journal.bytes,
-        "disk_problems": engine.unwritten + engine.unkept,
+        "record": state.learned_record,
+        "snapshot": state.snapshot_record,
+        "journal_bytes": state.journal.size,
+        "disk_problems": engine.failed_writes + engine.failed_pending_writes,
         "drifts": list(progress.drifts),
         "drifted": progress.drifted,
-        "weights": model.weights_ if isinstance(model, AutoBoost) else {},
-        "trouble": engine.trouble,
+        "weights": model.weights_,
+        "trouble": engine.failure,
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
         "classes": class_names(model) if predicts_scores(model.loss_) else [],
         "pairs": _pairs(state),
@@ -67,74 +66,81 @@ def service_figures(engine: Engine, meter: RequestCounters) -> dict[str, Any]:
 
 
 def _pairs(state: State) -> list[list[float | None]]:
-    """The last predictions beside their labels; of classes, the number of each."""
+    """Return the last predictions with their labels; class numbers for classes."""
     pairs, loss = list(state.progress.pairs), state.model.loss_
     if predicts_scores(loss) and not isinstance(loss, Softmax):
         pairs = [(float(score > 0), float(label > 0)) for score, label in pairs]
     return [list(map(finite_or_none, pair)) for pair in pairs]
 
 
-_HELP = {
-    "learned": ("learned_rows_total", "counter", "rows learned, since the state folder was made"),
-    "predicted": ("predicted_rows_total", "counter", "rows predicted, since the start"),
-    "duplicates": ("duplicate_rows_total", "counter", "rows learned before, since the start"),
-    "refused": ("refused_rows_total", "counter", "bad rows, since the start"),
-    "left_out": ("left_out_rows_total", "counter", "rows in the journal that no model takes"),
-    "loss": ("loss", "gauge", "average loss of all rows, each predicted before it was learned"),
-    "recent_loss": ("recent_loss", "gauge", "average loss of the last 1000 rows or so"),
-    "drifted": ("drifts_total", "counter", "marked drifts, since the state folder was made"),
-    "waiting": ("waiting_rows", "gauge", "rows that wait to be journaled or learned"),
-    "pending": ("pending_rows", "gauge", "predicted rows that wait for their labels"),
-    "pending_dropped": ("pending_dropped_total", "counter", "predicted rows given up unlabelled"),
-    "record": ("journal_record", "gauge", "number of the last record that was learned"),
-    "snapshot": ("snapshot_record", "gauge", "number of the last record in a snapshot"),
-    "journal_bytes": ("journal_bytes", "gauge", "of the journal on the disk"),
-    "disk_problems": ("disk_problems_total", "counter", "writes that failed, since the start"),
+_METRICS = {
+    "learned": ("learned_rows_total", "counter", "Rows learned since the folder was created."),
+    "predicted": ("predicted_rows_total", "counter", "Rows predicted since the start."),
+    "duplicates": ("duplicate_rows_total", "counter", "Duplicate rows since the start."),
+    "refused": ("refused_rows_total", "counter", "Bad rows refused since the start."),
+    "left_out": ("left_out_rows_total", "counter", "Rows in the journal that the model rejected."),
+    "loss": ("loss", "gauge", "Average loss of all rows, each predicted before it was learned."),
+    "recent_loss": ("recent_loss", "gauge", "Average loss of the last 1,000 rows, approximately."),
+    "drifted": ("drifts_total", "counter", "Drifts detected since the folder was created."),
+    "waiting": ("waiting_rows", "gauge", "Rows in the queue for the journal and the model."),
+    "pending": ("pending_rows", "gauge", "Predicted rows that wait for their labels."),
+    "pending_dropped": ("pending_dropped_total", "counter", "Pending rows dropped without label."),
+    "record": ("journal_record", "gauge", "Number of the last journal record that was learned."),
+    "snapshot": ("snapshot_record", "gauge", "Number of the last journal record in a snapshot."),
+    "journal_bytes": ("journal_bytes", "gauge", "Size of the journal on disk."),
+    "disk_problems": ("disk_problems_total", "counter", "Failed writes since the start."),
 }
 
 
-def prometheus_text(engine: Engine, meter: RequestCounters) -> str:
-    """The same, as Prometheus reads it (text format 0.0.4)."""
-    found = service_figures(engine, meter)
-    lines = [*_one("info", "gauge", "the version", {f'version="{__version__}"': 1})]
-    for key, (name, kind, words) in _HELP.items():
-        value = found[key]
-        lines += _one(name, kind, words, {"": float("nan") if value is None else value})
-    weights = {f'expert="{name}"': value for name, value in found["weights"].items()}
-    lines += _one("expert_weight", "gauge", "of AutoBoost's experts", weights)
-    lines += _one("memory_bytes", "gauge", "resident", {"": _memory()})
-    answers = {f'path="{path}",status="{code}"': n for (path, code), n in meter.answers.items()}
-    lines += _one("requests_total", "counter", "requests, since the start", answers)
-    lines += _histogram(meter)
+def prometheus_text(engine: Engine, counters: RequestCounters) -> str:
+    """Return the metrics in the text format of Prometheus (0.0.4)."""
+    current = collect_metrics(engine, counters)
+    lines = _format_metric("info", "gauge", "Version.", {f'version="{__version__}"': 1})
+    for key, (name, type, help) in _METRICS.items():
+        value = current[key]
+        lines += _format_metric(name, type, help, {"": float("nan") if value is None else value})
+    weights = {f'expert="{name}"': value for name, value in current["weights"].items()}
+    lines += _format_metric("expert_weight", "gauge", "Weights of AutoBoost's experts.", weights)
+    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": _resident_memory()})
+    responses = {
+        f'path="{path}",status="{code}"': n for (path, code), n in counters.responses.items()
+    }
+    lines += _format_metric("requests_total", "counter", "Requests since the start.", responses)
+    lines += _format_histogram(counters)
     return "\n".join(lines) + "\n"
 
 
-def _one(name: str, kind: str, words: str, values: dict[str, Any]) -> list[str]:
+def _format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> list[str]:
+    """Return the lines of a metric, given its values by their labels."""
     full = f"spanboost_{name}"
-    head = [f"# HELP {full} {words}", f"# TYPE {full} {kind}"]
-    shown = (f"{full}{{{labels}}}" if labels else full for labels in values)
+    head = [f"# HELP {full} {help}", f"# TYPE {full} {type}"]
+    series = (f"{full}{{{labels}}}" if labels else full for labels in values)
     return head + [
-        f"{name} {_number(value)}" for name, value in zip(shown, values.values(), strict=True)
+        f"{name} {_format_number(value)}"
+        for name, value in zip(series, values.values(), strict=True)
     ]
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
 
 
-def _histogram(meter: RequestCounters) -> list[str]:
+def _format_histogram(counters: RequestCounters) -> list[str]:
     name = "spanboost_request_seconds"
-    lines = [f"# HELP {name} from the first byte to the answer", f"# TYPE {name} histogram"]
-    for path, counts in list(meter.buckets.items()):
-        so_far = 0
-        for most, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-            so_far += count
-            lines.append(f'{name}_bucket{{path="{path}",le="{most}"}} {so_far}')
-        lines.append(f'{name}_sum{{path="{path}"}} {meter.seconds[path]!r}')
-        lines.append(f'{name}_count{{path="{path}"}} {so_far}')
+    lines = [
+        f"# HELP {name} Time from the first byte of a request to the end of its response.",
+        f"# TYPE {name} histogram",
+    ]
+    for path, counts in list(counters.buckets.items()):
+        total = 0
+        for limit, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
+            total += count
+            lines.append(f'{name}_bucket{{path="{path}",le="{limit}"}} {total}')
+        lines.append(f'{name}_sum{{path="{path}"}} {counters.seconds[path]!r}')
+        lines.append(f'{name}_count{{path="{path}"}} {total}')
     return lines
 
 
-def _memory() -> int:
+def _resident_memory() -> int:
     statm = Path("/proc/self/statm")
     return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0

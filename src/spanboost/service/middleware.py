@@ -1,4 +1,4 @@
-"""What every request passes: who may ask, how many at once, what headers an answer has."""
+"""Middleware for every request: tokens, limits, metrics and security headers."""
 
 import asyncio
 import hmac
@@ -6,19 +6,20 @@ import ipaddress
 import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from spanboost.service.limits import RequestLimits
 from spanboost.service.metrics import RequestCounters
 
-PREDICT, LEARN, ADMIN = "predict", "learn", "admin"
-FREE = ("/healthz", "/readyz")
-LIVE = "/events"
+PREDICT, LEARN, ADMIN = "predict", "learn", "admin"  # what a token permits
+HEALTH_PATHS = ("/healthz", "/readyz")
+EVENTS_PATH = "/events"
+PATH_SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None}  # others: ADMIN
 UNANSWERED = 500
-SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None}
-HEADERS = (
+SECURITY_HEADERS = (
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -34,139 +35,124 @@ HEADERS = (
 )
 
 
-class Limits(NamedTuple):
-    """How much a request may ask for."""
-
-    body: int = 16 << 20  # bytes
-    rows: int = 10_000
-    width: int = 10_000  # names in a row
-    open: int = 256  # requests
-    seconds: float = 30.0  # for a body to arrive
-    longest: float = 120.0  # seconds from the first byte of a request to the last of its answer
-    pages: int = 16  # live ones
-
-    @property
-    def bodies(self) -> int:
-        """Bytes of all bodies that are being worked on."""
-        return 16 * self.body
-
-
-LIMITS = Limits()
-
-
 class Middleware:
-    """Around the application."""
+    """An ASGI application that wraps another one."""
 
     def __init__(
         self,
         app: ASGIApp,
         tokens: dict[str, str],
-        limits: Limits,
-        meter: RequestCounters,
+        limits: RequestLimits,
+        counters: RequestCounters,
         paths: set[str],
         stop: Callable[[], None],
     ) -> None:
-        """stop: ends the answers that would go on for ever."""
-        self.app, self.tokens, self.limits, self.meter = app, tokens, limits, meter
+        """Wrap an application.
+
+        tokens: by scope. Without all three, only requests to a loopback address are answered.
+        paths: paths that metrics name; requests to other paths are counted together.
+        stop: ends the responses that would not end otherwise.
+        """
+        self.app, self.tokens, self.limits, self.counters = app, tokens, limits, counters
         self.paths, self.stop = paths, stop
-        self.closed = all(scope in tokens for scope in (PREDICT, LEARN, ADMIN))
-        self.open = 0
+        self.protected = all(scope in tokens for scope in (PREDICT, LEARN, ADMIN))
+        self.open_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, size = time.perf_counter(), UNANSWERED, 0
+        began, status, body_bytes = time.perf_counter(), UNANSWERED, 0
 
-        async def take() -> MutableMapping[str, Any]:
-            nonlocal size
+        async def counting_receive() -> MutableMapping[str, Any]:
+            nonlocal body_bytes
             message = await receive()
-            more = len(message.get("body", b""))
-            size += more
-            self.meter.bodies += more
+            size = len(message.get("body", b""))
+            body_bytes += size
+            self.counters.open_body_bytes += size
             return message
 
-        async def answer(message: MutableMapping[str, Any]) -> None:
+        async def protecting_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS]
             await send(message)
 
-        self.open += 1
-        live = scope["path"] == LIVE
+        self.open_requests += 1
+        endless = scope["path"] == EVENTS_PATH
         try:
-            async with asyncio.timeout(None if live else self.limits.longest):
-                await (self._refusal(scope) or self.app)(scope, take, answer)
-        except TimeoutError:  # who does not take an answer gets none
-            if status == UNANSWERED:
-                await problem_response(503, "it took too long", {"Retry-After": "5"})(
-                    scope, receive, answer
-                )
+            async with asyncio.timeout(None if endless else self.limits.request_seconds):
+                app = self._refuse(scope) or self.app
+                await app(scope, counting_receive, protecting_send)
+        except TimeoutError:
+            if status == UNANSWERED:  # otherwise the client does not read its response
+                response = error_response(503, "the request took too long", {"Retry-After": "5"})
+                await response(scope, receive, protecting_send)
         finally:
-            self.open -= 1
-            self.meter.bodies -= size
+            self.open_requests -= 1
+            self.counters.open_body_bytes -= body_bytes
             path = scope["path"] if scope["path"] in self.paths else "other"
-            self.meter.note(path, status, time.perf_counter() - began)
+            self.counters.record(path, status, time.perf_counter() - began)
 
-    def _refusal(self, scope: Scope) -> Callable[..., Awaitable[None]] | None:
-        """The answer to a request that goes no further."""
+    def _refuse(self, scope: Scope) -> Callable[..., Awaitable[None]] | None:
+        """Return an error response if the request must not reach the application."""
         headers = dict(scope["headers"])
         path = scope["path"]
-        if path in FREE:
+        if path in HEALTH_PATHS:
             return None
-        if self.open > self.limits.open:
-            return problem_response(
-                503, "too many requests are open: try again", {"Retry-After": "1"}
+        if self.open_requests > self.limits.open_requests:
+            return error_response(
+                503, "too many requests are open; retry later", {"Retry-After": "1"}
             )
-        if not self.closed and not is_loopback(_name(headers.get(b"host", b""))):
-            return problem_response(
-                421, "this server answers to localhost only, unless it has all tokens"
+        if not self.protected and not is_loopback(_host_name(headers.get(b"host", b""))):
+            return error_response(
+                421, "without all three tokens, the server only answers requests to localhost"
             )
-        need = SCOPES.get(path, ADMIN)
+        need = PATH_SCOPES.get(path, ADMIN)
         token = self.tokens.get(need or "")
-        if token is None or _matches(token, headers.get(b"authorization", b"")):
+        if token is None or _is_authorized(token, headers.get(b"authorization", b"")):
             return None
-        # a browser asks for the page's token as a password, whatever the name
+        # with Basic, a browser asks for the token as a password; the user name is ignored
         challenge = "Basic" if need == ADMIN else "Bearer"
-        return problem_response(
+        return error_response(
             401,
-            f"this needs the token for {need}",
+            f"missing or invalid token: this path needs the {need} token",
             {"WWW-Authenticate": f'{challenge} realm="{need}"'},
         )
 
 
-def problem_response(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An answer that says why."""
+def error_response(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return a response that says why a request failed."""
     return JSONResponse({"error": why}, status, headers)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _name(host: bytes) -> str:
-    """A host without its port, and without the brackets of an address that has colons."""
-    text = host.decode("latin-1").lower()
+def _host_name(header: bytes) -> str:
+    """Return a host without its port, and without the brackets of an IPv6 address."""
+    text = header.decode("latin-1").lower()
     name, colon, port = text.rpartition(":")
     if colon and port.isdigit():
         text = name
     return text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
 
 
-def _matches(token: str, header: bytes) -> bool:
-    """Whether a request has the token, in a time that does not tell how much of it is right."""
-    kind, _, given = header.partition(b" ")
-    if kind.lower() == b"basic":
+def _is_authorized(token: str, header: bytes) -> bool:
+    """Return whether an Authorization header has the token; compares in constant time."""
+    scheme, _, credentials = header.partition(b" ")
+    if scheme.lower() == b"basic":
         try:
-            given = b64decode(given, validate=True).partition(b":")[2]
+            credentials = b64decode(credentials, validate=True).partition(b":")[2]
         except ValueError:
-            given = b""
-    elif kind.lower() != b"bearer":
-        given = b""
-    return hmac.compare_digest(given.strip(), token.encode(errors="surrogateescape"))
+            credentials = b""
+    elif scheme.lower() != b"bearer":
+        credentials = b""
+    return hmac.compare_digest(credentials.strip(), token.encode(errors="surrogateescape"))

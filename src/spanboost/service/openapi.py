@@ -1,88 +1,96 @@
-"""What can be asked of the service: its OpenAPI description."""
+"""The OpenAPI description of the service."""
 
 from typing import Any
 
 from spanboost import __version__
-from spanboost.service.middleware import Limits
-from spanboost.service.request_bodies import ARROW, JSON, LINES
-from spanboost.service.request_rows import LONGEST_ID, RowReader
+from spanboost.service.limits import RequestLimits
+from spanboost.service.request_bodies import ARROW, JSON, JSON_LINES
+from spanboost.service.request_rows import MAX_ID_LENGTH, RowParser
 
-_TEXT = {"type": "string"}
-_WHOLE = {"type": "integer", "minimum": 0}
+_STRING = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+_INVALID_TOKEN = "Missing or invalid token."
 _ON_ERROR = {
     "name": "on_error",
     "in": "query",
-    "description": "a bad row: `stop` refuses the whole request (default), `skip` only that row",
+    "description": "How to treat a bad row: `stop` refuses the whole request (default), `skip` "
+    "skips only that row.",
     "schema": {"type": "string", "enum": ["stop", "skip"]},
 }
 _KEEP = {
     "name": "keep",
     "in": "query",
-    "description": "`false`: no label will come, so the rows need not be kept, nor have ids",
+    "description": "Whether to store the rows until their labels arrive (default: `true`). With "
+    "`false`, the response has no ids.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
 
 
-def description(reader: RowReader, limits: Limits) -> dict[str, Any]:
-    """OpenAPI 3.1, for the names of this model."""
+def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 description, with the id and label keys of this service."""
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "spanboost",
             "version": __version__,
-            "description": "A learning service: predict now, label later, lose nothing.",
+            "description": "Predicts rows, and learns from their labels when they arrive.",
         },
         "paths": {
             "/predict": {"post": _predict()},
             "/learn": {"post": _learn()},
-            "/model": {"get": _get("The model as a .sb file", "application/octet-stream", {})},
-            "/healthz": {"get": _get("Whether the process answers", JSON, _ref("Status"))},
+            "/model": {
+                "get": _get("Download the model as a .sb file", "application/octet-stream", {})
+            },
+            "/healthz": {"get": _get("Check that the process responds", JSON, _ref("Status"))},
             "/readyz": {
                 "get": _get(
-                    "Whether it predicts and learns", JSON, _ref("Status"), {"503": "not now"}
+                    "Check that the service can predict and learn",
+                    JSON,
+                    _ref("Status"),
+                    {"503": "The service cannot predict or learn; retry later."},
                 )
             },
-            "/metrics": {"get": _get("Figures for Prometheus", "text/plain", _TEXT)},
-            "/openapi.json": {"get": _get("This description", JSON, {"type": "object"})},
+            "/metrics": {"get": _get("Get metrics for Prometheus", "text/plain", _STRING)},
+            "/openapi.json": {"get": _get("Get this description", JSON, {"type": "object"})},
         },
         "components": {
-            "schemas": _schemas(reader, limits),
+            "schemas": _schemas(parser, limits),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
     }
 
 
-def _schemas(reader: RowReader, limits: Limits) -> dict[str, Any]:
+def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
     value = {"type": ["number", "string", "boolean", "null"]}
     id = {
         "oneOf": [
-            {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+            {"type": "string", "minLength": 1, "maxLength": MAX_ID_LENGTH},
             {"type": "integer"},
             {"type": "null"},
         ],
-        "description": "chosen by you: a label is learned once for each",
+        "description": "An id of your choice. The service learns each id only once.",
     }
     row = {
         "type": "object",
-        "description": "features by name: numbers, strings (categories) or null (missing)",
-        "properties": {reader.id: id},
+        "description": "Features by name: numbers, strings (categories) or null (missing).",
+        "properties": {parser.id: id},
         "additionalProperties": value,
-        "maxProperties": limits.width,
+        "maxProperties": limits.row_keys,
     }
     labelled = row | {
         "properties": {
-            reader.id: id,
-            reader.label: {"type": ["number", "string", "boolean"]},
+            parser.id: id,
+            parser.label: {"type": ["number", "string", "boolean"]},
         },
-        "required": [reader.label],
-        "description": f"a row with its {reader.label!r}; or only that and the "
-        f"{reader.id!r} of a row that was predicted",
+        "required": [parser.label],
+        "description": f"A row with its {parser.label!r}; or only the {parser.id!r} of a predicted "
+        f"row and its {parser.label!r}.",
     }
     several = {"type": "array", "maxItems": limits.rows}
     problem = {
         "type": "object",
-        "properties": {"row": _WHOLE, "field": {"type": ["string", "null"]}, "reason": _TEXT},
+        "properties": {"row": _COUNT, "field": {"type": ["string", "null"]}, "reason": _STRING},
     }
     return {
         "Row": row,
@@ -91,36 +99,36 @@ def _schemas(reader: RowReader, limits: Limits) -> dict[str, Any]:
         "LabelledRows": {"oneOf": [_ref("Labelled"), several | {"items": _ref("Labelled")}]},
         "Predictions": {
             "type": "object",
-            "description": "of one row: its values; of several: a list of each",
+            "description": "Single values for a request with one row; lists for a list of rows.",
             "required": ["prediction"],
         },
         "Outcome": {
             "type": "object",
             "properties": {
-                "learned": _WHOLE,
-                "duplicates": _WHOLE,
+                "learned": _COUNT,
+                "duplicates": _COUNT,
                 "problems": {"type": "array", "items": problem},
             },
             "required": ["learned", "duplicates", "problems"],
         },
         "Error": {
             "type": "object",
-            "properties": {"error": _TEXT, "problems": {"type": "array", "items": problem}},
+            "properties": {"error": _STRING, "problems": {"type": "array", "items": problem}},
             "required": ["error"],
         },
-        "Status": {"type": "object", "properties": {"status": _TEXT}},
+        "Status": {"type": "object", "properties": {"status": _STRING}},
     }
 
 
 def _predict() -> dict[str, Any]:
     return {
-        "summary": "Predict rows, each with an id for its label",
+        "summary": "Predict rows; the response has an id for each row",
         "parameters": [_ON_ERROR, _KEEP],
         "requestBody": _body("Rows"),
         "responses": {
             "200": {
-                "description": "predictions, in the form in which rows were sent",
-                "content": {JSON: {"schema": _ref("Predictions")}, LINES: {}, ARROW: {}},
+                "description": "Predictions, in the format of the request.",
+                "content": {JSON: {"schema": _ref("Predictions")}, JSON_LINES: {}, ARROW: {}},
             },
             **_errors(),
         },
@@ -128,14 +136,14 @@ def _predict() -> dict[str, Any]:
 
 
 def _learn() -> dict[str, Any]:
-    gone = {"410": _error("no row waits under an id: it is unknown, or expired")}
+    gone = {"410": _error("No pending row with this id: it is unknown or has expired.")}
     return {
-        "summary": "Learn labelled rows, or labels of rows that were predicted",
+        "summary": "Learn from labelled rows, or from labels of predicted rows",
         "parameters": [_ON_ERROR],
         "requestBody": _body("LabelledRows"),
         "responses": {
             "200": {
-                "description": "they are in the journal, and learned whatever happens",
+                "description": "The rows are in the journal, and are learned even after a crash.",
                 "content": {JSON: {"schema": _ref("Outcome")}},
             },
             **_errors(),
@@ -145,36 +153,38 @@ def _learn() -> dict[str, Any]:
 
 
 def _body(name: str) -> dict[str, Any]:
-    return {"required": True, "content": {JSON: {"schema": _ref(name)}, LINES: {}, ARROW: {}}}
+    return {"required": True, "content": {JSON: {"schema": _ref(name)}, JSON_LINES: {}, ARROW: {}}}
 
 
 def _errors() -> dict[str, Any]:
-    words = {
-        "400": "a body that holds no rows",
-        "401": "the token is missing, or another one",
-        "408": "the body did not arrive in time",
-        "413": "the body is too long",
-        "415": "the body is of another kind",
-        "422": "a row is bad: which, which field, and why; nothing was done",
-        "429": "too many rows are waiting: Retry-After",
-        "503": "too many requests are open, or the disk fails: Retry-After",
+    descriptions = {
+        "400": "The body is not valid JSON or not a valid Arrow stream, or has too many rows.",
+        "401": _INVALID_TOKEN,
+        "408": "The body did not arrive in time.",
+        "413": "The body is too large.",
+        "415": "Unsupported content type.",
+        "422": "A row is bad, so nothing was done; `problems` lists the row, the field and the "
+        "reason.",
+        "429": "Too many rows are waiting; retry after the time in `Retry-After`.",
+        "503": "Too many requests are open, or the disk fails; retry after the time in "
+        "`Retry-After`.",
     }
-    return {status: _error(text) for status, text in words.items()}
+    return {status: _error(description) for status, description in descriptions.items()}
 
 
-def _error(text: str) -> dict[str, Any]:
-    return {"description": text, "content": {JSON: {"schema": _ref("Error")}}}
+def _error(description: str) -> dict[str, Any]:
+    return {"description": description, "content": {JSON: {"schema": _ref("Error")}}}
 
 
 def _get(
-    summary: str, kind: str, schema: Any, more: dict[str, str] | None = None
+    summary: str, media_type: str, schema: Any, errors: dict[str, str] | None = None
 ) -> dict[str, Any]:
     return {
         "summary": summary,
         "responses": {
-            "200": {"description": summary, "content": {kind: {"schema": schema}}},
-            "401": _error("the token is missing, or another one"),
-            **{status: _error(text) for status, text in (more or {}).items()},
+            "200": {"description": f"{summary}.", "content": {media_type: {"schema": schema}}},
+            "401": _error(_INVALID_TOKEN),
+            **{status: _error(description) for status, description in (errors or {}).items()},
         },
     }
 

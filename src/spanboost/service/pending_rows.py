@@ -1,9 +1,9 @@
-"""Rows that were predicted and wait for their labels, up to a bound in number and in time.
+"""Predicted rows that wait for their labels, limited in number and in time.
 
-They lie in files of records (log.py), several at a time; the oldest file goes when too many rows
-wait, when they are too old, or when there are too many files, most of whose rows wait no more. They
-are written before a prediction is answered, so that they outlive the process, but not synced: after
-a loss of power the last ones may be gone.
+The rows are stored in a few record files (record_files.py). The oldest file is deleted when too
+many rows wait, when its rows are too old, or when there are too many files, most of whose rows have
+their labels. Rows are written before the prediction is returned, so they survive the end of the
+process. They are not synced, so a power failure can lose the most recent ones.
 """
 
 import threading
@@ -15,157 +15,157 @@ from typing import NamedTuple
 
 import orjson
 
-from spanboost.service.record_files import LogFile, number_of, record, records
+from spanboost.service.record_files import LogFile, encode_record, file_number, read_records
 from spanboost.service.request_rows import Row
-from spanboost.service.row_codec import Layout, layout_of, pack_rows
+from spanboost.service.row_codec import Layout, encode_rows, layout_from_json
 
-PARTS = 8  # files that the rows are spread over if all of them wait
-FILES = 8 * PARTS  # at most, so that labels that never come do not add up to open files
+SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
+MAX_FILES = 8 * SPREAD  # a few rows without labels must not keep many files open
 
 
-class Group(NamedTuple):
-    """Where the rows of a record stand: their floats from `start` on, behind them the rests."""
+class RowGroup(NamedTuple):
+    """Position of the rows of one record: the floats start at `start`, the rests follow them."""
 
     time: float
     layout: Layout
     start: int
-    ends: list[int]  # of the rests, counted from where the first begins
+    ends: list[int]  # where each rest ends, counted from the start of the first
 
-    def row(self, k: int, file: LogFile) -> Row:
-        """Row k."""
+    def read_row(self, k: int, file: LogFile) -> Row:
+        """Read row k from the file."""
         width, begin = self.layout.width, self.ends[k - 1] if k else 0
         rests = self.start + width * len(self.ends)
         floats = file.read(self.start + k * width, width)
-        return self.layout.row(floats, file.read(rests + begin, self.ends[k] - begin))
+        return self.layout.decode(floats, file.read(rests + begin, self.ends[k] - begin))
 
 
-class _Part:
-    """One file, and which of the rows in it still wait."""
+class _Segment:
+    """A file, and the rows in it that still wait."""
 
     def __init__(self, path: Path, began: float, end: int = 0) -> None:
         self.path, self.began = path, began
         self.file = LogFile(path, end)
-        self.rows: dict[str, tuple[Group, int]] = {}  # which of its group each is
-        self.written = 0  # rows, also those that wait no more
+        self.rows: dict[str, tuple[RowGroup, int]] = {}  # by id: its group, its index in the group
+        self.written = 0  # number of rows in the file, including those that no longer wait
 
-    def add(self, ids: Sequence[str], group: Group) -> None:
-        """A group was written; its rows wait."""
+    def add(self, ids: Sequence[str], group: RowGroup) -> None:
+        """Add the rows of a group that was written."""
         self.rows.update((id, (group, k)) for k, id in enumerate(ids))
         self.written += len(ids)
 
 
 class PendingRows:
-    """Rows by their ids, for any thread once it is open."""
+    """Rows by id. All threads may use it after `open`."""
 
     def __init__(
         self, folder: Path, limit: int, seconds: float, clock: Callable[[], float] = time.time
     ) -> None:
         self.folder, self.limit, self.seconds, self.clock = folder, limit, seconds, clock
-        self.dropped = 0  # rows given up since the start, unlabelled
-        self._parts: list[_Part] = []
+        self.dropped = 0  # rows dropped without a label since the start
+        self._segments: list[_Segment] = []
         self._number = 0
-        self._layout = Layout(None, [])  # of the last group: most have the same
+        self._layout = Layout(None, [])  # of the last group; most groups have the same
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
 
     def __len__(self) -> int:
-        return sum(len(part.rows) for part in self._parts)
+        return sum(len(segment.rows) for segment in self._segments)
 
     def open(self, learned: Callable[[str], bool]) -> None:
-        """Find the rows that waited when the server stopped; those since learned do not."""
-        for path in sorted(self.folder.glob("*.log"), key=number_of):
+        """Restore the rows that waited when the server stopped, except those learned since."""
+        for path in sorted(self.folder.glob("*.log"), key=file_number):
             data = path.read_bytes()
-            found = list(records(memoryview(data)))
-            self._number = number_of(path)
-            part = _Part(path, self.clock(), found[-1].end if found else 0)
-            self._parts.append(part)
-            for one in found:
-                self._restore(part, bytes(one.payload), one.end - len(one.payload))
-            for id in [id for id in part.rows if learned(id)]:
-                del part.rows[id]
+            records = list(read_records(memoryview(data)))
+            self._number = file_number(path)
+            segment = _Segment(path, self.clock(), records[-1].end if records else 0)
+            self._segments.append(segment)
+            for record in records:
+                self._restore(segment, bytes(record.payload), record.end - len(record.payload))
+            for id in [id for id in segment.rows if learned(id)]:
+                del segment.rows[id]
         self._expire()
 
-    def put(self, rows: Mapping[str, Row]) -> None:
-        """These rows wait for their labels from now on; an OSError if they cannot be kept."""
+    def add(self, rows: Mapping[str, Row]) -> None:
+        """Store rows until their labels arrive; OSError if they cannot be written."""
         if not rows:
             return
         now = self.clock()
-        layout, floats, rests = pack_rows(list(rows.values()))
+        layout, floats, rests = encode_rows(list(rows.values()))
         ids, ends = list(rows), [*accumulate(map(len, rests))]
         head = orjson.dumps([now, ids, [*layout], ends])
         payload = b"".join([head, b"\n", floats, *rests])
         with self._lock:
-            part = self._current(len(rows))
-            whole = record(self._number, payload)
-            end = part.file.write(whole, sync=False) + len(whole)
+            segment = self._segment_for(len(rows))
+            data = encode_record(self._number, payload)
+            end = segment.file.write(data, sync=False) + len(data)
             start = end - len(floats) - ends[-1]
-            part.add(ids, Group(now, self._shared(layout), start, ends))
+            segment.add(ids, RowGroup(now, self._share(layout), start, ends))
             self._expire()
 
     def get(self, id: str) -> Row | None:
-        """The row that waits under this id, if there is one."""
+        """Return the row with this id; None if there is none or it has expired."""
         with self._lock:
-            for part in reversed(self._parts):
-                if id in part.rows:
-                    group, k = part.rows[id]
-                    late = self.clock() - group.time > self.seconds
-                    return None if late else group.row(k, part.file)
+            for segment in reversed(self._segments):
+                if id in segment.rows:
+                    group, k = segment.rows[id]
+                    expired = self.clock() - group.time > self.seconds
+                    return None if expired else group.read_row(k, segment.file)
         return None
 
-    def done(self, ids: Iterable[str]) -> None:
-        """The labels of these have come; noted as soon as the disk takes it."""
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove rows whose labels have arrived; OSError if the removal cannot be written."""
         with self._lock:
-            taken = [id for id in ids if self._drop(id)]
-            if taken and self._parts:
-                payload = orjson.dumps([self.clock(), taken, None, None])
-                self._parts[-1].file.write(record(self._number, payload), sync=False)
+            removed = [id for id in ids if self._drop(id)]
+            if removed and self._segments:
+                payload = orjson.dumps([self.clock(), removed, None, None])
+                self._segments[-1].file.write(encode_record(self._number, payload), sync=False)
 
     def close(self) -> None:
-        """Nothing more waits."""
-        for part in self._parts:
-            part.file.close()
+        """Close all files."""
+        for segment in self._segments:
+            segment.file.close()
 
-    def _current(self, more: int) -> _Part:
-        """The file to write to; a new one where the last has its share."""
-        last = self._parts[-1] if self._parts else None
-        full = last is not None and last.written + more > max(self.limit // PARTS, 1)
-        old = last is not None and self.clock() - last.began > self.seconds / PARTS
+    def _segment_for(self, rows: int) -> _Segment:
+        """Return the file for this number of new rows: the last one, or a new one if it is full."""
+        last = self._segments[-1] if self._segments else None
+        full = last is not None and last.written + rows > max(self.limit // SPREAD, 1)
+        old = last is not None and self.clock() - last.began > self.seconds / SPREAD
         if last is None or ((full or old) and last.written):
             self._number += 1
-            last = _Part(self.folder / f"{self._number:020}.log", self.clock())
-            self._parts.append(last)
+            last = _Segment(self.folder / f"{self._number:020}.log", self.clock())
+            self._segments.append(last)
         return last
 
     def _drop(self, id: str) -> bool:
-        """Nothing waits under this id any more; whether it did."""
-        return sum(part.rows.pop(id, None) is not None for part in self._parts) > 0
+        """Remove a row from memory, and return whether it was there."""
+        return sum(segment.rows.pop(id, None) is not None for segment in self._segments) > 0
 
-    def _restore(self, part: _Part, payload: bytes, start: int) -> None:
+    def _restore(self, segment: _Segment, payload: bytes, start: int) -> None:
         head = payload.partition(b"\n")[0]
         now, ids, layout, ends = orjson.loads(head)
-        if layout is None:  # these have had their labels
+        if layout is None:  # a record of `remove`
             for id in ids:
                 self._drop(id)
             return
-        group = Group(now, self._shared(layout_of(layout)), start + len(head) + 1, ends)
-        part.add(ids, group)
-        part.began = min(part.began, now)
+        layout = self._share(layout_from_json(layout))
+        segment.add(ids, RowGroup(now, layout, start + len(head) + 1, ends))
+        segment.began = min(segment.began, now)
 
-    def _shared(self, layout: Layout) -> Layout:
-        """The same layout: that of the group before, if it is equal."""
+    def _share(self, layout: Layout) -> Layout:
+        """Return the layout of the previous group if it is equal, to save memory."""
         if layout != self._layout:
             self._layout = layout
         return self._layout
 
     def _expire(self) -> None:
-        """Drop the oldest files while there are too many rows or files, or all are too old."""
+        """Delete the oldest files while there are too many rows or files, or they are too old."""
         now = self.clock()
-        while len(self._parts) > 1:
-            oldest, second = self._parts[:2]
-            too_many = len(self) > self.limit or len(self._parts) > FILES
+        while len(self._segments) > 1:
+            oldest, second = self._segments[:2]
+            too_many = len(self) > self.limit or len(self._segments) > MAX_FILES
             if not (too_many or not oldest.rows or now - second.began > self.seconds):
                 return
-            del self._parts[0]
+            del self._segments[0]
             self.dropped += len(oldest.rows)
             oldest.file.close()
             oldest.path.unlink()

@@ -1,9 +1,9 @@
-"""Records in files: each with a mark, its number and a checksum, so that half a one is seen to be.
+"""Files of records. Each record has a marker, a length, a number and a checksum.
 
-    mark (4 bytes)  length (4)  number (8)  CRC-32 of number and payload (4)  payload
+    marker (4 bytes)  length (4)  number (8)  CRC-32 of number and payload (4)  payload
 
-A record is written at once and synced before the next one is begun. So a record that is not whole
-is the last one, of a write that was cut off; if a whole one follows, the file has been damaged.
+A record is written and synced before the next one is started. So an incomplete record can only be
+the last one, from an interrupted write. If a complete record follows, the file is damaged.
 """
 
 import os
@@ -15,52 +15,52 @@ from typing import NamedTuple
 
 from spanboost.errors import UserError
 
-MARK = b"\xf5sb1"
-_HEAD = struct.Struct("<4sIQI")
+MARKER = b"\xf5sb1"
+_HEADER = struct.Struct("<4sIQI")
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class StateError(UserError):
-    """A state folder that cannot be used; one sentence says why, and what to do."""
+    """A state folder that cannot be used. The message says why, and what to do."""
 
 
 class Record(NamedTuple):
-    """One record, and where in the file it ends."""
+    """A record, and the offset in the file at which it ends."""
 
     number: int
     payload: memoryview
     end: int
 
 
-def record(number: int, payload: bytes) -> bytes:
-    """A record as it stands in a file."""
-    return _HEAD.pack(MARK, len(payload), number, _checksum(number, payload)) + payload
+def encode_record(number: int, payload: bytes) -> bytes:
+    """Return the bytes of a record."""
+    return _HEADER.pack(MARKER, len(payload), number, _checksum(number, payload)) + payload
 
 
-def records(data: memoryview, start: int = 0) -> Iterator[Record]:
-    """The records from `start` on, up to the first that is not whole."""
-    while (found := _record_at(data, start)) is not None:
-        yield found
-        start = found.end
+def read_records(data: memoryview, start: int = 0) -> Iterator[Record]:
+    """Yield the records from `start` up to the first incomplete or damaged one."""
+    while (record := _record_at(data, start)) is not None:
+        yield record
+        start = record.end
 
 
-def find_whole_record(data: bytes, start: int) -> bool:
-    """Whether any whole record begins behind `start`."""
-    view, place = memoryview(data), data.find(MARK, start + 1)
-    while place >= 0:
-        if _record_at(view, place) is not None:
+def has_record_after(data: bytes, start: int) -> bool:
+    """Return whether a complete record begins after `start`."""
+    view, offset = memoryview(data), data.find(MARKER, start + 1)
+    while offset >= 0:
+        if _record_at(view, offset) is not None:
             return True
-        place = data.find(MARK, place + 1)
+        offset = data.find(MARKER, offset + 1)
     return False
 
 
 def _record_at(data: memoryview, start: int) -> Record | None:
-    body = start + _HEAD.size
+    body = start + _HEADER.size
     if body > len(data):
         return None
-    mark, length, number, checksum = _HEAD.unpack_from(data, start)
+    marker, length, number, checksum = _HEADER.unpack_from(data, start)
     payload = data[body : body + length]
-    if mark != MARK or len(payload) != length or _checksum(number, payload) != checksum:
+    if marker != MARKER or len(payload) != length or _checksum(number, payload) != checksum:
         return None
     return Record(number, payload, body + length)
 
@@ -69,57 +69,63 @@ def _checksum(number: int, payload: bytes | memoryview) -> int:
     return zlib.crc32(payload, zlib.crc32(number.to_bytes(8, "little")))
 
 
-def number_of(path: Path) -> int:
-    """The number that names a file of the folder."""
+def file_number(path: Path) -> int:
+    """Return the number in the name of a file of the state folder."""
     try:
         return int(path.stem)
     except ValueError:
-        raise StateError(f"{path} is no file of a state folder: move it elsewhere") from None
+        raise StateError(f"{path} does not belong to a state folder; move it elsewhere") from None
 
 
 class LogFile:
-    """A file that records are added to; `end` is where the last good one ends."""
+    """A file to which records are appended; `end` is the offset at which the last one ends."""
 
     def __init__(self, path: Path, end: int = 0) -> None:
         self.path, self.end = path, end
-        self.broken: str | None = None  # why nothing can be written any more
+        self.failure: str | None = None  # why the file can no longer be written
         self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         os.ftruncate(self._file, end)
 
     def write(self, data: bytes, *, sync: bool) -> int:
-        """Add bytes, all or none of them, synced if asked; where they begin. OSError if not."""
-        if self.broken is not None:
-            raise OSError(0, self.broken)
+        """Append all of the bytes and return the offset at which they begin.
+
+        Raises OSError if that fails; then none of the bytes are in the file.
+        """
+        if self.failure is not None:
+            raise OSError(0, self.failure)
         try:
             done = 0
             while done < len(data):
                 done += os.pwrite(self._file, data[done:], self.end + done)
             if sync:
-                self._synced()
+                self._flush()
         except OSError:
-            self._undo()
+            self._truncate()
             raise
         begin, self.end = self.end, self.end + len(data)
         return begin
 
     def read(self, start: int, length: int) -> bytes:
-        """Some of what was written."""
+        """Return some of the bytes that were written."""
         return os.pread(self._file, length, start)
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file."""
         os.close(self._file)
 
-    def _synced(self) -> None:
+    def _flush(self) -> None:
         try:
             _sync(self._file)
-        except OSError as error:  # what is on the disk now nobody knows, until it is read again
-            self.broken = f"the disk failed ({error.strerror}): start the server again"
+        except OSError as error:  # the content on the disk is unknown until it is read again
+            self._fail(error)
             raise
 
-    def _undo(self) -> None:
-        """A full disk: what was half written goes, so that it can be tried again."""
+    def _truncate(self) -> None:
+        """Remove a partial write, for example on a full disk, so that it can be retried."""
         try:
             os.ftruncate(self._file, self.end)
         except OSError as error:
-            self.broken = f"the disk failed ({error.strerror}): start the server again"
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self.failure = f"the disk failed ({error.strerror}); restart the server"

@@ -1,107 +1,108 @@
-"""What requests hold, as JSON, JSON lines or Arrow: a list of rows."""
+"""Parsing of request bodies (JSON, JSON Lines or Arrow) into lists of rows."""
 
 import struct
+from collections import Counter
 from typing import Any, NamedTuple
 
 from spanboost.data.formats.jsonl import BadRowError, decoded
-from spanboost.service.middleware import Limits
+from spanboost.service.limits import RequestLimits
 
-JSON, LINES, ARROW = (
+JSON, JSON_LINES, ARROW = (
     "application/json",
     "application/x-ndjson",
     "application/vnd.apache.arrow.stream",
 )
-KINDS = {JSON: JSON, LINES: LINES, "application/jsonl": LINES, ARROW: ARROW}
-_BATCH, _DICTIONARY = 3, 2  # kinds of Arrow messages that hold buffers
-_CELL = 4  # bytes of a body that a value of Arrow counts for at least: some take none there
+MEDIA_TYPES = {JSON: JSON, JSON_LINES: JSON_LINES, "application/jsonl": JSON_LINES, ARROW: ARROW}
+_BATCH, _DICTIONARY = 3, 2  # types of Arrow messages that hold buffers
+_CELL_BYTES = 4  # size that an Arrow value counts for, since some take no space in the stream
 
 
 class BodyError(Exception):
-    """A body that holds no rows; one sentence says why."""
+    """A body that cannot be parsed; the message says why."""
 
 
 class Body(NamedTuple):
-    """The rows of a request: what was said of each, or what is wrong with how it was said."""
+    """The values of a request, one for each row; a BadRowError where a line cannot be parsed."""
 
     rows: list[Any]
-    single: bool = False  # one object, to be answered by one
+    single: bool = False  # whether the body is one object, so that the response is one, too
 
 
-def body_of(kind: str, data: bytes, limits: Limits, exact: bool) -> Body:
-    """The rows of a body; `exact` as for `decoded`."""
-    limit = limits.rows
-    if kind == ARROW:
-        return Body(_arrow(data, limits))
+def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool) -> Body:
+    """Parse a body; `exact` as for `decoded`."""
+    if media_type == ARROW:
+        return Body(_parse_arrow(data, limits))
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise BodyError(f"the body is not UTF-8: byte {error.start}") from None
-    if kind == LINES:
+        raise BodyError(f"the body is not valid UTF-8 at byte {error.start}") from None
+    if media_type == JSON_LINES:
         lines = [line for line in text.split("\n") if line and not line.isspace()]
-        _refuse_many(len(lines), limit)
-        return Body([_line(line, exact) for line in lines])
+        _check_rows(len(lines), limits)
+        return Body([_parse_line(line, exact) for line in lines])
     try:
         value = decoded(text, exact=exact)
     except BadRowError as error:
-        raise BodyError(f"the body is not JSON as it is read here: {error}") from None
+        raise BodyError(f"the body is not valid JSON: {error}") from None
     if isinstance(value, dict):
         return Body([value], single=True)
     if not isinstance(value, list):
-        raise BodyError("the body is neither a row nor a list of rows")
-    _refuse_many(len(value), limit)
+        raise BodyError("the body is neither a JSON object nor a list of objects")
+    _check_rows(len(value), limits)
     return Body(value)
 
 
-def _line(text: str, exact: bool) -> Any:
+def _parse_line(text: str, exact: bool) -> Any:
     try:
         return decoded(text, exact=exact)
     except BadRowError as error:
         return error
 
 
-def _refuse_many(rows: int, limit: int) -> None:
-    if rows > limit:
-        raise BodyError(f"{rows:,} rows in one request, of which {limit:,} are allowed")
+def _check_rows(rows: int, limits: RequestLimits) -> None:
+    if rows > limits.rows:
+        raise BodyError(f"too many rows in one request: {rows:,} (maximum: {limits.rows:,})")
 
 
-def _arrow(data: bytes, limits: Limits) -> list[Any]:
-    """The rows of an Arrow stream; Arrow takes every byte on trust, so all of it is checked."""
+def _parse_arrow(data: bytes, limits: RequestLimits) -> list[Any]:
+    """Parse an Arrow stream; Arrow does not check what it reads, so all of it is validated."""
     import pyarrow as pa
 
     try:
-        _refuse_compressed(data)
+        _check_uncompressed(data)
         with pa.ipc.open_stream(data) as reader:
             batches, rows = list[Any](), 0
             for batch in reader:
                 batch.validate(full=True)
                 rows += len(batch)
-                _refuse_many(rows, limits.rows)
+                _check_rows(rows, limits)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
         names = table.column_names
         if len(set(names)) < len(names):
-            raise BodyError("two columns of the Arrow stream have one name")
-        _refuse_large(table, limits.body)
-        columns = [_values(name, table.column(name)) for name in names]
+            name = Counter(names).most_common(1)[0][0]
+            raise BodyError(f"duplicate column {name!r:.40} in the Arrow stream")
+        _check_unpacked_size(table, limits.body_bytes)
+        columns = [_column_values(name, table.column(name)) for name in names]
     except BodyError:
         raise
-    except Exception as error:  # it raises many kinds
+    except Exception as error:  # Arrow raises many types
         what = " ".join(str(error).split())[:200]
-        raise BodyError(f"the body is no Arrow stream that can be read: {what}") from None
+        raise BodyError(f"the body is not a valid Arrow stream: {what}") from None
     if not names:
         return [{} for _ in range(len(table))]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _refuse_large(table: Any, most: int) -> None:
-    """What takes little or no room in the stream may take more than there is memory for."""
-    texts = sum(_length(chunk) for column in table.columns for chunk in column.chunks)
-    if texts + _CELL * table.num_rows * table.num_columns > most:
-        raise BodyError(f"the Arrow stream has more than {most:,} bytes when it is unpacked")
+def _check_unpacked_size(table: Any, limit: int) -> None:
+    """Refuse a table that is small in the stream but large in memory."""
+    texts = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+    if texts + _CELL_BYTES * table.num_rows * table.num_columns > limit:
+        raise BodyError(f"the Arrow stream is larger than {limit:,} bytes when it is unpacked")
 
 
-def _length(values: Any) -> int:
-    """Bytes of texts, each counted as often as it is meant; buffers may be shared, too."""
+def _text_bytes(values: Any) -> int:
+    """Return the size of all strings; a string that several values share counts for each."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -116,61 +117,62 @@ def _length(values: Any) -> int:
     return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(type: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
 
 
-def _values(name: str, column: Any) -> list[Any]:
-    """A column as JSON would have it."""
+def _column_values(name: str, column: Any) -> list[Any]:
+    """Return the values of a column as JSON would represent them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        if not _is_text(kind.value_type):
+    type = column.type
+    if pa.types.is_dictionary(type):
+        if not _is_text(type.value_type):
             raise BodyError(
-                f"column {name!r:.40} is a dictionary of {kind.value_type}, not of texts"
+                f"column {name!r:.40} is a dictionary of {type.value_type}; expected strings"
             )
-        return column.cast(kind.value_type).to_pylist()
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(type.value_type).to_pylist()
+    if pa.types.is_floating(type) or pa.types.is_decimal(type):
         numbers = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(numbers), None, numbers).to_pylist()
-    known = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null, _is_text)
-    if not any(test(kind) for test in known):
-        raise BodyError(f"column {name!r:.40} holds {kind}, neither numbers nor texts")
+    supported = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null, _is_text)
+    if not any(test(type) for test in supported):
+        raise BodyError(f"column {name!r:.40} has the type {type}; expected numbers or strings")
     return column.to_pylist()
 
 
-def _refuse_compressed(data: bytes) -> None:
-    """A few bytes could be unpacked into more than there is memory for."""
+def _check_uncompressed(data: bytes) -> None:
+    """Refuse compressed buffers: a few bytes could expand to more than the memory holds."""
     import pyarrow as pa
 
     for message in pa.ipc.MessageReader.open_stream(data):
         if _is_compressed(bytes(message.metadata)):
-            raise BodyError("the buffers of the Arrow stream are compressed: send them as they are")
+            raise BodyError("the Arrow stream is compressed; send it without compression")
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Whether the FlatBuffer of a message may name a compression (Arrow's format/Message.fbs).
+    """Return whether the FlatBuffer of a message may name a compression.
 
-    Arrow 0.17 named it in the message's own metadata, which nothing else needs.
+    The layout is that of format/Message.fbs of Arrow. Arrow 0.17 named the compression in the
+    custom metadata of the message. Other versions leave that empty, so any entry counts.
     """
     (message,) = struct.unpack_from("<I", metadata, 0)
-    kind, header = _field(metadata, message, 1), _field(metadata, message, 2)
-    if not kind or not header or metadata[kind] not in (_BATCH, _DICTIONARY):
+    type, header = _field(metadata, message, 1), _field(metadata, message, 2)
+    if not type or not header or metadata[type] not in (_BATCH, _DICTIONARY):
         return False
     if _field(metadata, message, 4):
         return True
     batch = _follow(metadata, header)
-    if metadata[kind] == _DICTIONARY:
+    if metadata[type] == _DICTIONARY:
         batch = _follow(metadata, _field(metadata, batch, 1))
     return _field(metadata, batch, 3) != 0
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:
-    """Where a table has a field; 0 if it has it not."""
+    """Return the offset of a field of a FlatBuffer table; 0 if the table does not have it."""
     vtable = table - struct.unpack_from("<i", metadata, table)[0]
     if 4 + 2 * number >= struct.unpack_from("<H", metadata, vtable)[0]:
         return 0
@@ -178,5 +180,6 @@ def _field(metadata: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _follow(metadata: bytes, place: int) -> int:
-    return place + int(struct.unpack_from("<I", metadata, place)[0])
+def _follow(metadata: bytes, offset: int) -> int:
+    """Return the offset that a FlatBuffer reference points to."""
+    return offset + int(struct.unpack_from("<I", metadata, offset)[0])

@@ -1,4 +1,4 @@
-"""Rows as requests hold them, made the rows that `spanboost train` would read."""
+"""Validation of the rows of a request, and their conversion to what `spanboost train` reads."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -12,17 +12,17 @@ from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 
-LONGEST_ID = 128
-LARGEST_LABEL = 1e300  # beyond it a range of labels has no width
+MAX_ID_LENGTH = 128
+MAX_LABEL = 1e300  # the width of a range of larger labels overflows
 
 UNPROCESSABLE, GONE = 422, 410
 
-Row = dict[str, Any]  # a number, a string or None under each name
-Taken = TypeVar("Taken")
+Row = dict[str, Any]  # a number, a string or None for each key
+Parsed = TypeVar("Parsed")
 
 
-class Problem(NamedTuple):
-    """Why a row was not taken."""
+class RejectedRow(NamedTuple):
+    """A row that was rejected, and why."""
 
     row: int
     field: str | None
@@ -34,29 +34,30 @@ class Example(NamedTuple):
     """A row and its label."""
 
     id: str | None
-    row: Row | None  # None: the one that was predicted under this id
+    row: Row | None  # None: the pending row with this id
     label: float | str  # as its target takes it
     weight: float
 
 
-def each(
-    take: Callable[[Any], Taken], values: Sequence[Any]
-) -> tuple[dict[int, Taken], list[Problem]]:
-    """What is made of every row, by its number; what is wrong with the others."""
-    taken, problems = dict[int, Taken](), list[Problem]()
+def parse_rows(
+    parse: Callable[[Any], Parsed], values: Sequence[Any]
+) -> tuple[dict[int, Parsed], list[RejectedRow]]:
+    """Parse every row of a request; return the good ones by row number, and the rejected ones."""
+    parsed, rejected = dict[int, Parsed](), list[RejectedRow]()
     for number, value in enumerate(values):
         try:
-            taken[number] = take(value)
+            parsed[number] = parse(value)
         except BadRowError as error:
-            problems.append(Problem(number, error.field, str(error)))
-    return taken, problems
+            rejected.append(RejectedRow(number, error.field, str(error)))
+    return parsed, rejected
 
 
-class RowReader:
-    """Takes the members of JSON objects apart; a BadRowError says what is wrong with them."""
+class RowParser:
+    """Parses the JSON objects of requests; raises BadRowError for an invalid one."""
 
-    def __init__(self, schema: Schema, id: str, width: int) -> None:
-        self.schema, self.id, self.width = schema, id, width
+    def __init__(self, schema: Schema, id: str, max_keys: int) -> None:
+        """Create a parser; `id` is the key of ids in rows."""
+        self.schema, self.id, self.max_keys = schema, id, max_keys
         self._reader = JsonReader(schema, Problems(), labelled=True)
         self._columns = None
         if schema.columns is not None:
@@ -64,109 +65,116 @@ class RowReader:
 
     @property
     def label(self) -> str:
-        """What labels are called."""
+        """The key of labels in rows."""
         return self._reader.label
 
     @property
     def exact(self) -> bool:
-        """Whether long whole numbers matter to the last digit."""
+        """Whether integers of more than 64 bits must be read exactly."""
         return self._reader.exact
 
-    def to_predict(self, value: Any) -> tuple[str | None, Row]:
-        """An id if there is one, and a row; a label that is there is ignored."""
-        members = self._members(value)
-        id, _, _ = self._split(members)
-        return id, self._fitted(members)
+    def parse_features(self, value: Any) -> tuple[str | None, Row]:
+        """Return the id, if there is one, and the features of a row; a label is ignored."""
+        row = self._check_object(value)
+        id, _, _ = self._split(row)
+        return id, self._select_columns(row)
 
-    def to_learn(self, value: Any) -> Example:
-        """A row with its label, or the label of a row that was predicted."""
-        members = self._members(value)
-        id, label, weight = self._split(members)
+    def parse_example(self, value: Any) -> Example:
+        """Return a row with its label, or only the label of a pending row."""
+        row = self._check_object(value)
+        id, label, weight = self._split(row)
         plain = self._reader.plain_label(label)
-        if isinstance(plain, float) and not abs(plain) <= LARGEST_LABEL:
-            raise BadRowError("the label is not finite, or too large a number", self.label)
-        weight = self._weight(weight, referring=id is not None and not members)
-        if id is not None and not members:
-            return Example(id, None, plain, weight)
-        return Example(id, self._fitted(members), plain, weight)
+        if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:
+            raise BadRowError("the label is too large or not finite", self.label)
+        pending = id is not None and not row
+        weight = self._parse_weight(weight, optional=pending)
+        return Example(id, None if pending else self._select_columns(row), plain, weight)
 
-    def _members(self, value: Any) -> Row:
+    def _check_object(self, value: Any) -> Row:
         if isinstance(value, BadRowError):
             raise value
-        members = as_row(value)
-        if len(members) > self.width:
-            raise BadRowError(f"{len(members)} names in one row, of which {self.width} are allowed")
-        return members
+        row = as_row(value)
+        if len(row) > self.max_keys:
+            raise BadRowError(f"too many keys in one row: {len(row)} (maximum: {self.max_keys})")
+        return row
 
-    def _split(self, members: Row) -> tuple[str | None, Any, Any]:
-        id = _id_of(members.pop(self.id, None), self.id)
-        label, weight = self._reader.split(members)
+    def _split(self, row: Row) -> tuple[str | None, Any, Any]:
+        """Remove the id, the label and the weight from a row and return them."""
+        id = _parse_id(row.pop(self.id, None), self.id)
+        label, weight = self._reader.split(row)
         return id, label, weight
 
-    def _weight(self, weight: Any, *, referring: bool) -> float:
-        if weight is None and referring:
+    def _parse_weight(self, weight: Any, *, optional: bool) -> float:
+        if weight is None and optional:
             return 1.0
         return self._reader.weight_of(weight)
 
-    def _fitted(self, row: Row) -> Row:
-        """Of a table, the columns that it has; numbers where it has numbers."""
+    def _select_columns(self, row: Row) -> Row:
+        """Return the values of the table's columns; all values if the model reads no table."""
         if self._columns is None:
             return row
         return {
-            name: _cell(self._columns[name], row[name]) for name in row if name in self._columns
+            name: _parse_cell(self._columns[name], row[name])
+            for name in row
+            if name in self._columns
         }
 
 
-def _id_of(value: Any, name: str) -> str | None:
+def _parse_id(value: Any, name: str) -> str | None:
     if value is None:
         return None
     text = str(value) if type(value) is int and -(2**63) <= value < 2**64 else value
-    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_ID or not text.isprintable():
+    if not isinstance(text, str) or not 0 < len(text) <= MAX_ID_LENGTH or not text.isprintable():
         raise BadRowError(
-            f"an id is a string of 1 to {LONGEST_ID} characters, or a whole number of 64 bits", name
+            f"an id must be a string of 1 to {MAX_ID_LENGTH} printable characters, or a 64-bit "
+            "integer",
+            name,
         )
     return text
 
 
-def _cell(column: Column, value: Any) -> Any:
+def _parse_cell(column: Column, value: Any) -> Any:
     if column.category:
         return value if value is None or isinstance(value, str) else f"{value:.17g}"
     if isinstance(value, str):
-        raise BadRowError(
-            f"{column.name!r:.40} is {value!r:.40}, where there are numbers", column.name
-        )
+        raise BadRowError(f"{column.name!r:.40} is {value!r:.40}; expected a number", column.name)
     return value
 
 
-def problem_of(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
-    """Which labels are not allowed, after those the target has met, and why.
+def find_invalid_labels(target: Target, labels: Sequence[float | str]) -> dict[int, str]:
+    """Return the reason for every label that the target does not allow, by position.
 
-    The target meets them now: whoever is not sure that they will be learned asks a copy of it.
+    The target learns the new classes among the labels. Pass a copy if they may not be learned.
     """
-    wrong = np.flatnonzero(np.isnan(encode_rows(target, labels))).tolist()
+    wrong = np.flatnonzero(np.isnan(encode_labels(target, labels))).tolist()
     return {t: target.complaint(labels[t]) for t in wrong}
 
 
-def encode_rows(target: Target, labels: Sequence[float | str]) -> Array:
-    """Labels as numbers; NaN where one is not allowed."""
+def encode_labels(target: Target, labels: Sequence[float | str]) -> Array:
+    """Return labels as numbers; NaN where a label is not allowed."""
     codes = [label if isinstance(label, float) else target.code(label) for label in labels]
     numbers = np.array(codes, np.float64)
     return numbers if target.as_text else target.numbers(numbers)
 
 
-def batches(
+def learning_batches(
     schema: Schema, rows: list[Row], labels: list[float | str], weights: Array | None
 ) -> Iterator[Batch]:
-    """Rows to learn, in blocks; the schema learns classes and categories that are new."""
-    y = encode_rows(schema.target, labels)
-    for batch in to_predict(schema, rows, learn=True):
+    """Yield rows to learn, in blocks; the schema learns new classes and categories."""
+    y = encode_labels(schema.target, labels)
+    for batch in _batches(schema, rows, learn=True):
         first, last = int(batch.lines[0]), int(batch.lines[-1]) + 1
-        given = None if weights is None else weights[first:last]
-        yield batch._replace(y=y[first:last], weights=given)
+        part = None if weights is None else weights[first:last]
+        yield batch._replace(y=y[first:last], weights=part)
 
 
-def to_predict(schema: Schema, rows: list[Row], *, learn: bool = False) -> Iterator[Batch]:
-    """Rows as models read them, in blocks; their lines count from 0."""
+def prediction_batches(schema: Schema, rows: list[Row]) -> Iterator[Batch]:
+    """Yield rows to predict, in blocks; the schema does not change."""
+    return _batches(schema, rows, learn=False)
+
+
+def _batches(schema: Schema, rows: list[Row], *, learn: bool) -> Iterator[Batch]:
+    """Yield rows in blocks, with line numbers from 0; `learn`: the schema learns new categories."""
     lines = np.arange(len(rows))
     if schema.columns is None:
         yield Batch(rows, None, None, "", lines)
@@ -175,8 +183,8 @@ def to_predict(schema: Schema, rows: list[Row], *, learn: bool = False) -> Itera
 
     from spanboost.data.columns import BatchBuilder, ColumnPart
 
-    def column(name: str, kind: Any) -> Any:
-        return pa.array([row.get(name) for row in rows], kind)
+    def column(name: str, type: Any) -> Any:
+        return pa.array([row.get(name) for row in rows], type)
 
     part = ColumnPart(
         numbers=[column(one.name, pa.float64()) for one in schema.numbers],

@@ -1,7 +1,7 @@
-"""Rows as bytes, exactly: floats as they are, all else as JSON.
+"""An exact encoding of rows as bytes: floats in binary, everything else as JSON.
 
-To spell a float takes Python longer than to learn it. So rows with the same names, most of whose
-values are floats, are a table of these and, row by row, the JSON of the rest.
+Writing a float as text takes Python longer than learning from it. So a group of rows with the same
+keys is stored as a table of its float columns and, for each row, the JSON of the other values.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _FLOAT = np.dtype("<f8")
 
 
 class Layout(NamedTuple):
-    """What rows have in common: their names, and which of these hold floats in every row.
+    """The keys that the rows of a group share, and the positions of those that are always floats.
 
-    Rows that do not have the same names have none in common: each is JSON as a whole.
+    If the rows have different keys, `names` is None and each row is stored as one JSON object.
     """
 
     names: list[str] | None
@@ -26,48 +26,49 @@ class Layout(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Bytes of a row's floats."""
+        """Number of bytes that the floats of one row take."""
         return _FLOAT.itemsize * len(self.floats)
 
-    def row(self, floats: bytes, rest: bytes) -> Row:
-        """A row, of its floats and its rest."""
+    def decode(self, floats: bytes, rest: bytes) -> Row:
+        """Return a row from the bytes of its floats and the JSON of its other values."""
         if self.names is None:
-            whole: Row = orjson.loads(rest)
-            return whole
-        others = orjson.loads(rest) if rest else []
+            row: Row = orjson.loads(rest)
+            return row
+        others = iter(orjson.loads(rest) if rest else [])
         values = dict(zip(self.floats, np.frombuffer(floats, _FLOAT).tolist(), strict=True))
-        more = iter(others)
-        return {name: values[j] if j in values else next(more) for j, name in enumerate(self.names)}
+        return {
+            name: values[j] if j in values else next(others) for j, name in enumerate(self.names)
+        }
 
 
-class Packed(NamedTuple):
-    """Rows as bytes."""
+class EncodedRows(NamedTuple):
+    """A group of rows as bytes."""
 
     layout: Layout
-    floats: bytes  # of one row after the other
-    rests: list[bytes]  # of each row; empty where there is nothing but floats
+    floats: bytes  # row after row
+    rests: list[bytes]  # one for each row; empty if all of its values are floats
 
 
-def pack_rows(rows: Sequence[Row]) -> Packed:
-    """Rows as bytes."""
+def encode_rows(rows: Sequence[Row]) -> EncodedRows:
+    """Encode a group of rows."""
     names = list(rows[0])
     if any(list(row) != names for row in rows):
-        return Packed(Layout(None, []), b"", [orjson.dumps(row) for row in rows])
+        return EncodedRows(Layout(None, []), b"", [orjson.dumps(row) for row in rows])
     columns = list(zip(*(row.values() for row in rows), strict=True))
     floats = [j for j, values in enumerate(columns) if {*map(type, values)} == {float}]
     table = np.array([columns[j] for j in floats], _FLOAT).reshape(len(floats), len(rows))
     others = [columns[j] for j in range(len(names)) if j not in set(floats)]
     rests = [orjson.dumps(values) for values in zip(*others, strict=True)]
     layout = Layout(names, floats)
-    return Packed(layout, table.T.tobytes(), rests or [b""] * len(rows))
+    return EncodedRows(layout, table.T.tobytes(), rests or [b""] * len(rows))
 
 
-def unpack_rows(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> list[Row]:
-    """Rows, of their bytes."""
+def decode_rows(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> list[Row]:
+    """Decode a group of rows."""
     size = layout.width
-    return [layout.row(floats[k * size : (k + 1) * size], rest) for k, rest in enumerate(rests)]
+    return [layout.decode(floats[k * size : (k + 1) * size], rest) for k, rest in enumerate(rests)]
 
 
-def layout_of(state: Any) -> Layout:
-    """The layout that JSON tells of."""
+def layout_from_json(state: Any) -> Layout:
+    """Return the layout that was written as a JSON list."""
     return Layout(*state)

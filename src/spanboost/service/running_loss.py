@@ -1,7 +1,7 @@
-"""How well the service predicts: the loss of every row, made before its label was learned.
+"""The loss of the service: every row is predicted before its label is learned.
 
-Everything here depends on the rows alone, not on the groups in which they came, so that after a
-restart it is what it was (but for the times, which are when rows were learned).
+The figures depend only on the rows, not on how they were grouped into requests or blocks, so a
+restart does not change them. The times are an exception: they tell when rows were learned.
 """
 
 from collections import deque
@@ -11,18 +11,20 @@ import numpy as np
 
 from spanboost.analysis.progressive import losses_of, running_totals
 from spanboost.compiling.arrays import Array
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 
-POINTS = 400  # of the curve at most
-PAIRS = 200  # of predictions and labels
+MAX_POINTS = 400  # points of the loss curve
+MAX_PAIRS = 200  # pairs of prediction and label
+MAX_DRIFTS = 100  # positions of drifts
 STEP = 100  # rows whose average loss is one observation of the drift test
-REFERENCE, RECENT, THRESHOLD = 30, 5, 6.0
+REFERENCE, RECENT, THRESHOLD = 30, 5, 6.0  # of the drift test: steps, steps, standard errors
 
 
 class RunningLoss:
-    """Sums over all rows, a curve of them, the last predictions beside their labels, drifts."""
+    """Sums over all rows, the loss curve, the last predictions with their labels, and drifts."""
 
     def __init__(self, state: dict[str, Any] | None = None) -> None:
+        """Start from zero, or from what `state` returned."""
         state = state or {}
         self.rows: int = state.get("rows", 0)
         self.totals = np.array([*map(float.fromhex, state.get("totals", ["0x0p0"] * 2))])
@@ -30,16 +32,16 @@ class RunningLoss:
         self.curve: list[list[float]] = [
             [*map(float.fromhex, point)] for point in state.get("curve", [])
         ]  # rows, weight, loss, time
-        self.drifts: list[int] = state.get("drifts", [])  # the last hundred
-        self.drifted: int = state.get("drifted", len(self.drifts))  # how often, of all
+        self.drifts: list[int] = state.get("drifts", [])  # rows of the last ones
+        self.drifted: int = state.get("drifted", len(self.drifts))  # number of all drifts
         self.steps = deque(map(float.fromhex, state.get("steps", [])), REFERENCE + RECENT)
         self._last_step = np.array([*map(float.fromhex, state.get("last_step", ["0x0p0"] * 2))])
         self.pairs: deque[tuple[float, float]] = deque(
-            ((float.fromhex(a), float.fromhex(b)) for a, b in state.get("pairs", [])), PAIRS
+            ((float.fromhex(a), float.fromhex(b)) for a, b in state.get("pairs", [])), MAX_PAIRS
         )
 
     def state(self) -> dict[str, Any]:
-        """All of it, in terms of JSON, which has no infinite numbers."""
+        """Return everything as JSON values; floats are hexadecimal, since JSON has no infinity."""
         return {
             "rows": self.rows,
             "totals": _hex(self.totals.tolist()),
@@ -54,48 +56,50 @@ class RunningLoss:
 
     @property
     def loss(self) -> float | None:
-        """The average over all rows."""
-        weight, loss = self.totals.tolist()  # at once: another thread may be adding
+        """The average loss over all rows; None before the first."""
+        weight, loss = self.totals.tolist()  # read together: another thread may add rows
         return loss / weight if weight > 0 else None
 
     @property
     def recent(self) -> float | None:
-        """The average over the last 1,000 rows or so: the last ten steps."""
+        """The average loss over the last ten steps, about 1,000 rows."""
         last = list(self.steps)[-10:]
         return float(np.mean(last)) if last else self.loss
 
-    def add(self, model: AnyModel, y: Array, weights: Array, answers: Array, now: float) -> None:
-        """More rows, answered and learned."""
-        gains = np.stack([weights, weights * losses_of(model, y, answers)], axis=1)
+    def add(self, model: Model, y: Array, weights: Array, predictions: Array, now: float) -> None:
+        """Add rows that were predicted and learned."""
+        gains = np.stack([weights, weights * losses_of(model, y, predictions)], axis=1)
         totals = running_totals(self.totals, gains)
         first, self.rows, self.totals = self.rows, self.rows + len(y), totals[-1]
         for row in range(first // STEP * STEP + STEP, self.rows + 1, STEP):
-            self._step(row, totals[row - first - 1])
+            self._add_step(row, totals[row - first - 1])
         row = first // self.stride * self.stride + self.stride
         while row <= self.rows:
-            self._point(row, totals[row - first - 1], now)
+            self._add_point(row, totals[row - first - 1], now)
             row = row // self.stride * self.stride + self.stride
-        shown = answers if answers.ndim == 1 else answers.argmax(axis=1)
-        self.pairs.extend(zip(shown[-PAIRS:].tolist(), y[-PAIRS:].tolist(), strict=True))
+        shown = predictions if predictions.ndim == 1 else predictions.argmax(axis=1)
+        self.pairs.extend(zip(shown[-MAX_PAIRS:].tolist(), y[-MAX_PAIRS:].tolist(), strict=True))
 
-    def _point(self, row: int, totals: Array, now: float) -> None:
+    def _add_point(self, row: int, totals: Array, now: float) -> None:
+        """Add a point to the loss curve, and drop every second point when there are too many."""
         self.curve.append([float(row), *totals.tolist(), now])
-        if len(self.curve) > POINTS:
+        if len(self.curve) > MAX_POINTS:
             self.curve = self.curve[1::2]
             self.stride *= 2
 
-    def _step(self, row: int, totals: Array) -> None:
-        """A hundred rows more: a drift if they, and those just before, lose more than usual."""
+    def _add_step(self, row: int, totals: Array) -> None:
+        """Add an observation, and mark a drift if the recent ones are much worse than before."""
         weight, loss = totals - self._last_step
         self._last_step = totals.copy()
         self.steps.append(float(loss / weight) if weight > 0 else 0.0)
         if len(self.steps) < REFERENCE + RECENT:
             return
         values = np.array(self.steps)
-        usual, recent = values[:REFERENCE], values[REFERENCE:]
-        error = usual.std(ddof=1) * np.sqrt(1 / RECENT + 1 / REFERENCE)
-        if recent.mean() > usual.mean() + THRESHOLD * error and error > 0:
-            self.drifts, self.drifted = [*self.drifts[-99:], row], self.drifted + 1
+        reference, recent = values[:REFERENCE], values[REFERENCE:]
+        error = reference.std(ddof=1) * np.sqrt(1 / RECENT + 1 / REFERENCE)
+        if recent.mean() > reference.mean() + THRESHOLD * error and error > 0:
+            self.drifts = [*self.drifts[1 - MAX_DRIFTS :], row]
+            self.drifted += 1
             self.steps.clear()
 
 

@@ -1,4 +1,4 @@
-"""The process that listens: uvicorn, with connections that may not dawdle."""
+"""The HTTP server: uvicorn, with timeouts for slow clients."""
 
 import math
 import signal
@@ -12,19 +12,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from spanboost.errors import UsageError
 from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Middleware, is_loopback
 
-HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024
-TAKING_SECONDS = 30.0
+HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads and connections
+TAKING_SECONDS = 30.0  # time in which a client must read some of its response
 
 
 class Protocol(HttpToolsProtocol):  # type: ignore[misc]
-    """A connection whose other end dawdles is closed.
+    """A connection that is closed if the client is too slow.
 
-    It has some seconds for the head of a request, which may not be too long; as many for the rest
-    of a request that has been answered already; and has to take answers, some of them at least.
+    The head of a request must arrive in time and must not be too large. The rest of a request that
+    was already answered must arrive in time. The client must keep reading its response.
     """
 
     def connection_made(self, transport: Any) -> None:
-        """Somebody is there."""
+        """Expect the head of a request; refuse the connection if there are too many."""
         super().connection_made(transport)
         self._timer: Any = None
         self._watch: Any = None
@@ -33,53 +33,53 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """They have gone."""
+        """Stop all timers."""
         self._done()
         self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes."""
+        """Close the connection if the head of the request is too large."""
         self._room -= len(data)
         super().data_received(data)
         if self._timer is not None and self._room < 0:
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """The head of a request begins."""
+        """Start the timer for the head of a request."""
         self._expect_head()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head of a request is there."""
+        """Stop the timer for the head of a request."""
         self._done()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """All of a request is there."""
+        """Stop the timer for the rest of a request."""
         self._done()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """All of an answer is there, maybe before all of its request."""
+        """Start a timer for the rest of the request if it has not arrived."""
         super().on_response_complete()
         if self.cycle.response_complete and self.cycle.more_body:
             self._expect(math.inf)
 
     def pause_writing(self) -> None:
-        """More of an answer waits to be taken than should."""
+        """Watch a client that reads its response too slowly."""
         super().pause_writing()
         self._watch_taking()
 
     def resume_writing(self) -> None:
-        """Most of it has been taken."""
+        """Stop watching: the client has read most of its response."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nobody asks for anything more."""
+        """Watch that the client reads the rest of its last response."""
         super().timeout_keep_alive_handler()
         if self._watch is None:
             self._watch_taking()
@@ -96,7 +96,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
             self._expect(HEAD_BYTES)
 
     def _expect(self, most: float) -> None:
-        """Something, of so many bytes at most, in time."""
+        """Close the connection unless `_done` follows in time, after at most this many bytes."""
         self._room = most
         self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
@@ -107,41 +107,41 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
 
 
 def check_exposure(host: str, tokens: dict[str, str]) -> None:
-    """No address that others can reach, unless all they could ask for needs a token."""
+    """Refuse an address that other machines can reach, unless all three tokens are set."""
     missing = [scope for scope in (PREDICT, LEARN, ADMIN) if scope not in tokens]
     if missing and not is_loopback(host):
         names = ", ".join(token_variable(scope) for scope in missing)
-        raise UsageError(f"{host} can be reached by others: set {names} first")
+        raise UsageError(f"other machines can reach {host}; set {names} first")
 
 
 def token_variable(scope: str) -> str:
-    """The environment variable that holds a token."""
+    """Return the environment variable that holds a token."""
     return f"SPANBOOST_{scope.upper()}_TOKEN"
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket; port 0 is any that is free."""
+    """Return a listening socket; port 0 chooses a free port."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.create_server(address[:2], family=family, backlog=512)
     except OSError as error:
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}") from None
-    # handed down to connections: without it an answer waits 40 ms for the client's delayed ACK
+    # connections inherit this; without it a response waits 40 ms for the delayed ACK of the client
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 
 class Server(uvicorn.Server):  # type: ignore[misc]
-    """Tells the application when it is about to stop: live pages would keep it from that."""
+    """Tells the application when it stops, because open dashboards would prevent that."""
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """End well."""
+        """Stop the application, then the server."""
         self.config.app.stop()
         await super().shutdown(sockets)
 
 
-def server_of(app: Middleware) -> Server:
-    """What serves an application."""
+def build_server(app: Middleware) -> Server:
+    """Return the server of an application."""
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -157,8 +157,8 @@ def server_of(app: Middleware) -> Server:
 
 
 def run(app: Middleware, sock: socket.socket) -> None:
-    """Serve until told to stop (SIGTERM, SIGINT); what was asked for before is answered."""
-    sys.setswitchinterval(0.0005)  # the thread that answers waits for others no longer than that
+    """Serve until SIGTERM or SIGINT; open requests are answered before it returns."""
+    sys.setswitchinterval(0.0005)  # the HTTP thread waits at most this long for the others
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn raises it once more when all is done
-    server_of(app).run(sockets=[sock])
+        signal.signal(number, lambda *_: None)  # uvicorn raises the signal again at the end
+    build_server(app).run(sockets=[sock])

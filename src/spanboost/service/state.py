@@ -1,12 +1,12 @@
-"""The state folder: everything a service knows. A start is the last snapshot, and a replay.
+"""The state folder of a service. A start loads the last snapshot and replays the journal.
 
-    STATE/lock                one server at a time: the number of its process
-    STATE/journal/N.log       labelled rows in the order in which they were learned (journal.py)
+    STATE/lock                held by the one server that uses the folder; contains its process id
+    STATE/journal/N.log       labelled rows in the order in which they are learned (journal.py)
     STATE/snapshots/N.sb      the model after record N; the last two are kept
-    STATE/pending/N.log       rows that were predicted and wait for their labels (pending.py)
+    STATE/pending/N.log       predicted rows that wait for their labels (pending_rows.py)
 
-Which model there is after a crash depends on the journal alone. Rows in blocks of any size give the
-same model, bit for bit, so that neither groups nor crashes leave a trace.
+The model after a crash depends only on the journal. Rows in blocks of any size give the same model,
+bit for bit, so neither groups nor crashes change it.
 """
 
 import os
@@ -23,102 +23,93 @@ from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
-from spanboost.models.auto import AnyModel
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.model import Model
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
+from spanboost.service.limits import StateLimits
 from spanboost.service.pending_rows import PendingRows
-from spanboost.service.record_files import StateError, number_of
-from spanboost.service.request_rows import Row, batches
-from spanboost.service.row_codec import layout_of, pack_rows, unpack_rows
+from spanboost.service.record_files import StateError, file_number
+from spanboost.service.request_rows import Row, learning_batches
+from spanboost.service.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.running_loss import RunningLoss
 
-SNAPSHOTS = 2
+SNAPSHOTS = 2  # number of snapshots to keep
+DEFAULT_LIMITS = StateLimits()
 
 
 class Entry(NamedTuple):
-    """What one record of the journal holds: rows with their labels."""
+    """The content of a journal record: rows with their labels."""
 
     ids: list[str | None]
     rows: list[Row]
     labels: list[float | str]
-    weights: list[float] | None  # None: all 1, where the schema knows of no weights
+    weights: list[float] | None  # None if the schema has no weights: all are 1
 
-    def part(self, first: int, last: int) -> tuple[list[Row], list[float | str], Array | None]:
-        """Some of the rows, their labels and weights."""
+    def slice(self, first: int, last: int) -> tuple[list[Row], list[float | str], Array | None]:
+        """Return some of the rows, with their labels and weights."""
         weights = None if self.weights is None else np.array(self.weights[first:last])
         return self.rows[first:last], self.labels[first:last], weights
 
-    def packed(self) -> bytes:
-        """As bytes: a line of ids, one of what the rows have in common, their floats, the rest."""
-        layout, floats, rests = pack_rows(self.rows)
+    def encode(self) -> bytes:
+        """Return the payload: a line of ids, a line of layout and labels, the floats, the rests."""
+        layout, floats, rests = encode_rows(self.rows)
         head = [[*layout], len(self.rows), self.labels, self.weights]
         lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
         return b"\n".join(lines)
 
 
-def ids_in(payload: memoryview) -> list[str | None]:
-    """The ids of a record, without reading its rows."""
+def decode_ids(payload: memoryview) -> list[str | None]:
+    """Return the ids of a journal record without reading its rows."""
     ids: list[str | None] = orjson.loads(bytes(payload).partition(b"\n")[0])
     return ids
 
 
-def entry_of(payload: memoryview) -> Entry:
-    """The rows of a record."""
+def decode_entry(payload: memoryview) -> Entry:
+    """Return the content of a journal record."""
     ids, _, rest = bytes(payload).partition(b"\n")
     head, _, rest = rest.partition(b"\n")
     layout, number, labels, weights = orjson.loads(head)
-    layout = layout_of(layout)
+    layout = layout_from_json(layout)
     end = layout.width * number
-    rows = unpack_rows(layout, rest[:end], rest[end:].split(b"\n"))
+    rows = decode_rows(layout, rest[:end], rest[end:].split(b"\n"))
     return Entry(orjson.loads(ids), rows, labels, weights)
 
 
-class Bounds(NamedTuple):
-    """How much is kept."""
-
-    pending: int = 100_000  # rows
-    pending_seconds: float = 7 * 24 * 3600.0
-    ids: int = 500_000
-    snapshot_rows: int = 100_000
-
-
-BOUNDS = Bounds()
-
-
 class State:
-    """A folder in use; methods are for the one thread that writes, figures for any."""
+    """An open state folder. Only the writer thread calls methods; all threads read attributes."""
 
-    model: AnyModel
-    snapshot: int  # number of the last record in the last snapshot
-    learned: int  # number of the last record that was learned
+    model: Model
+    snapshot_record: int  # number of the last record in the last snapshot
+    learned_record: int  # number of the last record that was learned
 
     def __init__(
         self,
         folder: Path,
-        fresh: Callable[[], tuple[AnyModel, Any]],
-        bounds: Bounds = BOUNDS,
+        new_model: Callable[[], tuple[Model, Any]],
+        limits: StateLimits = DEFAULT_LIMITS,
         check: Callable[[Any], None] = lambda identity: None,
-        show: Callable[[int, int], None] = lambda done, size: None,
+        on_progress: Callable[[int, int], None] = lambda done, size: None,
     ) -> None:
-        """Open a folder, or begin one with a fresh model and what tells it from others.
+        """Open a folder, or create one.
 
-        check: is told what tells the model in the folder from others, and may refuse it.
-        show: is told how many bytes of the journal have been read, of how many.
+        new_model: returns the model of a new folder, and its identity as JSON values.
+        check: receives the identity of the folder's model, and raises an error to refuse it.
+        on_progress: receives the bytes of the journal read so far, and its size.
         """
-        self.folder, self.bounds = folder, bounds
-        self._lock = _locked(folder)
+        self.folder, self.limits = folder, limits
+        self._lock = _lock_folder(folder)
         self.snapshots = folder / "snapshots"
         self.snapshots.mkdir(exist_ok=True)
         self.journal = Journal(folder / "journal")
-        self.ids = LearnedIds(bounds.ids)
-        self.damaged: list[str] = []  # snapshots that could not be read
-        self._unsaved = 0  # rows learned since the last snapshot was tried
-        self.pending = PendingRows(folder / "pending", bounds.pending, bounds.pending_seconds)
+        self.ids = LearnedIds(limits.remembered_ids)
+        self.damaged: list[str] = []  # errors of snapshots that could not be read
+        self._unsaved = 0  # rows learned since the last attempt to write a snapshot
+        self.pending = PendingRows(folder / "pending", limits.pending_rows, limits.pending_seconds)
         try:
-            self._open(fresh)
+            self._load_snapshot(new_model)
             check(self.identity)
-            self._replay(show)
+            self._replay(on_progress)
             self.pending.open(self.ids.__contains__)
         except BaseException:
             self.close()
@@ -126,144 +117,146 @@ class State:
 
     @property
     def snapshot_path(self) -> Path:
-        """The last snapshot."""
-        return self._path(self.snapshot)
+        """The path of the last snapshot."""
+        return self._path(self.snapshot_record)
 
     @property
-    def due(self) -> bool:
-        """Whether it is time for a snapshot."""
-        return self._unsaved >= self.bounds.snapshot_rows
+    def snapshot_due(self) -> bool:
+        """Whether enough rows were learned for the next snapshot."""
+        return self._unsaved >= self.limits.snapshot_rows
 
     def commit(self, entry: Entry) -> None:
-        """Put rows into the journal: from now on they will be learned, whatever happens.
+        """Append rows to the journal, so that they are learned even after a crash.
 
-        An OSError if they are not in it.
+        Raises OSError if they could not be written.
         """
-        number = self.journal.append(entry.packed())
+        number = self.journal.append(entry.encode())
         self.ids.add(entry.ids, number)
-        with suppress(OSError):  # they are known to be learned, also after a restart
-            self.pending.done(id for id in entry.ids if id is not None)
+        with suppress(OSError):  # after a restart, their ids show that they were learned
+            self.pending.remove(id for id in entry.ids if id is not None)
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
-        """The rows from `first` to before `last` of the entry that comes next in the journal."""
-        rows, labels, weights = entry.part(first, last)
-        for batch in batches(self.model.schema, rows, labels, weights):
+        """Learn the rows from `first` to before `last` of the next entry of the journal."""
+        rows, labels, weights = entry.slice(first, last)
+        for batch in learning_batches(self.model.schema, rows, labels, weights):
             self._learn(batch)
         if last == len(entry.rows):
-            self.learned += 1
+            self.learned_record += 1
         self._unsaved += len(rows)
 
     def save(self) -> None:
-        """A snapshot of what was learned so far; then what is older than is needed goes.
+        """Write a snapshot, then delete old snapshots and journal files.
 
-        An OSError if the disk does not take it: it is due again after as many rows as ever.
+        Raises OSError if it cannot be written. The next attempt is due after the usual number of
+        rows.
         """
-        if self.snapshot == self.learned and self._path(self.snapshot).exists():
+        if self.snapshot_record == self.learned_record and self.snapshot_path.exists():
             return
         self._unsaved = 0
         run = {
-            "record": self.learned,
+            "record": self.learned_record,
             "identity": self.identity,
             "progress": self.progress.state(),
             "left_out": self.left_out,
         }
-        save(self.model, self._path(self.learned), run=run)
-        self.snapshot = self.learned
+        save(self.model, self._path(self.learned_record), run=run)
+        self.snapshot_record = self.learned_record
         self.journal.rotate()
-        numbers = self._numbers()
+        numbers = self._snapshot_numbers()
         for number in numbers[:-SNAPSHOTS]:
             self._path(number).unlink()
         needed = numbers[-SNAPSHOTS:][0] + 1
-        self.journal.forget(min(needed, self.ids.since or needed))
+        self.journal.delete_before(min(needed, self.ids.first_record or needed))
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close all files and release the lock of the folder."""
         self.journal.close()
         self.pending.close()
         self._lock.close()
 
     def _learn(self, batch: Batch) -> None:
-        """Learn a batch; a row no model takes is left out, by this rule whenever it is met."""
+        """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
         try:
-            answers = self.model.learn_many(batch.X, batch.y, batch.weights)
+            predictions = self.model.learn_many(batch.X, batch.y, batch.weights)
         except DataError as error:
-            self._learn_around(batch, error.row)
+            self._learn_without(batch, error.row)
             return
         assert batch.y is not None
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-        self.progress.add(self.model, batch.y, weights, answers, time.time())
+        self.progress.add(self.model, batch.y, weights, predictions, time.time())
 
-    def _learn_around(self, batch: Batch, bad: int) -> None:
+    def _learn_without(self, batch: Batch, rejected: int) -> None:
         self.left_out += 1
-        for first, last in ((0, bad), (bad + 1, batch.rows)):
+        for first, last in ((0, rejected), (rejected + 1, batch.rows)):
             if first < last:
                 self._learn(batch.part(first, last))
 
-    def _open(self, fresh: Callable[[], tuple[AnyModel, Any]]) -> None:
-        """The newest snapshot that can be read; a fresh one where there is nothing yet.
+    def _load_snapshot(self, new_model: Callable[[], tuple[Model, Any]]) -> None:
+        """Load the newest readable snapshot; write a first one in a new folder.
 
-        One that cannot be read is passed over and renamed, as long as the journal goes back to one
-        that can.
+        A damaged snapshot is skipped and renamed if the journal reaches back to an older one.
         """
-        for half in self.snapshots.glob(f"*{PARTIAL}"):  # of a server that was killed
-            half.unlink()
-        numbers, firsts = self._numbers(), self.journal.firsts()
-        if not numbers and not firsts:
-            model, identity = fresh()
-            self._take(model, {"record": 0, "identity": identity, "progress": None, "left_out": 0})
+        for partial in self.snapshots.glob(f"*{PARTIAL}"):  # left by a server that was killed
+            partial.unlink()
+        numbers, first_numbers = self._snapshot_numbers(), self.journal.first_numbers()
+        if not numbers and not first_numbers:
+            model, identity = new_model()
+            run = {"record": 0, "identity": identity, "progress": None, "left_out": 0}
+            self._restore(model, run)
             self.save()
             return
-        problems = dict[int, str]()
+        errors = dict[int, str]()
         for number in reversed(numbers):
-            if firsts and number + 1 < firsts[0]:
+            if first_numbers and number + 1 < first_numbers[0]:
                 break
             try:
-                self._take(*load_checkpoint(self._path(number)))
+                self._restore(*load_checkpoint(self._path(number)))
             except (ModelFileError, OSError, TypeError, KeyError) as error:
-                problems[number] = str(error)
+                errors[number] = str(error)
                 continue
-            for bad in problems:
-                self._path(bad).rename(self._path(bad).with_suffix(".damaged"))
-            self.damaged = list(problems.values())
+            for damaged in errors:
+                self._path(damaged).rename(self._path(damaged).with_suffix(".damaged"))
+            self.damaged = list(errors.values())
             return
         raise StateError(
-            f"{self.snapshots}: there is no snapshot that can be read and the journal goes on from"
-            f"{''.join(f' ({what})' for what in problems.values())}; restore the folder from a "
+            f"{self.snapshots}: no readable snapshot from which the journal can be replayed"
+            f"{''.join(f' ({what})' for what in errors.values())}; restore the folder from a "
             "backup"
         )
 
-    def _take(self, model: AnyModel, run: dict[str, Any]) -> None:
-        """A model, and all that goes with it."""
+    def _restore(self, model: Model, run: dict[str, Any]) -> None:
+        """Use a model and the run that was saved with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
-        self.snapshot = self.learned = run["record"]
+        self.snapshot_record = self.learned_record = run["record"]
         self.model = model
 
-    def _replay(self, show: Callable[[int, int], None]) -> None:
-        """Learn what came after the snapshot."""
-        size, done = self.journal.bytes, 0
+    def _replay(self, on_progress: Callable[[int, int], None]) -> None:
+        """Learn the records of the journal that came after the snapshot."""
+        size, done = self.journal.size, 0
         for record in self.journal.read():
-            self.ids.add(ids_in(record.payload), record.number)
-            if record.number > self.snapshot:
-                entry = entry_of(record.payload)
+            self.ids.add(decode_ids(record.payload), record.number)
+            if record.number > self.snapshot_record:
+                entry = decode_entry(record.payload)
                 self.learn(entry, 0, len(entry.rows))
             done += len(record.payload)
-            show(done, size)
-        if self.journal.last < self.snapshot:
+            on_progress(done, size)
+        if self.journal.last < self.snapshot_record:
             raise StateError(
                 f"{self.journal.folder}: the journal ends at record {self.journal.last}, before "
-                f"the last snapshot, {self.snapshot}; restore the folder from a backup"
+                f"the last snapshot (record {self.snapshot_record}); restore the folder from a "
+                "backup"
             )
 
-    def _numbers(self) -> list[int]:
-        return sorted(map(number_of, self.snapshots.glob("*.sb")))
+    def _snapshot_numbers(self) -> list[int]:
+        return sorted(map(file_number, self.snapshots.glob("*.sb")))
 
     def _path(self, number: int) -> Path:
         return self.snapshots / f"{number:020}.sb"
 
 
-def _locked(folder: Path) -> BinaryIO:
-    """The folder, made if need be, and no other server's as long as the file is open."""
+def _lock_folder(folder: Path) -> BinaryIO:
+    """Create the folder if needed, and lock it for this process until the file is closed."""
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -272,7 +265,9 @@ def _locked(folder: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise StateError(f"{folder} is in use by another server: one folder, one server") from None
+        raise StateError(
+            f"{folder} is in use by another server; give each server its own folder"
+        ) from None
     file.truncate(0)
     file.write(f"{os.getpid()}\n".encode())
     file.flush()

@@ -1,4 +1,4 @@
-"""A thread that does jobs in groups: all that came while it was busy with the group before."""
+"""A thread that runs jobs in groups: each group is what arrived while it ran the one before."""
 
 import threading
 from collections import deque
@@ -10,15 +10,15 @@ import numpy as np
 
 
 class BusyError(Exception):
-    """There is too much to do already: try again later."""
+    """Too many rows are waiting; retry later."""
 
 
 class ClosedError(Exception):
-    """There is nobody to do it any more; the message says why."""
+    """The worker has stopped; the message says why."""
 
 
 class Job(Future[Any]):
-    """Something to do, of a size counted in rows."""
+    """A task and the future of its result; its size is a number of rows."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
@@ -26,15 +26,23 @@ class Job(Future[Any]):
 
 
 class Worker:
-    """Does jobs of one kind, in the order in which they come."""
+    """Runs jobs of one kind, in the order in which they are submitted."""
 
     def __init__(
-        self, name: str, work: Callable[[list[Any]], None], room: int, group: int = 10_000
+        self,
+        name: str,
+        work: Callable[[list[Any]], None],
+        max_waiting: int,
+        group_rows: int = 10_000,
     ) -> None:
-        """room: rows that may wait. group: rows that are taken up together, about."""
-        self.room, self.waiting = room, 0
-        self.failure: str | None = None  # why it does nothing any more
-        self._work, self._group = work, group
+        """Start the thread.
+
+        max_waiting: number of rows that may wait; `submit` refuses more.
+        group_rows: number of rows that are passed to `work` together, unless one job has more.
+        """
+        self.max_waiting, self.waiting = max_waiting, 0
+        self.failure: str | None = None  # why the thread has ended
+        self._work, self._group_rows = work, group_rows
         self._jobs: deque[Job] = deque()
         self._change = threading.Condition()
         self._open = True
@@ -42,53 +50,55 @@ class Worker:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Have a job done: it is a future of its result."""
+        """Queue a job; raises BusyError if too many rows wait, ClosedError after `close`."""
         with self._change:
             if not self._open:
                 raise ClosedError(self.failure or "the server is stopping")
-            if self.waiting and self.waiting + job.rows > self.room:
+            if self.waiting and self.waiting + job.rows > self.max_waiting:
                 raise BusyError
             self.waiting += job.rows
             self._jobs.append(job)
             self._change.notify()
 
     def close(self) -> None:
-        """Do what has been asked for, and no more."""
+        """Run the jobs that are queued, accept no more, and end the thread."""
         with self._change:
             self._open = False
             self._change.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # of labels like 1e300 there is no loss
-            while jobs := self._take():
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # the loss of labels like 1e300 overflows
+            while jobs := self._wait_for_group():
                 try:
                     self._work(jobs)
-                except BaseException as error:  # nobody may wait for ever
-                    self._fail(jobs, f"{type(error).__name__} while working: see the log")
+                except BaseException as error:  # otherwise callers would wait for ever
+                    self._fail(jobs, f"internal error ({type(error).__name__}); see the log")
                     raise
                 finally:
                     with self._change:
                         self.waiting -= sum(job.rows for job in jobs)
 
-    def _take(self) -> list[Job]:
-        """The next jobs, when there are some; none when there will be no more."""
+    def _wait_for_group(self) -> list[Job]:
+        """Wait for jobs and return the next group; an empty list after `close`."""
         with self._change:
-            jobs = self._wanted()
+            jobs = self._next_group()
             while not jobs and self._open:
                 self._change.wait()
-                jobs = self._wanted()
+                jobs = self._next_group()
         return jobs
 
-    def _wanted(self) -> list[Job]:
-        """As many as are taken up together, of those that somebody waits for."""
+    def _next_group(self) -> list[Job]:
+        """Take the next group of jobs from the queue, without cancelled ones."""
         jobs, rows = list[Job](), 0
-        while self._jobs and (not jobs or rows + self._jobs[0].rows <= self._group):
+        while self._jobs and (not jobs or rows + self._jobs[0].rows <= self._group_rows):
             job = self._jobs.popleft()
             if job.set_running_or_notify_cancel():
                 jobs.append(job)
                 rows += job.rows
-            else:  # whoever asked has gone
+            else:
                 self.waiting -= job.rows
         return jobs
 

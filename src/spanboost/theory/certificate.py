@@ -8,14 +8,13 @@ same conditions; where they do not hold the certificate says why, and claims no 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from spanboost.checks import GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
 from spanboost.losses import Squared
-from spanboost.models.auto import AnyModel, AutoBoost
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
-from spanboost.models.committee import Committee
-from spanboost.rows.labels import GROWING
+from spanboost.models.model import Model
 from spanboost.theory.bounds import HullBound, SpanBound
 from spanboost.theory.hindsight import Best, Hindsight
 from spanboost.theory.regret import (
@@ -80,12 +79,12 @@ class Witness:
     learn: whether the booster will learn the rows, or only be tested on them.
     """
 
-    def __init__(self, booster: AnyModel, *, learn: bool = True) -> None:
+    def __init__(self, booster: Model, *, learn: bool = True) -> None:
         if not isinstance(booster.loss_, Squared):
             raise ValueError("a certificate is for squared loss")
         self.booster = booster
-        table = booster if isinstance(booster, AutoBoost) else booster.learner
-        self.seen = Hindsight(getattr(table, "bits", None))
+        names = booster.encoder.names
+        self.seen = Hindsight(None if names is None else names.bits)
         self._unproved = _unproved(booster, learn)
 
     def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
@@ -105,17 +104,17 @@ class Witness:
 
     def _comparators(self, proved: bool) -> list[tuple[str, Best, Promise | None]]:
         booster, seen = self.booster, self.seen
-        if isinstance(booster, AutoBoost | Committee):
+        if not isinstance(booster, Booster):
             return [(LINEAR, seen.linear(), None)]
         # the label range as it is at the end: what is 0 and 1 to the model
-        centre, half = float(booster._labels.centre[0]), booster._labels.half
+        centre, half = float(booster.labels.centre[0]), booster.labels.half
         reach = half * booster.scale * booster.D
         linear = LINEAR, seen.linear(), None
         if isinstance(booster.learner, Stumps):
             return [linear, (IN_HULL, seen.in_hull(centre, reach), None)]
         if not isinstance(booster.learner, LinearBall):
             return [linear]
-        if isinstance(booster, SpanBoost):
+        if booster.sigma_ is not None:  # Algorithm 1 competes with the span
             name, best = FROM_MIDDLE, seen.in_ball(centre)
         else:
             name, best = IN_BALL, seen.in_ball(centre, reach / booster.learner.x_norm)
@@ -137,12 +136,10 @@ def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half:
     return Promise(name, in_units, seen.of_constant(centre) - best.loss)
 
 
-def _unproved(booster: AnyModel, learn: bool) -> str | None:
+def _unproved(booster: Model, learn: bool) -> str | None:
     """Why no theorem speaks of the pass; None if one does, weights permitting."""
-    if isinstance(booster, AutoBoost):
-        return "AutoBoost is bounded relative to its experts, not to a class of functions"
-    if isinstance(booster, Committee):
-        return "a committee is an average of boosters, and the theorems speak of one"
+    if not isinstance(booster, Booster):
+        return booster.why_not_covered
     reason = _refusal(check_covered, booster)
     if reason is None and not isinstance(booster.learner, LinearBall):
         reason = f"the best function of {type(booster.learner).__name__} is not found in a stream"

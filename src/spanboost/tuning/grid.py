@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import is_integer
+from spanboost.checks import STEP_TOLERANCE, is_integer
 from spanboost.compiling.arrays import Array
+from spanboost.errors import ParameterError
 from spanboost.losses import radius
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.spec import default_step
 
 GRID: dict[str, tuple[Any, ...]] = {
     "rate": (0.1, 0.2, 0.5, 1.0, 2.0),
@@ -39,7 +41,7 @@ class Configuration(NamedTuple):
         sizes = np.arange(1, self.n + 1)
         if not self.prefixes:
             return sizes == self.n
-        return np.asarray(sizes * self.parameters.get("eta", 1.0) >= 1 - 1e-12)
+        return np.asarray(sizes * self.parameters.get("eta", 1.0) >= 1 - STEP_TOLERANCE)
 
 
 def configurations(
@@ -51,9 +53,9 @@ def configurations(
     up to n, and one for n.
     """
     if booster not in (*BOOSTERS, "both"):
-        raise ValueError(f"booster={booster!r} is not known: 'span', 'hull' or 'both'")
+        raise ParameterError("booster", f"must be 'span', 'hull' or 'both' (got {booster!r})")
     if not (is_integer(n) and n >= 1):
-        raise ValueError(f"n={n!r} is not allowed: a whole number of copies, at least 1")
+        raise ParameterError("n", f"must be a positive integer (got {n!r})")
     own = _parameters(learner)
     grid = dict(default_grid(learner, n) if grid is None else grid)
     for name, values in grid.items():
@@ -95,7 +97,7 @@ def _settings(grid: dict[str, Any], booster: str, n: int) -> Iterator[dict[str, 
         if booster == "hull":
             settings.pop("eta", None)
         elif settings["eta"] is None:  # a number of its own: it must not change with n
-            settings["eta"] = max(1 / n, float(np.log(n)) / n)
+            settings["eta"] = default_step(n)
         if settings.get("feedback") == "linear":
             settings.pop("alpha", None)
             settings.pop("offset", None)
@@ -112,7 +114,7 @@ def _configuration(
     one = Configuration(settings, learner, parameters, n, prefixes=False)
     model = one.model(n)
     kinked = not model.smooth_ and model.feedback == "linear"
-    if not isinstance(model, SpanBoost):
+    if not isinstance(model, SpanBoost):  # Algorithm 2 has no radius B that depends on n
         return one._replace(prefixes=not kinked)
     B = _common_radius(model)
     if kinked or B is None:
@@ -136,5 +138,5 @@ def _sizes(one: Configuration) -> Iterator[Configuration]:
     """The same with other numbers of copies."""
     sizes = {2**k for k in range(one.n.bit_length())} | {one.n}
     for n in sorted(sizes):
-        if n * one.settings.get("eta", 1.0) >= 1 - 1e-12:
+        if n * one.settings.get("eta", 1.0) >= 1 - STEP_TOLERANCE:
             yield one._replace(n=n)

@@ -16,11 +16,12 @@ from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch
-from spanboost.errors import DataError
+from spanboost.errors import DataError, ParameterError
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
 from spanboost.models.booster import Booster
+from spanboost.models.spec import COPIES
 from spanboost.parallel.executor import (
     Executor,
     capture_warnings,
@@ -115,7 +116,7 @@ class Tuned:
         choice = self.best() if choice is None else choice
         group, c = self._places[choice.configuration]
         alone = self.configurations[choice.configuration].model(choice.n)
-        return group.cut(c, alone, self._groups[0]._labels)
+        return group.extract(c, alone, self._groups[0].core.labels)
 
 
 class Sweeping:
@@ -123,14 +124,14 @@ class Sweeping:
 
     def __init__(self, configurations: Sequence[Configuration], threads: int | None = None) -> None:
         if not (threads is None or (is_integer(threads) and threads >= 1)):
-            raise ValueError(f"threads={threads!r} is not allowed: a whole number, at least 1")
+            raise ParameterError("threads", f"must be a positive integer (got {threads!r})")
         self.configurations, self.threads = list(configurations), threads or cpu_count()
         self.order, self.groups = groups_of(self.configurations)
 
     @property
     def rows(self) -> int:
         """How many were learned."""
-        return self.groups[0]._labels.rows
+        return self.groups[0].core.labels.rows
 
     def at_once(self, rows: int) -> int:
         """How many of so many rows are best learned at a time."""
@@ -140,11 +141,11 @@ class Sweeping:
         """Learn and score some rows."""
         X, y, weights = batch.X, batch.y, batch.weights
         lead = self.groups[0]
-        block = lead.checked(X, y, weights)
+        block = lead.core.check(X, y, weights)
 
         def task(group: StackedBoosters) -> None:
-            reading = block.reading if group is lead else group._reader.read(X)
-            group.learn_block(block._replace(reading=reading), y, weights)
+            rows = block.rows if group is lead else group.core.encoder.read(X)
+            group.learn_block(block._replace(rows=rows), y, weights)
 
         run_in_threads(task, self.groups, self.threads)
 
@@ -209,7 +210,7 @@ def tune(
     learner: Any,
     grid: Mapping[str, Sequence[Any]] | None = None,
     booster: str = "both",
-    n: int = 32,
+    n: int = COPIES,
     split: float = 0.5,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -286,7 +287,7 @@ def mark_group(state: bytes) -> bytes:
 def first_rows(rows: int, split: float) -> int:
     """How many rows parameters are chosen on."""
     if not (is_number(split) and 0 < split < 1):
-        raise ValueError(f"split={split!r} is not allowed: a share between 0 and 1")
+        raise ParameterError("split", f"must be between 0 and 1 (got {split!r})")
     first = int(split * rows)
     if first == 0:
         raise ValueError(f"there are no rows to choose on: {rows} in all, and split={split:g}")
@@ -310,7 +311,7 @@ def parts(batches: Iterable[Batch], first: int, most: int | None = None) -> Iter
 def groups_of(configurations: Sequence[Configuration]) -> tuple[Array, list[StackedBoosters]]:
     """Configurations side by side where they are alike, and in which order they are.
 
-    A group learns on its own, `Lanes.learn`, wherever it is sent: the unit of work.
+    A group learns on its own, `StackedBoosters.learn`, wherever it is sent: the unit of work.
     """
     members = [one.model(one.n) for one in configurations]
     keys = list(map(stacking_key, members))

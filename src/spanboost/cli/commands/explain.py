@@ -13,7 +13,7 @@ from spanboost.cli.options import load_with_schema, stream_from_args
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 
 _WIDTH = 30  # of bars
@@ -32,7 +32,7 @@ def explain(args: Namespace) -> int:
 
 
 def _explanations(
-    model: AnyModel, stream: Stream, rows: int
+    model: Model, stream: Stream, rows: int
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Of the first rows, with the places they stand at."""
     fit = row_filter([model], stream.problems)
@@ -60,7 +60,7 @@ def _spelt(found: Explanation) -> dict[str, Any]:
     return given | {"contributions": contributions}
 
 
-def _shown(model: AnyModel, place: str, found: Explanation, top: int) -> Iterator[str]:
+def _shown(model: Model, place: str, found: Explanation, top: int) -> Iterator[str]:
     """For people; of classes, the score of the likeliest one."""
     (answer,) = prediction_table(model, np.array([found.prediction])).to_pylist()
     probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))

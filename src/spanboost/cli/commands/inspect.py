@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.explanations import coefficients
-from spanboost.analysis.importances import best_trees, feature_importances
-from spanboost.compiling.arrays import Array
+from spanboost.analysis.importances import feature_importances
 from spanboost.learners.trees import Trees
-from spanboost.models.auto import AnyModel, AutoBoost
-from spanboost.models.booster import Booster, SpanBoost
-from spanboost.models.committee import Committee
+from spanboost.models.booster import Booster
 from spanboost.models.files import load
-from spanboost.models.header import parameters_of
+from spanboost.models.model import Model
 from spanboost.rows.block import origin_of
 
 
@@ -28,54 +25,35 @@ def inspect(args: Namespace) -> int:
     return 0
 
 
-def report(model: AnyModel, top: int) -> dict[str, Any]:
-    """Everything, in terms of JSON."""
-    labels = model._labels
-    found = parameters_of(model) | {
+def report(model: Model, top: int) -> dict[str, Any]:
+    """Return everything there is to say about a model, as JSON."""
+    labels = model.labels
+    found = model.parameters() | {
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
         "schema": None if model.schema is None else _schema(model.schema),
     }
-    if isinstance(model, AutoBoost):
-        return found | _experts(model, top)
-    if isinstance(model, Committee):
-        return found | {"members": len(model.members)} | _gains(model, top)
-    found |= _gains(model, top)
-    bank = model._model.bank if model._model is not None else None
-    if isinstance(model, SpanBoost):
-        found["sigma"] = model.sigma_.astype(float).tolist()
-    effects = getattr(bank, "effects", None)
-    if effects is None:
-        return found
-    features, sizes = effects()
-    return found | _effects(model, features, sizes, top)
+    found |= model.details() | _gains(model, top)
+    return found if model.parts else found | _effects(model.as_booster(), top)
 
 
-def _gains(model: Booster | Committee, top: int) -> dict[str, Any]:
-    """What trees go by; nothing of other learners."""
-    if not (model.started and isinstance(model.learner, Trees)):
+def _gains(model: Model, top: int) -> dict[str, Any]:
+    """Return the features that trees split by; nothing for other learners."""
+    trees = isinstance(model.boosters_for_importances()[0].learner, Trees)
+    if not (model.started and trees):
         return {}
     shares = feature_importances(model)
     gains = _named(model, dict(islice(shares.items(), top)))
     return {"features": len(shares), "largest_gains": gains}
 
 
-def _experts(model: AutoBoost, top: int) -> dict[str, Any]:
-    """Who is asked, and how much each counts; what the best trees go by."""
-    made = {name: parameters_of(expert)["parameters"] for name, expert in model.experts.items()}
-    found: dict[str, Any] = {"experts": made, "weights": model.weights_}
-    if not model.started:
-        return found
-    best = best_trees(model)
-    shares = feature_importances(model)
-    gains = _named(model, dict(islice(shares.items(), top)))
-    return found | {"best_trees": best, "features": len(shares), "largest_gains": gains}
-
-
-def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[str, Any]:
-    """Of learners that sum over features: which of them matter most, and which stages."""
-    labels = model._labels
+def _effects(model: Booster, top: int) -> dict[str, Any]:
+    """Return which features and stages matter most, for learners that sum over features."""
+    bank, labels = model.core.state.bank, model.labels
+    if not hasattr(bank, "effects"):
+        return {}
+    features, sizes = bank.effects()
     weights = coefficients(model) * (1.0 if labels.scores else labels.half)
     moved = sizes * weights  # [features, N] how far each moves the answer, in the user's units
     each, total = moved.sum(axis=1), float(moved.sum())
@@ -89,7 +67,7 @@ def _effects(model: Booster, features: Array, sizes: Array, top: int) -> dict[st
     }
 
 
-def _named(model: AnyModel, shares: dict[str | int, float]) -> dict[str, float]:
+def _named(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
     """Features of trees under the names of the table they were read from."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
@@ -163,7 +141,7 @@ def _schema(schema: Any) -> dict[str, Any]:
 
 def _names(model: Booster) -> Any:
     """From a feature's number to its name."""
-    schema, names = model.schema, model._reader.names
+    schema, names = model.schema, model.encoder.names
     hashed = getattr(model.learner, "bits", None) is not None
     known = list(names.columns) if names is not None else []
     numbers = [column.name for column in schema.numbers] if schema is not None else []

@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
 from spanboost.losses import on_vectors
-from spanboost.models.auto import AnyModel
+from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 
 
@@ -38,7 +38,7 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _answers(model: AnyModel, stream: Stream) -> Iterator[tuple[Array, Array]]:
+def _answers(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
     """Block by block, with the lines of their rows.
 
     There is a block of none where there are no rows at all, so that columns have their names.

@@ -20,10 +20,8 @@ from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.losses import Squared
-from spanboost.models.auto import AnyModel
-from spanboost.models.committee import Committee
 from spanboost.models.files import load, save
-from spanboost.models.header import parameters_of
+from spanboost.models.model import Model
 from spanboost.theory.certificate import Witness
 
 
@@ -37,10 +35,10 @@ def evaluate(args: Namespace) -> int:
     if args.initial is not None:
         models = {"model": _continued(args)}
     else:
-        recipe = options.spec_from_args(args, stream.form)
-        schema = options.schema_from_args(args, stream.form, recipe)
-        recipes = options.models_to_compare(args, recipe)
-        models = {name: options.build_model(one, stream.form) for name, one in recipes.items()}
+        spec = options.spec_from_args(args, stream.form)
+        schema = options.schema_from_args(args, stream.form, spec)
+        specs = options.models_to_compare(args, spec)
+        models = {name: options.build_model(one, stream.form) for name, one in specs.items()}
         for model in models.values():
             model.schema = schema
     check_model(args, next(iter(models.values())))
@@ -71,7 +69,7 @@ def _train(
     stream: Stream,
     cluster: Any,
     name: str,
-    model: AnyModel,
+    model: Model,
     identity: dict[str, Any],
 ) -> int:
     output = Path(args.output)
@@ -118,31 +116,31 @@ def log(args: Namespace, text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-def _asked(args: Namespace, stream: Stream) -> tuple[str, AnyModel, dict[str, Any]]:
+def _asked(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:
     """The model to train, and what tells this training from others."""
     if args.initial is not None:
         model = _continued(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, _identity(args, stream, None) | {"initial": start}
-    recipe = options.spec_from_args(args, stream.form)
-    model = options.build_model(recipe, stream.form)
-    model.schema = options.schema_from_args(args, stream.form, recipe)
-    return recipe.name, model, _identity(args, stream, recipe)
+    spec = options.spec_from_args(args, stream.form)
+    model = options.build_model(spec, stream.form)
+    model.schema = options.schema_from_args(args, stream.form, spec)
+    return spec.name, model, _identity(args, stream, spec)
 
 
-def _identity(args: Namespace, stream: Stream, recipe: Any) -> dict[str, Any]:
+def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
     """What tells this training from others."""
     team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
-    return options.identity(args, stream, recipe) | team
+    return options.identity(args, stream, spec) | team
 
 
-def _continued(args: Namespace) -> AnyModel:
+def _continued(args: Namespace) -> Model:
     """The model that -i names."""
     options.refuse_with_model(args, "-i")
     return options.load_with_schema(args.initial)
 
 
-def _witness(args: Namespace, model: AnyModel) -> Witness:
+def _witness(args: Namespace, model: Model) -> Witness:
     """Of the pass that the model is about to make."""
     if args.compare is not None:
         raise UsageError("--certificate is about one model: no --compare with it")
@@ -151,14 +149,14 @@ def _witness(args: Namespace, model: AnyModel) -> Witness:
     return Witness(model, learn=not args.test)
 
 
-def _already(args: Namespace, output: Path, model: AnyModel) -> int:
+def _already(args: Namespace, output: Path, model: Model) -> int:
     """There is no checkpoint, but a model: the run is finished, as far as a model can tell.
 
     Of which data it was made it does not say.
     """
     done = load(output)
-    made = done.members[0] if isinstance(done, Committee) else done
-    same = parameters_of(made) == parameters_of(model) and _read_alike(done.schema, model.schema)
+    parameters = [one.parameters()["parameters"] for one in (done, model)]  # also of a committee
+    same = parameters[0] == parameters[1] and _read_alike(done.schema, model.schema)
     if args.initial is not None or not same:
         raise UsageError(f"{output} is a finished model of another run: leave out --resume")
     log(args, f"{output} is finished: nothing to do")

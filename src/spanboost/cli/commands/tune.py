@@ -23,6 +23,7 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
+from spanboost.models.model_spec import ModelSpec
 from spanboost.tuning import plots
 from spanboost.tuning.grid import Configuration, configurations, default_grid
 from spanboost.tuning.search import Choice, Sweeping, Tuned, first_rows, parts, sweep_of
@@ -48,18 +49,14 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         group.schema = base.schema
     batches = _read(args, stream, base)
     rows = sum(batch.rows for batch in batches)
-    try:
+    with options.usage_errors():
         first = first_rows(rows, args.split)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     began = time.perf_counter()
     log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
     tuned, seconds = sweeping.tuned(), time.perf_counter() - began
-    try:
+    with options.usage_errors():
         tuned.best()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
     if args.json != "-":
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
     _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})
@@ -75,23 +72,20 @@ def _base(args: Namespace, stream: Stream) -> Booster:
     """A booster with the parameters that all of them share, and the schema."""
     others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
     fixed = Namespace(**vars(args) | others)
-    recipe = options.spec_from_args(fixed, stream.form)
-    base = options.build_model(recipe, stream.form)
-    assert isinstance(base, Booster)  # auto is none of the choices
-    base.schema = options.schema_from_args(args, stream.form, recipe)
-    return base
+    spec = options.spec_from_args(fixed, stream.form)
+    base = options.build_model(spec, stream.form)
+    base.schema = options.schema_from_args(args, stream.form, spec)
+    return base.as_booster()
 
 
 def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
-    n = args.n or (100 if args.learner == "trees" else 32)
+    n = args.n or ModelSpec(learner=args.learner).copies
     given = {name: getattr(args, SPELT.get(name, name)) for name in SWEPT}
     given = {name: values for name, values in given.items() if values is not None}
     grid = default_grid(base.learner, n) | given
     fixed = {name: getattr(base, name) for name in ("loss", "D", "label_range", "seed")}
-    try:
+    with options.usage_errors():
         return configurations(base.learner, grid, args.booster, n, **fixed)
-    except ValueError as error:  # a parameter out of range, said in one sentence
-        raise UsageError(str(error)) from None
 
 
 def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:

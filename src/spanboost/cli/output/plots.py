@@ -16,8 +16,7 @@ from spanboost.data.batch import Batch
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
 from spanboost.losses import Logistic, Softmax, predicts_scores
-from spanboost.models.auto import AnyModel
-from spanboost.models.booster import Booster, SpanBoost
+from spanboost.models.model import Model
 from spanboost.models.predictions import class_names
 
 KINDS = ("predictions", "residuals", "stages", "sigma", "importance")
@@ -47,12 +46,12 @@ def check_plot_paths(args: Namespace) -> None:
         loss_curves.check_plot_path(path)
 
 
-def check_model(args: Namespace, model: AnyModel) -> None:
+def check_model(args: Namespace, model: Model) -> None:
     """Whether the pictures are of anything that the model has."""
     asked = plot_paths(args)
-    if "stages" in asked and not isinstance(model, Booster):
+    if "stages" in asked and model.parts:
         raise UsageError("--plot-stages is of one booster, and auto has many: give --learner")
-    if "sigma" in asked and not isinstance(model, SpanBoost):
+    if "sigma" in asked and model.sigma_ is None:
         raise UsageError("--plot-sigma is of --booster span: nothing else has a sigma")
     if "importance" in asked and isinstance(getattr(model, "learner", None), LinearBall):
         raise UsageError("--plot-importance: --learner ball does not say what it goes by")
@@ -65,7 +64,7 @@ def check_model(args: Namespace, model: AnyModel) -> None:
 class PlotCollector:
     """Watches the first model of a pass."""
 
-    def __init__(self, args: Namespace, model: AnyModel) -> None:
+    def __init__(self, args: Namespace, model: Model) -> None:
         self.places, self.model = plot_paths(args), model
         self.sample = RowSample(KEPT)
         self.rows, self.looks, self.every = 0, 0, 1  # every so many looks at sigma are kept
@@ -99,7 +98,7 @@ class PlotCollector:
             rows = np.arange(step.first, self.rows) + 1.0
             assert step.batch.y is not None
             self.sample.add(np.column_stack([rows, step.batch.y, answers]))
-        if "sigma" in self.places and isinstance(self.model, SpanBoost):
+        if "sigma" in self.places and self.model.sigma_ is not None:
             self.looks += 1
             if self.looks % self.every == 0:
                 self.times.append(self.rows)
@@ -113,7 +112,6 @@ class PlotCollector:
 
     def _look(self, piece: Batch) -> None:
         """Stages, at some rows of a piece that are not learned yet."""
-        assert isinstance(self.model, Booster)
         asked = piece.only(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
         if not self.model.started or asked.y is None:
             return
@@ -149,8 +147,8 @@ class PlotCollector:
         pictures.save_stages(path, self.moved / rows, self.lost / rows)
 
     def _draw_sigma(self, path: str) -> None:
-        assert isinstance(self.model, SpanBoost)
-        pictures.save_sigma(path, [*self.times, self.rows], [*self.sigma, self.model.sigma_])
+        sigma = [*self.sigma, self.model.sigma_]
+        pictures.save_sigma(path, [*self.times, self.rows], sigma)
 
     def _draw_importance(self, path: str) -> None:
         pictures.save_importances(path, *importances(self.model))
@@ -168,7 +166,7 @@ class PlotCollector:
         return rows[:, 0], truth[:, 0], answers[:, 0]
 
 
-def importances(model: AnyModel) -> tuple[Mapping[str, float], str]:
+def importances(model: Model) -> tuple[Mapping[str, float], str]:
     """Of the most important features, and what it is."""
     found: dict[str, Any] = report(model, BARS)
     if "largest_gains" in found:

@@ -14,8 +14,7 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output.summary import alone, improvement, losses_of_each
 from spanboost.errors import UserError
-from spanboost.models.auto import AnyModel
-from spanboost.models.header import parameters_of
+from spanboost.models.model import Model
 
 NONE = "\N{EN DASH}"
 STYLE = """
@@ -68,7 +67,7 @@ def save(path: str | Path, text: str) -> None:
 def page(
     words: Sequence[str],
     files: Sequence[str],
-    models: Mapping[str, AnyModel],
+    models: Mapping[str, Model],
     tape: LossTape,
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
@@ -210,9 +209,9 @@ def _powers(last: int) -> Iterator[int]:
     yield last
 
 
-def _parameters(models: Mapping[str, AnyModel]) -> str:
+def _parameters(models: Mapping[str, Model]) -> str:
     """Those that are set in any model."""
-    each = {name: parameters_of(model) for name, model in models.items()}
+    each = {name: model.parameters() for name, model in models.items()}
     given = {name: {"booster": one["booster"], **one["parameters"]} for name, one in each.items()}
     known = [(key, value) for one in given.values() for key, value in one.items()]
     keys = list(dict.fromkeys(key for key, value in known if value is not None))

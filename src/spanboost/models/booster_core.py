@@ -1,0 +1,153 @@
+"""A booster at work: its rows, its labels, the rows it replays, and the state of its copies.
+
+`Booster` holds one core, and so does `StackedBoosters`, which learns many configurations at once.
+They differ in the algorithm they put into it and in the compiled loop that they run over a span of
+rows; everything around the loop is here.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.checks import float_type
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
+from spanboost.core.loop import BoosterState
+from spanboost.learners.protocol import Learner, Task
+from spanboost.losses import degree
+from spanboost.rows.block import as_rows
+from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
+from spanboost.rows.labels import Labels, Widening, check_weights
+from spanboost.rows.replay import ReplayMemory
+
+# (rows, labels, weights, out, first, last): runs the rows `first` to before `last` through the loop
+Run = Callable[[Any, Array, Array, Array, int, int], None]
+
+
+class CheckedBlock(NamedTuple):
+    """A block that a model can learn."""
+
+    rows: EncodedBlock
+    labels: Array  # [rows, d] in the model's units
+    weights: Array  # [rows]
+    widenings: list[Widening]
+
+
+class BoosterCore:
+    """Everything a booster knows about its stream.
+
+    state: what the compiled loop works on. Its bank is None until the first rows show how wide
+        rows are.
+    features, width: how many features the bank has room for, in all and in one row.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        task: Task,
+        state: BoosterState,
+        labels: Labels,
+        memory: ReplayMemory | None,
+    ) -> None:
+        self.learner, self.task, self.state = learner, task, state
+        self.labels, self.memory = labels, memory
+        self.d, self.dtype = task.d, float_type(getattr(learner, "dtype", np.float64))
+        self.encoder = RowEncoder(learner, task.D)
+        self.features, self.width = 0, 0
+        self.call = Caller()
+
+    @property
+    def started(self) -> bool:
+        """Whether the core has seen a row."""
+        return self.state.bank is not None
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
+        """Return the block in the model's terms; a `DataError` names the first bad row."""
+        rows = self.encoder.read(X)
+        weighted = getattr(self.learner, "weighted", True)
+        weights = check_weights(weights, rows.number, weighted, self.dtype)
+        labels, widenings = self.labels.plan(y, weights)
+        return CheckedBlock(rows, np.ascontiguousarray(labels, self.dtype), weights, widenings)
+
+    def fresh_bank(self) -> Any:
+        """Return a bank that has learned nothing, for rows of the kind seen so far."""
+        rows = None if self.encoder.kind is None else self.encoder.blank(self.encoder.kind)
+        return self.learner.bank(self.task._replace(rows=rows))
+
+    def prepare(self, rows: EncodedBlock, features: int) -> BoosterState:
+        """Return the state, with room for this block; the first block makes its bank.
+
+        Prediction needs no features (0): unknown ones are absent. But scratch must be wide enough.
+        """
+        state = self.state
+        if state.bank is None:
+            bank = self.learner.bank(self.task._replace(rows=rows.encoded))
+            state = state._replace(bank=bank)
+        if features > self.features or rows.width > self.width:
+            room = max(features, self.features), max(rows.width, self.width)
+            state = state._replace(bank=state.bank.grown(*room))
+            self.features, self.width = room  # only now: compiled code relies on it
+        if self.memory is not None and rows.encoded is not None:
+            self.memory.reserve(rows.encoded, self.d, self.dtype)
+        self.state, self.encoder.kind = state, rows.kind
+        return state
+
+    def prepare_unread(self, kind: RowKind, features: int, width: int = 0) -> None:
+        """Make the bank for rows that are not here: those of a model file."""
+        blank = self.encoder.blank(kind)
+        self.prepare(EncodedBlock(blank, None, 0, features, width, kind, {}), features)
+
+    def accept(self, rows: EncodedBlock, learned: int) -> None:
+        """Make room for rows that are about to be learned, and count them."""
+        self.prepare(rows, rows.features)
+        self.encoder.accept(rows)
+        self.labels.count(rows.number, learned)
+
+    def learn(
+        self, block: CheckedBlock, out: Array, run: Run, before_widening: Callable[[int], None]
+    ) -> None:
+        """Pass a checked block through the loop, in spans with one label range each.
+
+        A row that widens the range is first answered in the old range, as if its weight were 0;
+        after widening it is learned, and answered again. `before_widening(row)` is called in
+        between: `out` up to and including this row is in the old units.
+        """
+        rows, labels, weights, widenings = block
+        self.accept(rows, int(np.count_nonzero(weights)))
+        first = 0
+        for new in widenings:
+            self._learn_span(rows, labels, weights, out, run, first, new.row)
+            self._learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
+            before_widening(new.row)
+            self.widen(new)
+            first = new.row
+        self._learn_span(rows, labels, weights, out, run, first, len(labels))
+
+    def widen(self, new: Widening) -> None:
+        """Take wider units, in which the functions learned are, to the user, what they were."""
+        a = self.labels.widen(new)
+        if self.memory is not None:
+            self.memory.rescale(a)
+        if self.state.bank is not None:  # slopes are one degree below the loss
+            self.state.bank.rescale(a, a ** (degree(self.labels.loss) - 1))
+
+    def _learn_span(
+        self,
+        rows: EncodedBlock,
+        labels: Array,
+        weights: Array,
+        out: Array,
+        run: Run,
+        first: int,
+        last: int,
+    ) -> None:
+        if self.memory is None:
+            run(rows.rows, labels, weights, out, first, last)
+            return
+        for piece in self.memory.pieces(rows.encoded, labels, weights, first, last):
+            piece_out = np.zeros((len(piece.labels), out.shape[1]), out.dtype)
+            piece_out[piece.place] = out[piece.first : piece.last]
+            replayed = as_rows(piece.rows)
+            run(replayed, piece.labels, piece.weights, piece_out, 0, len(piece_out))
+            out[piece.first : piece.last] = piece_out[piece.place]

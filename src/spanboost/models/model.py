@@ -1,0 +1,127 @@
+"""What every model offers: boosters, AutoBoost and committees.
+
+Files, the service, explanations, plots and the command line use nothing else of a model.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from spanboost.compiling.arrays import Array
+from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.labels import Labels
+
+if TYPE_CHECKING:
+    from spanboost.models.booster import Booster
+
+
+class Composition(NamedTuple):
+    """How the prediction for one row is composed of the predictions of a model's parts."""
+
+    prediction: Array  # [d]
+    weights: Array  # [parts] what each part counts for
+    constant: Any  # what is added
+
+
+class Model:
+    """The interface of all models, and what they share."""
+
+    loss_: Any
+    schema: Any = None  # how files were read for the model (data/schema.py), if they were
+    why_not_covered: ClassVar[str | None] = None  # why the paper's theorems say nothing about it
+
+    @property
+    def parts(self) -> Mapping[str, "Booster"]:
+        """The boosters that the model consists of, by name; empty for a booster."""
+        return {}
+
+    @property
+    def labels(self) -> Labels:
+        """The label range so far, and how many rows were seen."""
+        raise NotImplementedError
+
+    @property
+    def encoder(self) -> RowEncoder:
+        """What reads the rows: their kind, and the names of features."""
+        raise NotImplementedError
+
+    @property
+    def started(self) -> bool:
+        """Whether the model has seen a row."""
+        raise NotImplementedError
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """How much the answer relies on each part; empty if the parts have no weights."""
+        return {}
+
+    @property
+    def sigma_(self) -> Array | None:
+        """The shrinkage of every copy at present; None unless the model runs Algorithm 1."""
+        return None
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> Any:
+        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
+        raise NotImplementedError
+
+    def learn_checked(self, block: Any) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        raise NotImplementedError
+
+    def predict_many(self, X: Any) -> Array:
+        """Return predictions for a block of rows; learn nothing."""
+        raise NotImplementedError
+
+    def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
+        """Learn a block of rows, in order; return the predictions, each made before its label.
+
+        The whole block is checked first: either every row is learned or, with a `DataError` that
+        names the first bad one, none. (If a learner of your own raises, the rows before, and part
+        of that row, have been learned.) A row of weight 0 is predicted, not learned.
+        """
+        return self.learn_checked(self.check(X, y, weights))
+
+    def predict_one(self, x: Any) -> Any:
+        """Return the prediction for one row: a number, or a vector of R^d."""
+        return single_answer(self.predict_many([x]))
+
+    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+        """Learn one row; return the prediction made before the label was seen."""
+        return single_answer(self.learn_many([x], [y], [weight]))
+
+    def as_booster(self) -> "Booster":
+        """Return the model if it is a booster; a ValueError if it consists of several."""
+        raise ValueError(f"this works for a single booster, and {self!r} consists of several")
+
+    def compose(self, predictions: Sequence[Array]) -> Composition:
+        """Return how the answer to one row follows from the predictions [1, d] of the parts."""
+        raise NotImplementedError
+
+    def boosters_for_importances(self) -> "list[Booster]":
+        """Return the boosters whose trees tell which features matter."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster") and the parameters of the model, as JSON."""
+        raise NotImplementedError
+
+    def details(self) -> dict[str, Any]:
+        """Return what `inspect` shows besides parameters, as JSON."""
+        raise NotImplementedError
+
+    def header(self) -> dict[str, Any]:
+        """Return everything but the arrays, as JSON."""
+        raise NotImplementedError
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of a model that has started, by name."""
+        raise NotImplementedError
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Return the model of a header and arrays; a `ModelFileError` if they do not fit."""
+        raise NotImplementedError
+
+
+def single_answer(answers: Array) -> Any:
+    """Return the only answer of a block: a float, or a vector."""
+    return answers[0] if answers.ndim > 1 else answers.item()

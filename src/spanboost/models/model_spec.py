@@ -1,0 +1,294 @@
+"""A model by name: what the command line, the service, scikit-learn and River ask for."""
+
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from importlib import import_module
+from typing import Any
+
+from spanboost.checks import is_label_range
+from spanboost.errors import ParameterError
+from spanboost.models.spec import (
+    BOOSTERS,
+    BUDGETS,
+    COPIES,
+    COPIES_OF_TREES,
+    Option,
+    SharedParameters,
+    check_fields,
+    is_count,
+    is_none_or,
+    is_one_of,
+    parameter,
+    score_bounds,
+)
+
+_FIRST_PARAMETERS = (
+    *("learner", "booster", "n", "step", "loss", "feedback", "rate", "label_range", "bits"),
+    *("seed", "classes", "x_norm", "budget", "replay", "memory"),
+)
+AUTO = "auto"  # the learner that stands for AutoBoost
+LEARNERS = {  # names of learners: their module, class and fixed parameters
+    "linear": ("linear", "LinearSGD", {}),
+    "stumps": ("stumps", "Stumps", {}),
+    "stumps-intercept": ("stumps", "Stumps", {"intercept": True}),
+    "network": ("network", "Network", {}),
+    "trees": ("trees", "Trees", {}),
+    "ball": ("ball", "LinearBall", {}),
+}
+
+
+def model_options() -> dict[str, Option]:
+    """Return the parameters that the command line offers, by name."""
+    return {one.name: one.metadata["option"] for one in fields(ModelSpec) if one.metadata}
+
+
+@dataclass(frozen=True)
+class ModelSpec(SharedParameters):
+    """A model by the names that front ends use; `build` makes it.
+
+    learner: "auto", another name of `LEARNERS`, or a learner.
+    booster: "span" for Algorithm 1, "hull" for Algorithm 2.
+    n: number of copies; None is 100 trees, or 32 copies of any other learner.
+    step: the step eta of Algorithm 1; None is `default_step(n)`.
+    loss: a name ("quantile:0.9" and "softmax" included) or a loss.
+    rate: learning rate of the learner; None is the learner's default.
+    bits: hash features into 2^bits slots; None gives each feature its own.
+    classes: number of classes for loss="softmax".
+    x_norm: largest norm of a row, for learner="ball".
+    budget: how much work AutoBoost does.
+    """
+
+    _: KW_ONLY
+    learner: Any = parameter(
+        AUTO,
+        option=Option(
+            "What to boost (default: auto, which runs many boosters at once and needs no tuning; "
+            "trees if one of --booster, -n, --step, --feedback, --rate or --replay is given)",
+            choices=(AUTO, *LEARNERS),
+        ),
+    )
+    budget: str = parameter(
+        "default",
+        "'fast', 'default' or 'thorough'",
+        is_one_of(*BUDGETS),
+        Option(
+            "Size of --learner auto: more experts, lower error, more time (default: default)",
+            choices=BUDGETS,
+        ),
+    )
+    x_norm: float | None = parameter(
+        None,
+        option=Option(
+            "Largest norm of a row; needed by --learner ball, linear functions with a proved "
+            "regret bound",
+            metavar="R",
+            kind="number",
+        ),
+    )
+    booster: str = parameter(
+        "span",
+        "'span' or 'hull'",
+        is_one_of(*BOOSTERS),
+        Option(
+            "Boosting algorithm: span is Algorithm 1 (default), hull is Algorithm 2",
+            choices=BOOSTERS,
+            boosts=True,
+        ),
+    )
+    n: int | None = parameter(
+        None,
+        "a positive integer",
+        is_none_or(is_count(1)),
+        Option(
+            f"Number of copies of the learner (default: {COPIES}, {COPIES_OF_TREES} for trees)",
+            flags=("-n",),
+            metavar="N",
+            kind="count",
+            least=1,
+            boosts=True,
+        ),
+    )
+    step: float | None = parameter(
+        None,
+        option=Option(
+            "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and ln(N)/N)",
+            metavar="ETA",
+            kind="number",
+            boosts=True,
+        ),
+    )
+    feedback: str = parameter(
+        "greedy",
+        "'linear' or 'greedy'",
+        is_one_of("linear", "greedy"),
+        Option(
+            "What copies learn from: the losses themselves (greedy, default) or the linear losses "
+            "of the paper's listings",
+            choices=("greedy", "linear"),
+            boosts=True,
+        ),
+    )
+    rate: float | None = parameter(
+        None,
+        option=Option(
+            "Learning rate of the learner (default: 0.5)",
+            flags=("-l", "--rate"),
+            metavar="R",
+            kind="number",
+            boosts=True,
+        ),
+    )
+    loss: Any = parameter(
+        "squared",
+        option=Option(
+            "Loss function: squared (default), absolute, quantile:TAU, logistic, hinge or softmax",
+            metavar="LOSS",
+            kind="loss",
+        ),
+    )
+    label_range: tuple[float, float] | str = parameter(
+        "auto",
+        "(low, high) with finite low < high, 'auto' or 'auto-zero'",
+        is_label_range,
+        Option(
+            "Range of the labels; auto (default) grows with the labels, auto-zero does so around 0",
+            metavar="LO,HI",
+            kind="range",
+        ),
+    )
+    bits: int | None = parameter(
+        None,
+        option=Option(
+            "Hash features into 2^B slots (default: 18 for VW text; else no hashing)",
+            flags=("-b", "--bits"),
+            metavar="B",
+            kind="count",
+            least=1,
+            most=30,
+        ),
+    )
+    seed: int = parameter(
+        0,
+        "an integer of at least 0",
+        is_count(0),
+        Option("Random seed (default: 0)", kind="count"),
+    )
+    classes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def name(self) -> str:
+        """A short name for tables and plots."""
+        if self.learner == AUTO:
+            return AUTO
+        return f"{self.learner} alone" if self == self.alone else f"{self.learner}:{self.booster}"
+
+    @property
+    def copies(self) -> int:
+        """The number of copies, also where none is given."""
+        trees = self.learner == "trees" or type(self.learner).__name__ == "Trees"
+        return self.n or (COPIES_OF_TREES if trees else COPIES)
+
+    @property
+    def alone(self) -> "ModelSpec":
+        """The learner without boosting: one copy that receives the loss itself.
+
+        For auto it is the linear learner.
+        """
+        learner = "linear" if self.learner == AUTO else self.learner
+        return self.replace(learner=learner, booster="hull", n=1, step=None, replay=0)
+
+    @property
+    def predicts_scores(self) -> bool:
+        """Whether predictions are scores of classes, not numbers in the units of the labels."""
+        from spanboost.losses import predicts_scores, resolve
+
+        return predicts_scores(resolve(self.booster_loss()))
+
+    def replace(self, **changes: Any) -> "ModelSpec":
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)
+
+    def identity(self) -> list[Any]:
+        """Return what tells this model from others, as JSON, in checkpoints and service folders.
+
+        Version 0.1 wrote a list of fifteen values; parameters since then follow as a dictionary,
+        unless they have their defaults.
+        """
+        later = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in _FIRST_PARAMETERS and getattr(self, one.name) != one.default
+        }
+        return [getattr(self, name) for name in _FIRST_PARAMETERS] + ([later] if later else [])
+
+    def booster_loss(self) -> Any:
+        """Return the loss as boosters take it: a loss, or a name without parameters."""
+        from spanboost.losses import Quantile, Softmax
+
+        name, _, tau = self.loss.partition(":") if isinstance(self.loss, str) else ("", "", "")
+        if name == "quantile":
+            return Quantile(float(tau or 0.5))
+        return Softmax(self.classes or 0) if name == "softmax" else self.loss
+
+    def build(self) -> Any:
+        """Return a fresh model; a ParameterError says in one sentence why there is none."""
+        from spanboost.losses import resolve
+        from spanboost.models.auto import AutoBoost
+        from spanboost.models.booster import HullBoost, SpanBoost
+
+        loss = self.booster_loss()
+        common: dict[str, Any] = {
+            "loss": loss,
+            "label_range": (-1, 1) if self.predicts_scores else self.label_range,
+            "seed": self.seed,
+        }
+        if isinstance(self.learner, str) and self.learner == AUTO:
+            self._refuse_for_auto()
+            return AutoBoost(budget=self.budget, bits=self.bits, **common)
+        shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
+        common |= shared | {"n": self.copies, "feedback": self.feedback}
+        common |= score_bounds(resolve(loss), "booster")
+        learner = self._build_learner() if isinstance(self.learner, str) else self.learner
+        if self.booster == "span":
+            return SpanBoost(learner, eta=self.step, **common)
+        if self.step is not None:
+            raise ParameterError("step", "is for Algorithm 1 only: Algorithm 2 sets its own steps")
+        return HullBoost(learner, **common)
+
+    def _refuse_for_auto(self) -> None:
+        for one in fields(self):
+            option = one.metadata.get("option")
+            single = one.name == "x_norm" or (option is not None and option.boosts)
+            if single and getattr(self, one.name) != one.default:
+                raise ParameterError(
+                    one.name,
+                    "is for one learner, and 'auto' runs many with their own parameters: name a "
+                    "learner, such as 'trees'",
+                )
+
+    def _build_learner(self) -> Any:
+        if self.learner not in LEARNERS:
+            known = ", ".join(map(repr, (AUTO, *LEARNERS)))
+            raise ParameterError("learner", f"must be {known} or an object (got {self.learner!r})")
+        module, name, fixed = LEARNERS[self.learner]
+        made = getattr(import_module(f"spanboost.learners.{module}"), name)
+        return made(**fixed, **self._learner_parameters())
+
+    def _learner_parameters(self) -> dict[str, Any]:
+        if self.learner == "ball":
+            if self.x_norm is None:
+                raise ParameterError("x_norm", "is needed by the learner 'ball'")
+            if isinstance(self.label_range, str) and not self.predicts_scores:
+                raise ParameterError("label_range", "must be (low, high) for the learner 'ball'")
+            for name in ("rate", "bits"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(name, "is not a parameter of the learner 'ball'")
+            return {"x_norm": self.x_norm}
+        if self.x_norm is not None:
+            raise ParameterError("x_norm", "is for the learner 'ball'")
+        if self.learner == "trees" and self.rate is not None:
+            raise ParameterError("rate", "is for other learners: trees have no learning rate")
+        rate = {} if self.rate is None else {"rate": self.rate}
+        return {"bits": self.bits, **rate}

@@ -1,0 +1,200 @@
+"""The parameters of every model: their names, defaults and checks.
+
+Boosters and AutoBoost inherit their specification, so its fields are their constructor. The command
+line, the estimators for scikit-learn and River, the grid of `tune`, the service and the headers of
+model files derive from it. A new booster parameter is a field here and the code that uses it.
+
+The command line's parser reads this module and model_spec.py, so they import nothing heavy.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, NamedTuple
+
+from spanboost.checks import is_integer, is_label_range, is_number, is_positive, is_step
+from spanboost.errors import ParameterError
+
+BUDGETS = ("fast", "default", "thorough")
+BOOSTERS = ("span", "hull")
+COPIES = 32
+COPIES_OF_TREES = 100
+LARGEST_REPLAY = 1000
+
+
+class Option(NamedTuple):
+    """How the command line offers a parameter."""
+
+    help: str
+    flags: tuple[str, ...] = ()  # default: the name of the field
+    metavar: str | None = None
+    kind: str = "text"  # "count", "number", "loss", "range" or "text": how its text is read
+    least: int = 0  # of counts
+    most: int | None = None
+    choices: tuple[str, ...] | None = None
+    boosts: bool = False  # giving it asks for one booster instead of AutoBoost
+
+
+def parameter(
+    default: Any,
+    allowed: str = "",
+    test: Callable[[Any], bool] | None = None,
+    option: Option | None = None,
+) -> Any:
+    """Return a field with a check: `test` says whether a value is allowed, `allowed` which are."""
+    return field(default=default, metadata={"allowed": allowed, "test": test, "option": option})
+
+
+def check_fields(spec: Any) -> None:
+    """Raise a ParameterError for the first field whose value is not allowed."""
+    for one in fields(spec):
+        test, value = one.metadata.get("test"), getattr(spec, one.name)
+        if test is not None and not test(value):
+            raise ParameterError(one.name, f"must be {one.metadata['allowed']} (got {value!r})")
+
+
+def is_count(least: int, most: float = math.inf) -> Callable[[Any], bool]:
+    """Return a check for integers in a range."""
+    return lambda value: is_integer(value) and least <= value <= most
+
+
+def is_one_of(*choices: Any) -> Callable[[Any], bool]:
+    """Return a check for one of these values."""
+    return lambda value: value in choices
+
+
+def is_none_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a check that also lets None pass."""
+    return lambda value: value is None or test(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedParameters:
+    """Parameters with one name everywhere: boosters, command line, scikit-learn and River."""
+
+    replay: int = parameter(
+        0,
+        f"an integer from 0 to {LARGEST_REPLAY}",
+        is_count(0, LARGEST_REPLAY),
+        Option(
+            "After each new row, learn R earlier rows again, drawn at random from the last ones: "
+            "lower error, more time (default: 0)",
+            metavar="R",
+            kind="count",
+            most=LARGEST_REPLAY,
+            boosts=True,
+        ),
+    )
+    memory: int = parameter(
+        50_000,
+        "an integer from 1 to 2^31 - 1",
+        is_count(1, 2**31 - 1),
+        Option(
+            "Number of recent rows that --replay draws from (default: 50,000)",
+            metavar="K",
+            kind="count",
+            least=1,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class BoosterSpec(SharedParameters):
+    """Parameters of both algorithms. `SpanBoost` documents them."""
+
+    learner: Any
+    n: int = parameter(COPIES, "a positive integer", is_count(1))
+    _: KW_ONLY
+    loss: Any = "squared"
+    feedback: str = parameter("greedy", "'linear' or 'greedy'", is_one_of("linear", "greedy"))
+    alpha: float | None = parameter(None, "None or a positive number", is_none_or(is_positive))
+    offset: str | None = parameter(
+        None, "None, 'printed' or 'shrunk'", is_one_of(None, "printed", "shrunk")
+    )
+    scale: float = parameter(1.0, "a positive number", is_positive)
+    D: float = parameter(1.0, "a positive number", is_positive)
+    label_range: tuple[float, float] | str = parameter(
+        (-1, 1), "(low, high) with finite low < high, 'auto' or 'auto-zero'", is_label_range
+    )
+    seed: int = parameter(0, "an integer of at least 0", is_count(0))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "n", int(self.n))  # NumPy's integers are not JSON
+        for name in ("alpha", "offset"):
+            if self.feedback == "linear" and getattr(self, name) is not None:
+                raise ParameterError(name, "needs feedback='greedy' (got feedback='linear')")
+
+
+@dataclass(frozen=True)
+class SpanSpec(BoosterSpec):
+    """Parameters of Algorithm 1."""
+
+    eta: float | None = None
+    _: KW_ONLY
+    B: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eta is not None and not is_step(self.eta, self.n):
+            raise ParameterError(
+                "eta", f"must be between 1/n = {1 / self.n:g} and 1 (got {self.eta!r})"
+            )
+        least = self.scale * self.D
+        if self.B is not None and not (is_number(self.B) and least <= self.B < math.inf):
+            raise ParameterError(
+                "B", f"must be a number of at least scale * D = {least:g} (got {self.B!r})"
+            )
+
+
+@dataclass(frozen=True)
+class AutoSpec:
+    """Parameters of `AutoBoost`, which documents them."""
+
+    loss: Any = "squared"
+    budget: str = parameter("default", "'fast', 'default' or 'thorough'", is_one_of(*BUDGETS))
+    label_range: tuple[float, float] | str = parameter(
+        "auto", "(low, high) with finite low < high, 'auto' or 'auto-zero'", is_label_range
+    )
+    seed: int = parameter(0, "an integer of at least 0", is_count(0))
+    bits: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def default_step(n: int) -> float:
+    """Return the step eta of Algorithm 1 that n copies take unless told otherwise."""
+    return max(1 / n, math.log(n) / n)
+
+
+def score_bounds(loss: Any, use: str) -> dict[str, Any]:
+    """Return bounds wide enough for the scores of classes; nothing for other losses.
+
+    The paper's D and B, made for labels in [-1, 1], would keep probabilities far from 0 and 1.
+
+    use: "booster" for a booster on its own; in AutoBoost, "boosted" or "single" experts.
+    """
+    bounds: dict[str, dict[str, dict[str, Any]]] = {
+        "Logistic": {
+            "booster": {"D": 6.0},  # probabilities from 0.0025 to 0.9975
+            "boosted": {"D": 3.0, "B": 6.0},
+            "single": {"D": 6.0},
+        },
+        "Softmax": {
+            "booster": {"D": 6.0},
+            "boosted": {"D": 10.0, "B": 20.0, "alpha": 0.1},
+            "single": {"D": 10.0},
+        },
+    }
+    return bounds.get(type(loss).__name__, {}).get(use, {})
+
+
+@contextmanager
+def parameter_names(names: Mapping[str, str]) -> Iterator[None]:
+    """Raise parameter errors under the names that the user of a front end knows."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ValueError(f"{names.get(error.name, error.name)} {error.problem}") from None

@@ -1,0 +1,179 @@
+"""The state of a booster as arrays and JSON, and back.
+
+Of tables only what was touched is kept: features that were seen, nodes and leaves that a row has
+reached. The kind and shape of every array are checked before a model is made of it; the numbers
+themselves are taken as they are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ModelFileError
+from spanboost.models.booster_core import BoosterCore
+from spanboost.models.header import from_json, not_data_error
+from spanboost.rows.block import Rows
+from spanboost.rows.encoder import RowKind
+from spanboost.rows.validation import Sparse
+
+MEMORY = "memory."  # prefix of the arrays that hold rows for replay
+MEMORY_ARRAYS = (
+    {"X", "labels", "weights"},
+    {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
+)
+
+
+def core_header(core: BoosterCore) -> dict[str, Any]:
+    """Return the label range and the kind of rows, as JSON."""
+    return {"labels": core.labels.to_json(), "rows": _rows_to_json(core)}
+
+
+def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays of a core, by name."""
+    for name, value, owner in _leaves_of_core(core):
+        if owner is None:
+            yield name, np.ascontiguousarray(value)
+            continue
+        mark = _mark(owner)
+        yield name, value[np.nonzero(mark)]
+        if value is mark:
+            yield f"{name}.touched", np.flatnonzero(mark)
+    if core.memory is not None:
+        for name, value in core.memory.state().items():
+            yield f"{MEMORY}{name}", value
+
+
+def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """Fill a fresh core with what `core_header` and `core_tensors` returned."""
+    core.labels.restore(header["labels"])
+    if header["rows"] is not None:
+        _restore_rows(core, header["rows"])
+        _restore_memory(core, tensors)
+    expected = dict(_expected(core, tensors))
+    if set(tensors) != set(expected):
+        raise ModelFileError("the file lacks arrays, or has arrays that do not belong to it")
+    for name, (target, where, shape) in expected.items():
+        value = tensors[name]
+        if target is not None:
+            if value.shape != shape or value.dtype != target.dtype:
+                raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
+            target[where] = value
+    if core.state.bank is not None and not _is_sound(core.state.bank):
+        raise ModelFileError("an index points outside its array")
+
+
+def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
+    """Yield (name, array, owner) of all state in a tree of NamedTuples; owner: of a table, or None.
+
+    `tables` of an owner names its fields with the same leading axes, first the one that is 0 where
+    nothing was learned: there all of them have their initial values.
+    """
+    tables = getattr(node, "tables", ())
+    for name in node._fields:
+        value = getattr(node, name)
+        if name == "scratch":
+            continue
+        if hasattr(value, "_fields"):
+            yield from leaves(value, f"{path}.{name}")
+        elif isinstance(value, np.ndarray):
+            yield f"{path}.{name}", value, node if name in tables else None
+
+
+def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
+    state = core.state
+    if state.bank is None:
+        return
+    if not hasattr(state.bank, "_fields"):
+        raise not_data_error(core.learner)
+    yield from leaves(state.algorithm, "algorithm")
+    yield from leaves(state.bank, "bank")
+
+
+def _mark(owner: Any) -> Array:
+    """Return the table that tells where the others were touched."""
+    return getattr(owner, owner.tables[0])
+
+
+def _is_sound(node: Any) -> bool:
+    """Return whether all indices that a bank holds point into its arrays."""
+    parts = [part for part in node if hasattr(part, "_fields")]
+    return getattr(node, "sound", True) and all(map(_is_sound, parts))
+
+
+def _rows_to_json(core: BoosterCore) -> dict[str, Any] | None:
+    """Return which rows the core has met; None before the first."""
+    encoder = core.encoder
+    if encoder.kind is None:
+        return None
+    return {
+        "shape": encoder.kind.shape,
+        "named": encoder.kind.named,
+        "features": core.features,
+        "names": list(encoder.names.columns) if encoder.names else [],
+    }
+
+
+def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
+    features = int(rows["features"])
+    kind = RowKind(from_json(rows["shape"]), bool(rows["named"]))
+    names = {str(name): column for column, name in enumerate(rows["names"])}
+    if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
+        raise ModelFileError("the description of its rows is invalid")
+    if core.encoder.names is not None:
+        core.encoder.names.add(names)
+    core.prepare_unread(kind, features)
+
+
+def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
+    """Take the rows for replay out of the arrays."""
+    names = [name for name in tensors if name.startswith(MEMORY)]
+    kept = {name.removeprefix(MEMORY): tensors.pop(name) for name in names}
+    memory, learned, kind = core.memory, core.labels.seen, core.encoder.kind
+    if memory is None or learned == 0 or kind is None:
+        if kept:
+            raise ModelFileError("the file holds rows for replay that are never read")
+        return
+    labels, weights, number = kept["labels"], kept["weights"], min(learned, memory.size)
+    if (
+        set(kept) not in MEMORY_ARRAYS
+        or weights.shape != (number,)
+        or labels.shape != (number, core.d)
+        or not ((weights > 0) & np.isfinite(weights)).all()
+        or not (np.abs(labels) < 1 + 1e-6).all()
+        or {labels.dtype, weights.dtype} != {np.dtype(core.dtype)}
+    ):
+        raise ModelFileError("the rows for replay are invalid")
+    rows: Any = kept["X"]
+    fits = len(rows) == number
+    if "codes" in kept:
+        sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
+        numbers = sparse if not rows.shape[1] else rows
+        rows = core.learner.encode(Rows(numbers, kept["codes"]), 1)
+        fits &= (rows.X.shape[1], rows.codes.shape[1]) == kind.shape
+        fits &= rows.features <= core.features
+        core.prepare_unread(kind, 0, width=len(rows.x))
+    else:
+        fits &= (kind.shape[0], rows.shape[1:]) == kind.shape
+        fits &= rows.dtype == np.float64 and bool(np.isfinite(rows).all())
+    if not fits:
+        raise ModelFileError("the rows for replay are not of the kind the model reads")
+    memory.restore(rows, labels, weights, learned)
+
+
+def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:
+    """Yield name: (the array it goes into, where, its shape); (None, ...) for lists of places."""
+    for name, value, owner in _leaves_of_core(core):
+        if owner is None:
+            yield name, (value, ..., value.shape)
+            continue
+        mark = _mark(owner)
+        key = f"{name.rpartition('.')[0]}.{owner.tables[0]}.touched"
+        touched = tensors.get(key, np.zeros(0, np.int64))
+        sorted_ = touched.ndim == 1 and touched.dtype == np.int64 and (np.diff(touched) > 0).all()
+        if not sorted_ or (len(touched) and not (touched[0] >= 0 and touched[-1] < mark.size)):
+            raise ModelFileError(f"{key} is not a list of features, nodes or leaves")
+        where = np.unravel_index(touched, mark.shape)
+        yield name, (value, where, (len(touched), *value.shape[mark.ndim :]))
+        yield key, (None, where, touched.shape)

@@ -1,0 +1,91 @@
+"""The limits of the service: their meanings, their defaults and the options that set them.
+
+The command line derives its options from this module, so it imports nothing heavy.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+DAY = 24 * 3600.0
+MIB = 1 << 20
+
+
+class Limit(NamedTuple):
+    """The meaning of a limit, and the option of `spanboost serve` that sets it, if there is one."""
+
+    help: str
+    flag: str | None = None
+    unit: float = 1  # of the option's value, measured in the unit of the field
+
+
+class StateLimits(NamedTuple):
+    """How much the state folder keeps."""
+
+    pending_rows: Annotated[
+        int, Limit("Maximum number of predicted rows that wait for their labels", "--pending")
+    ] = 100_000
+    pending_seconds: Annotated[
+        float, Limit("Days that a predicted row waits for its label", "--pending-days", DAY)
+    ] = 7 * DAY
+    remembered_ids: Annotated[
+        int, Limit("Minimum number of recent rows whose ids are remembered", "--ids")
+    ] = 500_000
+    snapshot_rows: Annotated[
+        int, Limit("Number of rows to learn between two snapshots", "--snapshot-every")
+    ] = 100_000
+
+
+class RequestLimits(NamedTuple):
+    """How much clients may send."""
+
+    body_bytes: Annotated[
+        int, Limit("Maximum size of a request body in MiB", "--max-body", MIB)
+    ] = 16 * MIB
+    rows: Annotated[int, Limit("Maximum number of rows in a request", "--max-rows")] = 10_000
+    row_keys: Annotated[int, Limit("Maximum number of keys in a row", "--max-width")] = 10_000
+    open_requests: Annotated[
+        int, Limit("Maximum number of requests that are open at a time", "--max-open")
+    ] = 256
+    waiting_rows: Annotated[
+        int, Limit("Maximum number of rows that wait to be learned", "--max-waiting")
+    ] = 50_000
+    body_seconds: Annotated[float, Limit("Time for a request body to arrive")] = 30.0
+    request_seconds: Annotated[
+        float, Limit("Time from the first byte of a request to the last byte of its response")
+    ] = 120.0
+    dashboards: Annotated[int, Limit("Maximum number of dashboards that are open at a time")] = 16
+
+    @property
+    def open_body_bytes(self) -> int:
+        """Maximum size of all request bodies that are held in memory at a time."""
+        return 16 * self.body_bytes
+
+
+class Option(NamedTuple):
+    """An option of `spanboost serve` that sets a limit."""
+
+    flag: str
+    default: float  # in the unit of the option
+    help: str
+
+
+def limit_options(limits: type) -> Iterator[Option]:
+    """Yield the options that set the limits of a class."""
+    defaults = limits()
+    for field, limit in _limits(limits):
+        if limit.flag is not None:
+            yield Option(limit.flag, getattr(defaults, field) // limit.unit, limit.help)
+
+
+def limit_values(limits: type, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a class of limits that parsed options set."""
+    return {
+        field: args[limit.flag.lstrip("-").replace("-", "_")] * limit.unit
+        for field, limit in _limits(limits)
+        if limit.flag is not None
+    }
+
+
+def _limits(limits: type) -> Iterator[tuple[str, Limit]]:
+    for field, hint in get_type_hints(limits, include_extras=True).items():
+        yield field, hint.__metadata__[0]
