@@ -168,7 +168,7 @@ def test_a_user_defined_bank_gives_the_same_result_compiled_and_plain():
     grown = SpanBoost(FromBank(means, scalable=True), n=3, label_range="auto")
     answers = grown.learn_many(X, 1000 + 100 * y)
     assert answers[-1] == pytest.approx(1000 + 100 * y.mean(), abs=15)
-    with pytest.raises(ValueError, match="FromBank cannot be scaled"):
+    with pytest.raises(ValueError, match="FromBank cannot be rescaled"):
         SpanBoost(FromBank(means), label_range="auto")
 
 
