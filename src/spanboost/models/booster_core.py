@@ -117,12 +117,12 @@ class BoosterCore:
         self.accept(rows, int(np.count_nonzero(weights)))
         first = 0
         for new in widenings:
-            self._learn_span(rows, labels, weights, out, run, first, new.row)
-            self._learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
+            self.learn_span(rows, labels, weights, out, run, first, new.row)
+            self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
             before_widening(new.row)
             self.widen(new)
             first = new.row
-        self._learn_span(rows, labels, weights, out, run, first, len(labels))
+        self.learn_span(rows, labels, weights, out, run, first, len(labels))
 
     def widen(self, new: Widening) -> None:
         """Take wider units, in which the functions learned are, to the user, what they were."""
@@ -132,7 +132,7 @@ class BoosterCore:
         if self.state.bank is not None:  # slopes are one degree below the loss
             self.state.bank.rescale(a, a ** (degree(self.labels.loss) - 1))
 
-    def _learn_span(
+    def learn_span(
         self,
         rows: EncodedBlock,
         labels: Array,
@@ -142,6 +142,7 @@ class BoosterCore:
         first: int,
         last: int,
     ) -> None:
+        """Pass accepted rows through the loop, each followed by the rows that it replays."""
         if self.memory is None:
             run(rows.rows, labels, weights, out, first, last)
             return
