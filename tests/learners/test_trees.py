@@ -408,7 +408,7 @@ def test_a_file_with_indices_out_of_range_is_rejected(name, value, tmp_path):
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: np.full_like(arrays[name], value)})
-    with pytest.raises(ModelFileError, match="lead out"):
+    with pytest.raises(ModelFileError, match="an index points outside its array"):
         load(path)
 
 
@@ -423,7 +423,7 @@ def test_a_file_with_invalid_nodes_or_leaves_is_rejected(name, edit, tmp_path):
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: edit(arrays[name])})
-    with pytest.raises(ModelFileError, match=f"{name} is no list of features, nodes or leaves"):
+    with pytest.raises(ModelFileError, match=f"{name} is not a list of features, nodes or leaves"):
         load(path)
 
 
@@ -487,7 +487,7 @@ def test_importances_need_trees():
         feature_importances(SpanBoost(Trees(), 5))
     linear = SpanBoost(LinearSGD(), 5)
     linear.learn_one([1.0], 0.5)
-    with pytest.raises(ValueError, match="no trees"):
+    with pytest.raises(ValueError, match="does not boost trees"):
         feature_importances(linear)
 
 
