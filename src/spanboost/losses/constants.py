@@ -85,7 +85,8 @@ def constant(loss: Any, name: str, b: float) -> float:
     if not callable(method):
         if not can_estimate(loss):
             raise ValueError(
-                f"the loss {type(loss).__name__} has no method {name}(b), {MEANING[name]}"
+                f"the loss {type(loss).__name__} has no method {name}(b), {MEANING[name]}; "
+                "estimating it needs the methods value(label, y) and gradient(label, y)"
             )
         method = partial(estimate, loss, name)
     try:

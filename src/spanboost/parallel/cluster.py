@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from spanboost.errors import ClusterError, UserError
@@ -99,11 +99,16 @@ class Cluster:
 
 
 def _hush() -> None:
-    """Standard output is for results: Ray would say there which workers were lost."""
-    from ray._private import worker
+    """Keep messages about lost workers off standard output, which is for results.
 
-    if hasattr(worker, "_worker_logs_enabled"):
-        worker._worker_logs_enabled = False
+    Ray has no public setting for that. Where the private one is missing, the messages appear
+    among the results, and nothing else changes.
+    """
+    with suppress(ImportError):
+        from ray._private import worker
+
+        if hasattr(worker, "_worker_logs_enabled"):
+            worker._worker_logs_enabled = False
 
 
 def _knock(address: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
 from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Middleware, is_loopback
@@ -16,7 +16,19 @@ HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads a
 TAKING_SECONDS = 30.0  # time in which a client must read some of its response
 
 
-class Protocol(HttpToolsProtocol):  # type: ignore[misc]
+# Names of uvicorn that `Protocol` relies on and that its documentation does not promise.
+METHODS = (
+    "on_headers_complete",
+    "on_message_begin",
+    "on_message_complete",
+    "on_response_complete",
+    "timeout_keep_alive_handler",
+)
+ATTRIBUTES = ("connections", "cycle", "loop", "transport")
+CYCLE_ATTRIBUTES = ("more_body", "response_complete")
+
+
+class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
     """A connection that is closed if the client is too slow.
 
     The head of a request must arrive in time and must not be too large. The rest of a request that
@@ -140,11 +152,43 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         await super().shutdown(sockets)
 
 
+def missing_names() -> list[str]:
+    """Return names that `Protocol` needs and that this version of uvicorn does not have."""
+    base = httptools_impl.HttpToolsProtocol
+    if not hasattr(httptools_impl, "RequestResponseCycle"):
+        return ["RequestResponseCycle"]
+    # attributes exist only in objects: look at those that the constructors assign
+    own = base.__init__.__code__.co_names
+    cycle = httptools_impl.RequestResponseCycle.__init__.__code__.co_names
+    return [
+        *(name for name in METHODS if not hasattr(base, name)),
+        *(name for name in ATTRIBUTES if name not in own),
+        *(name for name in CYCLE_ATTRIBUTES if name not in cycle),
+    ]
+
+
+def choose_protocol() -> dict[str, Any]:
+    """Return the options of uvicorn that limit connections.
+
+    Slow clients are disconnected by `Protocol`, which depends on names of uvicorn that may change.
+    Without them, uvicorn's public option still limits the number of connections.
+    """
+    missing = missing_names()
+    if not missing:
+        return {"http": Protocol}
+    print(
+        f"spanboost: uvicorn {uvicorn.__version__} does not have {', '.join(missing)}; "
+        "slow clients are not disconnected",
+        file=sys.stderr,
+    )
+    return {"http": "httptools", "limit_concurrency": CONNECTIONS}
+
+
 def build_server(app: Middleware) -> Server:
     """Return the server of an application."""
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        **choose_protocol(),
         ws="none",
         lifespan="on",
         log_level="error",

@@ -1,0 +1,104 @@
+"""Numba's version of a function, made with its private names or with public ones only.
+
+The public ones are enough where Numba has changed, or where the environment variable
+SPANBOOST_PLAIN_NUMBA is 1: results are identical, but every process compiles, and compiles longer.
+"""
+
+import functools
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from spanboost.compiling import numba_internals
+from spanboost.compiling.registration import register_kernels
+from spanboost.compiling.source_stamp import source_stamp
+
+SWITCH = "SPANBOOST_PLAIN_NUMBA"
+
+_dispatchers: dict[Any, tuple[Any, bool]] = {}
+_lock = threading.RLock()
+
+
+def get_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
+    """Return Numba's version of a function, the same one every time.
+
+    keep: whether compiled code goes to the disk cache.
+    counted: whether references to arrays are counted.
+    """
+    key = function, keep, counted
+    if key not in _dispatchers:
+        with _lock:
+            if key not in _dispatchers:
+                _dispatchers[key] = _make_dispatcher(*key)
+    dispatcher, has_disk_cache = _dispatchers[key]
+    if not has_disk_cache:  # a disk cache registers kernels when it does not find the code
+        register_waiting()
+    return dispatcher
+
+
+def find_machine_code(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return what runs such arguments fastest: compiled code, or else the dispatcher."""
+    if _uses_internals():
+        return numba_internals.find_machine_code(dispatcher, args)
+    return dispatcher
+
+
+def register_waiting() -> None:
+    """Register all kernels that are not registered with Numba yet."""
+    if _uses_internals():
+        register_kernels(numba_internals.kernel_options())
+    else:
+        register_kernels({"error_model": "numpy"})
+
+
+def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> tuple[Any, bool]:
+    """Return a dispatcher, and whether it has a disk cache."""
+    import numba
+
+    if not _uses_internals():
+        # Numba's public disk cache would run old code after an edit of another file
+        return numba.njit(error_model="numpy", nogil=True)(function), False
+    dispatcher = numba_internals.make_dispatcher(function, counted)
+    if not keep:
+        return dispatcher, False
+    try:
+        numba_internals.add_disk_cache(dispatcher, source_stamp(), _before_compiling)
+    except RuntimeError:
+        print(
+            "spanboost: there is no folder for compiled code, so every process compiles; "
+            "set NUMBA_CACHE_DIR to a folder",
+            file=sys.stderr,
+        )
+        return dispatcher, False
+    return dispatcher, True
+
+
+@functools.cache
+def _uses_internals() -> bool:
+    if os.environ.get(SWITCH, "0") not in {"", "0"}:
+        return False
+    missing = numba_internals.missing_name()
+    if missing is None:
+        return True
+    import numba
+
+    warnings.warn(
+        f"Numba {numba.__version__} does not have {missing}: every process compiles its models, "
+        f"which takes longer; results are the same. Set {SWITCH}=1 to hide this warning.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+def _before_compiling() -> None:
+    register_waiting()
+    _announce_compiling()
+
+
+@functools.cache  # once in a process
+def _announce_compiling() -> None:
+    print("spanboost: compiling for this kind of model (once; kept on disk)", file=sys.stderr)

@@ -1,0 +1,229 @@
+"""Everything that depends on private names of Numba, to compile faster and start sooner.
+
+- Kernels are not optimised on their own, since all of them are inlined into a loop and optimised
+  there. That saves a third of the compile time.
+- Loops do not count references to arrays. Counting costs more than most kernels do.
+- Compiled code stays on disk as long as the source of all kernels is the same. Numba itself
+  compares only the file of the outermost function, and would run old machine code after an edit
+  of anything that function calls.
+- Code from disk runs without setting up the compiler, and without looking at the types of the
+  arguments again.
+
+Either all of this is used or none of it: `missing_name` tells whether this version of Numba has
+every name. Nothing in Numba is replaced, so code of other people compiles as it always does.
+"""
+
+import functools
+import hashlib
+import importlib
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+NAMES = (
+    "numba.core.caching:FunctionCache._load_overload",
+    "numba.core.caching:FunctionCache.load_overload",
+    "numba.core.caching:FunctionCache.save_overload",
+    "numba.core.caching:FunctionCache.cache_path",
+    "numba.core.caching:IndexDataCacheFile._data_name",
+    "numba.core.caching:IndexDataCacheFile._load_index",
+    "numba.core.caching:IndexDataCacheFile._save_data",
+    "numba.core.caching:IndexDataCacheFile._save_index",
+    "numba.core.caching:CompileResultCacheImpl.filename_base",
+    "numba.core.codegen:JITCPUCodegen.set_env",
+    "numba.core.codegen:JITCodeLibrary._finalize_final_module",
+    "numba.core.codegen:JITCodeLibrary._optimize_final_module",
+    "numba.core.codegen:JITCodeLibrary.add_llvm_module",
+    "numba.core.codegen:JITCodeLibrary.codegen",
+    "numba.core.codegen:JITCodeLibrary.enable_object_caching",
+    "numba.core.codegen:JITCodeLibrary._finalized",
+    "numba.core.compiler:Compiler.define_pipelines",
+    "numba.core.cpu:CPUTargetOptions._nrt",
+    "numba.core.cpu:CPUTargetOptions.forceinline",
+    "numba.core.cpu:CPUTargetOptions.no_cfunc_wrapper",
+    "numba.core.cpu:CPUTargetOptions.no_cpython_wrapper",
+    "numba.core.runtime:rtsys.initialize",
+)
+# attributes of objects, which their classes do not show
+ATTRIBUTES = {
+    "dispatcher": ("_cache",),
+    "cache": ("_cache_file", "_impl"),
+    "file": ("_cache_path", "_version"),
+    "library": ("_final_module",),
+    "compiler": ("library", "state", "targetctx"),
+    "compiler state": ("func_id",),
+}
+
+
+def missing_name() -> str | None:
+    """Return a name that this version of Numba does not have, or None."""
+    for name in NAMES:
+        module, _, path = name.partition(":")
+        try:
+            functools.reduce(getattr, path.split("."), importlib.import_module(module))
+        except (ImportError, AttributeError):
+            return name
+    return next((f"{kind}.{name}" for kind, name in _missing_attributes()), None)
+
+
+def _missing_attributes() -> list[tuple[str, str]]:
+    import numba
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+
+    known = {
+        "dispatcher": dir(numba.njit(_missing_attributes)),
+        "file": dir(IndexDataCacheFile("", "", "")),
+        # the names a method assigns or reads: its objects need a folder, or a compilation
+        "cache": FunctionCache.__init__.__code__.co_names,
+        "library": JITCodeLibrary.__init__.__code__.co_names,
+        "compiler": Compiler.__init__.__code__.co_names,
+        "compiler state": Compiler.compile_extra.__code__.co_names,
+    }
+    return [
+        (kind, name)
+        for kind, names in ATTRIBUTES.items()
+        for name in names
+        if name not in known[kind]
+    ]
+
+
+@functools.cache
+def kernel_options() -> dict[str, Any]:
+    """Return the options with which kernels are compiled."""
+    return {
+        "no_cpython_wrapper": True,  # never called from Python
+        "no_cfunc_wrapper": True,
+        "error_model": "numpy",  # a check of every division would prevent vectorisation
+        "forceinline": True,  # passing an array to a function costs more than most kernels do
+        "pipeline_class": _inlined_compiler(),
+    }
+
+
+@functools.cache
+def _inlined_compiler() -> type:
+    """Return the compiler of kernels: it leaves the optimisation to the loop they end up in."""
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+
+    class InlinedLibrary(JITCodeLibrary):  # type: ignore[misc]
+        """Code that is linked into other code, and never run on its own.
+
+        Code with an environment (it prints, for example) is finished as usual: only then can
+        Numba set the environment.
+        """
+
+        _has_environment = False
+
+        def add_llvm_module(self, module: Any) -> None:
+            super().add_llvm_module(module)
+            lines = str(self._final_module).splitlines()
+            self._has_environment |= any(
+                "NumbaEnv" in line for line in lines if not line.startswith("@")
+            )
+
+        def _optimize_final_module(self) -> None:
+            if self._has_environment:
+                super()._optimize_final_module()
+
+        def _finalize_final_module(self) -> None:
+            if self._has_environment:
+                super()._finalize_final_module()
+            self._finalized = True
+
+        @property
+        def codegen(self) -> Any:
+            codegen = super().codegen
+            return codegen if self._has_environment else WithoutEnvironment(codegen)
+
+    class WithoutEnvironment:
+        """A code generator that sets no environment: machine code to hold it does not exist."""
+
+        def __init__(self, codegen: Any) -> None:
+            self._codegen = codegen
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._codegen, name)
+
+        def set_env(self, name: str, environment: Any) -> None:
+            pass
+
+    class InlinedCompiler(Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> Any:
+            state = self.state
+            if state.library is None:
+                codegen = state.targetctx.codegen()
+                state.library = InlinedLibrary(codegen, state.func_id.func_qualname)
+                state.library.enable_object_caching()
+            return super().define_pipelines()
+
+    return InlinedCompiler
+
+
+def make_dispatcher(function: Callable[..., Any], counted: bool) -> Any:
+    """Return Numba's version of a loop, which has no disk cache yet."""
+    import numba
+
+    return numba.njit(error_model="numpy", nogil=True, _nrt=counted)(function)
+
+
+def find_machine_code(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return the compiled function for such arguments, which does not look at their types."""
+    import numba
+
+    return dispatcher.compile(tuple(map(numba.typeof, args)))
+
+
+def add_disk_cache(dispatcher: Any, stamp: str, before_compiling: Callable[[], None]) -> None:
+    """Keep compiled code on disk, for source with this stamp.
+
+    Raises
+    ------
+    RuntimeError
+        if there is no folder to write to
+    """
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.runtime import rtsys
+
+    class StampedFile(IndexDataCacheFile):  # type: ignore[misc]
+        def save(self, key: Any, data: Any) -> None:
+            # Named by key: numbered in turn, two processes could give two kernels one name.
+            number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
+            index = self._index()
+            if not index:  # the index is new or of other source: remove files it does not name
+                for old in Path(self._cache_path).glob(f"{cache._impl.filename_base}*.nbc"):
+                    old.unlink(missing_ok=True)
+            self._save_data(self._data_name(number), data)
+            self._save_index(index | {key: self._data_name(number)})
+
+        def _index(self) -> Any:
+            try:
+                return self._load_index()
+            except Exception:  # a damaged pickle can raise anything
+                return {}
+
+    class StampedCache(FunctionCache):  # type: ignore[misc]
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            # Numba would set up the compiler first, which takes longer than all the rest
+            rtsys.initialize(target_context)
+            with suppress(Exception):  # a damaged file counts as missing
+                found = self._load_overload(sig, target_context)
+                if found is not None:
+                    return found
+            target_context.refresh()
+            before_compiling()
+            return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except OSError as error:  # for example a full disk; the code runs all the same
+                print(f"spanboost: compiled code is not kept: {error}", file=sys.stderr)
+
+    cache = StampedCache(dispatcher.py_func)
+    cache._cache_file = StampedFile(cache.cache_path, cache._impl.filename_base, stamp)
+    cache._cache_file._version += stamp  # compared before anything is unpickled
+    dispatcher._cache = cache

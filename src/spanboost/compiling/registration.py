@@ -1,0 +1,94 @@
+"""Tell Numba about kernels: functions as they are, classes by the names of their methods."""
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Options = dict[str, Any]
+
+_waiting: list[Any] = []  # kernels not registered with Numba yet
+_known: set[Any] = set()  # kernels that are registered or waiting
+_methods: dict[str, int] = {}  # number of arguments of every registered method name
+_fieldless: set[type] = set()  # registered NamedTuple classes without fields
+_lock = threading.RLock()
+
+
+def add_kernels(items: Iterable[Any]) -> None:
+    """Remember functions and NamedTuple classes until something is compiled."""
+    with _lock:
+        for item in items:
+            if item not in _known:
+                _known.add(item)
+                _waiting.append(item)
+
+
+def register_kernels(options: Options) -> None:
+    """Register all remembered kernels with Numba, to be compiled with these options.
+
+    The lock lets a second thread compile only when all kernels are registered. Nothing inside it
+    waits for Numba's own lock, which a caller may hold.
+    """
+    with _lock:
+        while _waiting:
+            item = _waiting.pop(0)
+            try:
+                _register(item, options)
+            except TypeError:
+                _known.discard(item)  # the next call with it fails as well
+                raise
+
+
+def _register(item: Any, options: Options) -> None:
+    from numba.extending import register_jitable
+
+    if inspect.isfunction(item):
+        register_jitable(**options)(item)
+    else:
+        _register_class(item, options)
+
+
+def _register_class(item: Any, options: Options) -> None:
+    from numba import types
+    from numba.extending import overload_method
+
+    if not item._fields:
+        _fieldless.add(item)
+        types.NamedTuple.__bool__ = _has_receiver
+    for name, method in inspect.getmembers(item, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        arguments = method.__code__.co_argcount
+        if name not in _methods:
+            _methods[name] = arguments
+            # looked up after BaseNamedTuple's own attributes, so that a field of this name wins
+            overload_method(types.BaseTuple, name, strict=False, jit_options=options)(
+                _make_resolver(name, method)
+            )
+        elif _methods[name] != arguments:
+            raise TypeError(
+                f"{item.__name__}.{name} takes {arguments} arguments, but in compiled code "
+                f"every method called {name!r} takes {_methods[name]}"
+            )
+
+
+def _has_receiver(self: Any) -> bool:
+    """Return the truth value of a NamedTuple type, which is its length except for our classes.
+
+    Numba leaves out `self` in a method call when the type of `self` is false, and a tuple type
+    without elements is. No public interface changes that, so the types of registered classes
+    without fields are true. All other types, those of other people's code included, keep the
+    truth value they have without this function.
+    """
+    return len(self) > 0 or self.instance_class in _fieldless
+
+
+def _make_resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that finds the method of a NamedTuple type."""
+
+    def resolve(self: Any, *_: Any) -> Any:
+        method = getattr(getattr(self, "instance_class", None), name, None)
+        return method if inspect.isfunction(method) else None
+
+    resolve.__signature__ = inspect.signature(example)  # type: ignore[attr-defined]
+    return resolve
