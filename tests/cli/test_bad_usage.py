@@ -23,7 +23,7 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--loss", "logistic", "--label-range", "0,1"], "--label-range requires numeric labels"),
         (["--label-range", "1,0"], "'1,0' is not a range; give LO,HI with LO < HI"),
         (["--label-range", "-5,5"], ":2: the label "),
-        (["--learner", "linear", "--rate", "0"], "rate=0.0 is not allowed"),
+        (["--learner", "linear", "--rate", "0"], "rate must be a number between 1e-30 and 1e30"),
         (["--rate", "fast"], "invalid float"),
         (["-n", "0"], "must be at least 1 (got 0)"),
         (["-b", "99"], "must be at most 30 (got 99)"),

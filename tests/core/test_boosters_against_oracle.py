@@ -1,4 +1,4 @@
-"""The boosters against `naive.py`, against themselves in other shapes, and prefixes of a run.
+"""Compares the boosters with `naive.py`, with other ways to run them, and with prefixes of a run.
 
 Most comparisons run the library as plain Python; a fixed set runs the compiled loop.
 """
@@ -23,15 +23,15 @@ FEATURES = 3
 X_NORM = 1.5
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
-checked = settings(max_examples=80, deadline=None, derandomize=True)
+thorough = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 # --------------------------------------------------------------------------------------------
-# Pairs: the library's, and the one written down from the paper
+# Pairs of the library's version and the one in naive.py
 
 
 def softmax_constant(b):
-    """The Lipschitz constant the library states for three classes."""
+    """Return the library's Lipschitz constant for three classes."""
     return math.sqrt(2) / (1 + math.exp(-(math.sqrt(2) * b + math.log(2))))
 
 
@@ -52,7 +52,7 @@ LEARNERS = ["ball", "finite", "symmetrised ball", "symmetrised finite", "object"
 
 
 def functions_of(d, D):
-    """Functions of a row, of norm at most D."""
+    """Return functions of a row with values of norm at most D."""
     if d == 1:
         return [
             lambda x: D * math.tanh(2 * x[0]),
@@ -68,12 +68,12 @@ def functions_of(d, D):
 
 
 def vectors(functions):
-    """The same functions, answering with lists."""
+    """Return the same functions with lists as values."""
     return [lambda x, f=f: np.atleast_1d(f(x)).tolist() for f in functions]
 
 
-class Wandering:
-    """An object learner of d outputs that is no textbook algorithm; leaves the ball of radius D."""
+class Unusual:
+    """An object learner with d outputs and an arbitrary rule; it leaves the ball of radius D."""
 
     def __init__(self, d, rate=0.4):
         self.d, self.rate, self.seen = d, rate, 0
@@ -94,8 +94,8 @@ class Wandering:
                 row[j] -= rate * slope[k] * x[j]
 
 
-class Listed:
-    """A copy as the library wants it, as naive.py wants it: answers and slopes in lists."""
+class ToNaive:
+    """Adapts an object learner of the library to naive.py: predictions and slopes are lists."""
 
     class Loss:
         def __init__(self, loss):
@@ -128,11 +128,11 @@ class Listed:
         self.learner.update(x, self.Scalars(loss))
 
 
-class Unlisted:
-    """The other way: a copy of naive.py as an object learner of the library.
+class FromNaive:
+    """Adapts a copy of naive.py to the library, as an object learner.
 
-    The Lipschitz constant it needs comes with the first loss; before that its value is of no
-    consequence, because a copy that learned nothing predicts the same whatever it is.
+    The Lipschitz constant of the copy comes with the first loss. Before that any value will do,
+    because a copy that has learned nothing predicts the same with all of them.
     """
 
     def __init__(self, make):
@@ -144,11 +144,11 @@ class Unlisted:
     def update(self, x, loss):
         if self.fresh:
             self.fresh, self.inner = False, self.make(loss.lipschitz)
-        self.inner.update(x, Listed.Loss(loss))
+        self.inner.update(x, ToNaive.Loss(loss))
 
 
 def learner_pair(kind, d, D):
-    """The library's learner, and L -> one naive copy."""
+    """Return the library's learner, and a function from L to a naive copy."""
     functions = functions_of(d, D)
     if kind == "ball":
         return LinearBall(X_NORM), lambda L: naive.LinearOGD(d, FEATURES, D, X_NORM, L)
@@ -162,11 +162,11 @@ def learner_pair(kind, d, D):
         return Symmetrised(FiniteClass(functions)), lambda L: naive.Symmetriser(
             lambda: naive.Hedge(vectors(functions), D), D
         )
-    return Wandering(d), lambda L: Listed(Wandering(d))
+    return Unusual(d), lambda L: ToNaive(Unusual(d))
 
 
 def stream(loss, T, seed, *, weighted=True):
-    """Rows (some features absent as 0), labels fit for the loss, weights some of which are 0."""
+    """Return rows, labels that suit the loss, and weights, some of which are 0."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (T, FEATURES))
     X *= X_NORM / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
@@ -191,7 +191,7 @@ def stream(loss, T, seed, *, weighted=True):
 
 
 def run(booster, X, y, weights):
-    """Predictions of a block and sigma row by row, as [T, d] and [T, N]."""
+    """Learn row by row; return the predictions [T, d] and sigma after each row [T, N]."""
     predictions, sigmas = [], []
     for x, label, w in zip(X, y, weights, strict=True):
         predictions.append(np.atleast_1d(booster.learn_one(x, label, w)))
@@ -204,7 +204,7 @@ def assert_agrees(
     algorithm, kind, loss, feedback, seed, *, n=4, T=14, scale=1.0, D=1.0, eta=0.4, B=None,
     alpha=None, offset=None, weighted=True,
 ):  # fmt: skip
-    """One run of the library and one of naive.py over the same stream."""
+    """Run the library and naive.py on the same stream and compare the results."""
     given_loss, naive_loss = LOSSES[loss]
     d = OUTPUTS.get(loss, 1)
     learner, make = learner_pair(kind, d, D)
@@ -216,24 +216,24 @@ def assert_agrees(
         common |= {"alpha": alpha, "offset": offset}
         default = "printed" if algorithm is SpanBoost else "shrunk"
         naive_common |= {"alpha": alpha, "offset": offset or default}
-    told = {"D": D, "feedback": feedback, "scale": scale, "alpha": alpha}
+    parameters = {"D": D, "feedback": feedback, "scale": scale, "alpha": alpha}
     if algorithm is SpanBoost:
         booster = SpanBoost(learner, n, eta, B=B, **common)
         if B is None and (loss == "softmax3" or (feedback == "greedy" and loss == "absolute")):
             B = booster.B_  # the paper has no formula for these
-        told |= {"N": n, "eta": eta, "B": B}
-        copies = [make(naive.lipschitz_span(naive_loss, i, **told)) for i in range(1, n + 1)]
+        parameters |= {"N": n, "eta": eta, "B": B}
+        copies = [make(naive.lipschitz_span(naive_loss, i, **parameters)) for i in range(1, n + 1)]
         expected, sigma, _ = naive.span(copies, rows, naive_loss, eta=eta, B=B, **naive_common)
         got, got_sigma = run(booster, X, y, weights)
         np.testing.assert_allclose(got_sigma, sigma, **CLOSE)
         assert 0 <= got_sigma.min() <= got_sigma.max() <= 1
     else:
         booster = HullBoost(learner, n, **common)
-        copies = [make(naive.lipschitz_hull(naive_loss, i, **told)) for i in range(1, n + 1)]
+        copies = [make(naive.lipschitz_hull(naive_loss, i, **parameters)) for i in range(1, n + 1)]
         expected, _ = naive.hull(copies, rows, naive_loss, **naive_common)
         got, _ = run(booster, X, y, weights)
     np.testing.assert_allclose(got, expected, **CLOSE)
-    assert np.ptp(got, axis=0).max() > 1e-6  # something was predicted and learned
+    assert np.ptp(got, axis=0).max() > 1e-6  # the predictions are not trivial
     return booster
 
 
@@ -255,7 +255,7 @@ def test_every_learner_and_loss_agrees_with_the_listing(algorithm, kind, loss):
             assert_agrees(algorithm, kind, loss, feedback, seed=3, weighted=weighted)
 
 
-@checked
+@thorough
 @given(
     algorithm=st.sampled_from([SpanBoost, HullBoost]),
     kind_feedback=st.sampled_from([(k, f) for k, fs in FEEDBACK_OF.items() for f in fs]),
@@ -319,7 +319,7 @@ def test_the_radius_of_algorithm_1_is_the_papers_formula():
 
 @pytest.mark.parametrize("algorithm", [SpanBoost, HullBoost])
 @pytest.mark.parametrize("d", [1, 3])
-def test_answers_outside_the_ball_are_cut(algorithm, d):
+def test_predictions_outside_the_ball_are_projected(algorithm, d):
     class Far:
         def predict(self, x):
             return 7.0 if d == 1 else [6.0, 0.0, -8.0]
@@ -336,8 +336,8 @@ def test_answers_outside_the_ball_are_cut(algorithm, d):
 # Corollary 1
 
 
-class Told:
-    """Predicts a constant and writes down the slopes it was told."""
+class RecordsSlopes:
+    """Predicts a constant and records the slopes of its losses."""
 
     def __init__(self, answer=0.5):
         self.answer, self.slopes = answer, []
@@ -352,25 +352,25 @@ class Told:
 @pytest.mark.parametrize("algorithm", [SpanBoost, HullBoost])
 def test_corollary_1_takes_every_gradient_at_the_answer(algorithm):
     n = 4
-    booster = algorithm(Told(), n, loss="absolute", feedback="linear")
+    booster = algorithm(RecordsSlopes(), n, loss="absolute", feedback="linear")
     # the answer lies above the label 0.3 while the first partial sum 0 lies below it
     answer = booster.learn_one([0.0], 0.3)
     assert answer > 0.3
-    assert [told.slopes for told in booster.core.state.bank.copies] == [[1.0]] * n
+    assert [learner.slopes for learner in booster.core.state.bank.copies] == [[1.0]] * n
 
 
-def test_corollary_1_tunes_sigma_with_the_gradient_at_the_answer():
+def test_corollary_1_updates_sigma_with_the_gradient_at_the_answer():
     n, eta = 4, 0.5
-    booster = SpanBoost(Told(), n, eta, loss="absolute", feedback="linear")
+    booster = SpanBoost(RecordsSlopes(), n, eta, loss="absolute", feedback="linear")
     np.testing.assert_allclose(booster.B_, eta * n, rtol=1e-15)
     booster.learn_one([0.0], 0.3)
     # gradient 1 at y^N, times the partial sums 0, 1/4, 2/4, 3/4, times 1 / (L_B B sqrt 1)
     np.testing.assert_allclose(booster.sigma_, np.array([0, 0.25, 0.5, 0.75]) / booster.B_)
 
 
-def test_a_kink_under_greedy_feedback_keeps_the_gradients_of_the_listing():
+def test_greedy_feedback_with_a_kink_uses_the_gradients_of_the_listing():
     n, eta = 4, 0.5
-    booster = SpanBoost(Told(), n, eta, loss="absolute", feedback="greedy")
+    booster = SpanBoost(RecordsSlopes(), n, eta, loss="absolute", feedback="greedy")
     booster.learn_one([0.0], 0.3)
     along = np.array([0, -0.25, 0.5, 0.75])  # the sign of y^{i-1} - 0.3, times y^{i-1}
     np.testing.assert_allclose(booster.sigma_, np.maximum(along, 0) / booster.B_)
@@ -388,7 +388,7 @@ def booster_of(algorithm, kind, loss, feedback, *, n=5, seed=0, randomised=False
 
 
 def arrays_of(state):
-    """Every array of a model, copied, in order; numbers too."""
+    """Return copies of all arrays and numbers of a model, in order."""
     if isinstance(state, np.ndarray):
         return [state.copy()]
     if isinstance(state, tuple):
@@ -415,7 +415,7 @@ def test_compiled_and_plain_agree_bit_for_bit(algorithm, kind, loss, feedback, o
 
 
 @pytest.mark.parametrize("algorithm", [SpanBoost, HullBoost])
-def test_compiled_and_plain_draw_the_same(algorithm):
+def test_compiled_and_plain_draw_the_same_random_numbers(algorithm):
     X, y, weights = stream("squared", 60, seed=6)
     compiled = booster_of(algorithm, "finite", "squared", "linear", randomised=True)
     got = compiled.learn_many(X, y, weights)
@@ -425,7 +425,7 @@ def test_compiled_and_plain_draw_the_same(algorithm):
 
 
 class OneCopyBank:
-    """A bank of the library holding a single copy, as an object learner."""
+    """A bank of the library with a single copy, as an object learner."""
 
     class Feedback:
         def __init__(self, loss, d):
@@ -479,11 +479,11 @@ def test_a_bank_of_n_equals_n_banks_of_one(algorithm, kind, loss, feedback):
     learner, make = learner_pair(kind, OUTPUTS.get(loss, 1), 1.0)
     prototype = OneCopyBank(learner, OUTPUTS.get(loss, 1), 1.0, feedback == "linear")
     apart = algorithm(prototype, 5, loss=LOSSES[loss][0], feedback=feedback)
-    strangers = algorithm(Unlisted(make), 5, loss=LOSSES[loss][0], feedback=feedback)
+    naive_copies = algorithm(FromNaive(make), 5, loss=LOSSES[loss][0], feedback=feedback)
     with kernels.plain():
         got = together.learn_many(X, y, weights)
     assert same_bits(apart.learn_many(X, y, weights), got)
-    np.testing.assert_allclose(strangers.learn_many(X, y, weights), got, **CLOSE)
+    np.testing.assert_allclose(naive_copies.learn_many(X, y, weights), got, **CLOSE)
 
 
 # --------------------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ SHAPES = [
 ]
 
 
-def learned(booster, X, y, weights, cuts, *, peek=False):
+def learn_in_blocks(booster, X, y, weights, cuts, *, peek=False):
     out = []
     for start, stop in itertools.pairwise([0, *sorted(set(cuts) - {0, len(X)}), len(X)]):
         if peek:
@@ -525,7 +525,7 @@ def test_any_split_into_blocks_gives_the_same_bits(
         whole = booster_of(algorithm, kind, loss, feedback, seed=seed, **options)
         split = booster_of(algorithm, kind, loss, feedback, seed=seed, **options)
         expected = whole.learn_many(X, y, weights)
-        assert same_bits(learned(split, X, y, weights, cuts, peek=peek), expected)
+        assert same_bits(learn_in_blocks(split, X, y, weights, cuts, peek=peek), expected)
         assert same_bits(split.predict_many(X), whole.predict_many(X))
 
 
@@ -536,11 +536,13 @@ def test_one_row_at_a_time_gives_the_same_bits(algorithm, kind, loss, feedback, 
     expected = whole.learn_many(X, y, weights)
     for peek in (False, True):
         rows = booster_of(algorithm, kind, loss, feedback, **options)
-        assert same_bits(learned(rows, X, y, weights, range(30), peek=peek), expected)
+        assert same_bits(learn_in_blocks(rows, X, y, weights, range(30), peek=peek), expected)
 
 
 @pytest.mark.parametrize(("algorithm", "kind", "loss", "feedback", "options"), SHAPES)
-def test_learning_returns_what_predicting_would_have(algorithm, kind, loss, feedback, options):
+def test_learning_returns_the_prediction_before_the_update(
+    algorithm, kind, loss, feedback, options
+):
     X, y, weights = stream(loss, 30, seed=2)
     booster = booster_of(algorithm, kind, loss, feedback, **options)
     for x, label, w in zip(X, y, weights, strict=True):
@@ -549,7 +551,7 @@ def test_learning_returns_what_predicting_would_have(algorithm, kind, loss, feed
 
 
 @pytest.mark.parametrize("algorithm", [SpanBoost, HullBoost])
-def test_the_seed_decides_the_draws(algorithm):
+def test_draws_depend_on_the_seed(algorithm):
     X, y, weights = stream("squared", 30, seed=1)
 
     def predictions(seed):
@@ -560,15 +562,15 @@ def test_the_seed_decides_the_draws(algorithm):
     assert not same_bits(predictions(4), predictions(5))
 
 
-def test_object_learners_give_the_same_bits_however_the_stream_is_cut():
+def test_object_learners_give_the_same_bits_for_any_blocks():
     X, y, weights = stream("squared", 20, seed=1)
-    whole = SpanBoost(Wandering(1), 4)
+    whole = SpanBoost(Unusual(1), 4)
     expected = whole.learn_many(X, y, weights)
-    rows = SpanBoost(Wandering(1), 4)
-    assert same_bits(learned(rows, X, y, weights, range(20), peek=True), expected)
+    rows = SpanBoost(Unusual(1), 4)
+    assert same_bits(learn_in_blocks(rows, X, y, weights, range(20), peek=True), expected)
 
 
-def test_a_copied_booster_goes_on_alone():
+def test_a_copied_booster_is_independent():
     X, y, _ = stream("squared", 20, seed=1)
     first = SpanBoost(LinearBall(X_NORM), 4)
     first.learn_many(X[:10], y[:10])
@@ -578,12 +580,12 @@ def test_a_copied_booster_goes_on_alone():
 
 
 # --------------------------------------------------------------------------------------------
-# Prefixes: with n copies at hand, the m-copy run is there as well
+# Prefixes: a run of n copies contains the run of its first m copies
 
 
 def partial_sums(booster, X, y):
-    """[T, N + 1, d]: y_t^0 ... y_t^N of every round, learning each row. Plain Python."""
-    booster.predict_many(X[:1])  # makes the model
+    """Learn each row as plain Python; return y_t^0 ... y_t^N of every round, [T, N + 1, d]."""
+    booster.predict_many(X[:1])  # creates the model
     model = booster.core.state
     d = 1 if y.ndim == 1 else y.shape[1]
     rows = booster.learner.encode(X)
@@ -598,7 +600,7 @@ def partial_sums(booster, X, y):
 
 
 def prefix_and_own(make, n, m, loss):
-    """Partial sum m of a run of n copies, and the answers of a run of m copies."""
+    """Return partial sum m of a run of n copies, and the predictions of a run of m copies."""
     X, y, _ = stream(loss, 60, seed=9)
     with kernels.plain():
         sums = partial_sums(make(n), X, y)
@@ -708,6 +710,6 @@ def test_corollary_1_a_prefix_is_not_the_smaller_run():
     B = make(12).B_
     prefix, own = prefix_and_own(make, 12, 8, "absolute")
     assert not np.allclose(prefix, own, rtol=1e-3)
-    # not for want of the same radius: the gradients themselves are taken at another answer
+    # the radius is not the reason: the gradients are taken at another answer
     prefix, own = prefix_and_own(span_of("ball", "absolute", "linear", 0.2, B=B), 12, 8, "absolute")
     assert not np.allclose(prefix, own, rtol=1e-3)

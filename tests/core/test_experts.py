@@ -1,7 +1,7 @@
-"""Aggregators against plain formulas, and their regrets against what the theorems say.
+"""Compares the aggregators with plain formulas, and their regrets with the bounds.
 
-Where a bound is said to be tight, a stream is built on which the regret comes close to it: half of
-any constant in it would fail.
+For a tight bound, the test uses a stream whose regret is close to it, so that the test would fail
+with half of any constant in the bound.
 """
 
 import math
@@ -22,12 +22,12 @@ from spanboost.core.experts import (
     shared_regret,
 )
 
-RATE = 0.5  # at which squared loss on [0, 1] is exp-concave: 1 / (2 R^2)
+RATE = 0.5  # squared loss on [0, 1] is exp-concave at 1 / (2 R^2)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
 def squared(aggregator, forecasts, labels, rate=RATE):
-    """Losses [T] of an aggregator and [T, K] of the experts, under squared loss."""
+    """Return the squared losses of an aggregator [T] and of the experts [T, K]."""
     ours = np.empty(len(labels))
     theirs = (forecasts - labels[:, None]) ** 2
     for t, y in enumerate(labels):
@@ -37,7 +37,7 @@ def squared(aggregator, forecasts, labels, rate=RATE):
 
 
 def random_stream(seed, K, T):
-    """Experts of every kind on a stream in [0, 1]: good, bad, constant, changing."""
+    """Return forecasts and labels in [0, 1]; the experts are good, bad and constant ones."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, T) * 1.0 if seed % 2 else rng.random(T)
     noise = rng.random(K)
@@ -47,7 +47,7 @@ def random_stream(seed, K, T):
 
 
 def adversarial(aggregator, K, T, rng):
-    """Labels and forecasts chosen in turn so that the aggregator errs most, as far as a look."""
+    """Return the regret against labels that maximise the loss of each single round."""
     regret = np.zeros(K)
     for _ in range(T):
         forecasts = rng.integers(0, 2, K) * 1.0
@@ -60,7 +60,7 @@ def adversarial(aggregator, K, T, rng):
 
 
 @given(SEEDS, st.integers(2, 6), st.floats(0.01, 10))
-def test_hedge_is_the_formula(seed, K, rate):
+def test_hedge_agrees_with_the_formula(seed, K, rate):
     losses = np.random.default_rng(seed).normal(size=(20, K)) * 10
     hedge = new_hedge(K)
     for t in range(20):
@@ -80,9 +80,9 @@ def test_fixed_share_is_a_mixture_of_all_sequences_of_experts(seed, K):
     for t in range(T):
         share.charge(losses[t], RATE)
         same = sequences[t] == sequences[t + 1]
-        dealt = 1 / (t + 2)
+        shared = 1 / (t + 2)
         chance *= np.exp(-RATE * losses[t][sequences[t]])
-        chance *= dealt / K + (1 - dealt) * same
+        chance *= shared / K + (1 - shared) * same
         expected = np.bincount(sequences[t + 1], chance, K)
         np.testing.assert_allclose(share.weights, expected / expected.sum(), rtol=1e-9)
 
@@ -96,14 +96,14 @@ def test_regret_of_hedge_under_exp_concave_losses(seed, K, T):
 
 @given(SEEDS, st.integers(2, 8))
 @settings(max_examples=20)
-def test_an_adversary_does_not_get_further(seed, K):
+def test_regret_against_an_adversary(seed, K):
     rng = np.random.default_rng(seed)
     assert adversarial(new_hedge(K), K, 100, rng) <= concave_regret(K, RATE)
     assert adversarial(new_share(K), K, 100, rng) <= shared_regret(K, 100, 0, RATE)
 
 
 def needle(K, T, best):
-    """One expert is right, all others are as wrong as can be."""
+    """Return forecasts and labels for which one expert is right and all others are wrong."""
     forecasts = np.zeros((T, K))
     forecasts[np.arange(T), best] = 1
     return forecasts, np.ones(T)
@@ -141,7 +141,7 @@ def test_regret_of_fixed_share_against_experts_that_change(seed, K, T):
 
 
 @given(SEEDS, st.integers(2, 6), st.integers(1, 200))
-def test_regret_of_hedge_under_losses_of_any_kind(seed, K, T):
+def test_regret_of_hedge_under_bounded_losses(seed, K, T):
     losses = np.random.default_rng(seed).random((T, K)) * 3
     hedge, ours = new_hedge(K), 0.0
     for t in range(T):
@@ -152,7 +152,7 @@ def test_regret_of_hedge_under_losses_of_any_kind(seed, K, T):
 
 @given(SEEDS, st.integers(1, 5), st.floats(0.01, 10))
 @settings(max_examples=50)
-def test_ridge_regression_is_the_formula_and_keeps_its_bound(seed, K, ridge):
+def test_ridge_regression_agrees_with_the_formula_and_the_bound(seed, K, ridge):
     rng = np.random.default_rng(seed)
     T = 60
     X, y = rng.normal(size=(T, K)), rng.uniform(-2, 2, T)

@@ -1,4 +1,4 @@
-"""River's and scikit-learn's learners boosted, objects under growing ranges, banks of one's own."""
+"""Tests of River and scikit-learn learners, of objects with growing ranges, and of user banks."""
 
 import sys
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ TRUMP = list(datasets.TrumpApproval().take(600))
 ROWS, LABELS = [x for x, _ in TRUMP], np.array([y for _, y in TRUMP])
 
 
-def test_boosting_improves_a_tree_of_river():
+def test_boosting_improves_a_river_tree():
     def error(model):
         return np.mean(np.abs(model.learn_many(ROWS, LABELS) - LABELS))
 
@@ -36,7 +36,7 @@ def test_boosting_improves_a_tree_of_river():
     assert error(SpanBoost(tree.HoeffdingTreeRegressor(), n=6, label_range="auto")) < 0.8 * alone
 
 
-def test_pipelines_of_river_are_learners_and_arrays_are_rows():
+def test_river_pipelines_accept_arrays():
     model = SpanBoost(preprocessing.StandardScaler() | linear_model.LinearRegression(), n=3)
     X, y = np.random.default_rng(0).normal(size=(200, 2)), np.zeros(200)
     y[:] = 0.3 * np.tanh(X[:, 0])
@@ -51,7 +51,7 @@ def test_pipelines_of_river_are_learners_and_arrays_are_rows():
         )
 
 
-def test_boosting_improves_a_regressor_of_scikit_learn():
+def test_boosting_improves_a_scikit_learn_regressor():
     X, y = load_diabetes(return_X_y=True)
     X = X / np.abs(X).max(axis=0)
 
@@ -63,7 +63,7 @@ def test_boosting_improves_a_regressor_of_scikit_learn():
     assert boosted < 0.8 * alone
 
 
-def test_one_copy_of_a_regressor_is_the_regressor_itself():
+def test_a_booster_of_one_copy_equals_the_regressor():
     X, y = load_diabetes(return_X_y=True)
     X, y, weights = X[:80], (y[:80] - 150) / 200, np.linspace(0.5, 2, 80)
     own = HullBoost(SGDRegressor(random_state=0), n=1).learn_many(X, y, weights)
@@ -74,39 +74,39 @@ def test_one_copy_of_a_regressor_is_the_regressor_itself():
     np.testing.assert_allclose(own, predictions, atol=1e-12)
 
 
-def test_a_network_of_scikit_learn_is_a_learner():
+def test_a_scikit_learn_network_can_be_boosted():
     model = SpanBoost(MLPRegressor(hidden_layer_sizes=(3,), random_state=0), n=2)
     assert np.isfinite(model.learn_many(np.eye(3), [0.1, 0.2, 0.3])).all()
 
 
-def test_what_is_no_regressor_is_told_so():
+def test_learners_that_are_not_regressors_are_rejected():
     with pytest.raises(TypeError, match="SGDClassifier is a classifier"):
         SpanBoost(SGDClassifier())
-    with pytest.raises(TypeError, match=r"DecisionTreeRegressor is no weak learner.*partial_fit"):
+    with pytest.raises(TypeError, match=r"TreeRegressor is not a weak learner: .*partial_fit"):
         SpanBoost(DecisionTreeRegressor())
     with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
         SpanBoost(tree.HoeffdingTreeClassifier())
 
 
-def test_rows_that_objects_cannot_read_are_one_sentence():
-    with pytest.raises(TypeError, match="SGDRegressor learns from rows of numbers"):
+def test_rows_that_objects_cannot_read_are_rejected():
+    with pytest.raises(TypeError, match="SGDRegressor needs rows of numbers"):
         SpanBoost(SGDRegressor(), n=2).learn_one({"a": 1.0}, 0.5)
     for rows in (pd.DataFrame(np.eye(3)), Rows(np.eye(3), np.zeros((3, 1), int))):
-        with pytest.raises(ValueError, match=f"{type(rows).__name__} is no sequence of rows"):
+        with pytest.raises(ValueError, match=f"{type(rows).__name__} is not a sequence of rows"):
             SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
 
 
-def test_vowpal_wabbit_says_how_to_install_it(monkeypatch):
+def test_a_missing_vowpal_wabbit_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
     with pytest.raises(ImportError, match="pip install vowpalwabbit"):
         SpanBoost(VowpalWabbit(), n=1).learn_one([1.0], 0.5)
 
 
 class Level:
-    """A constant, learned by small steps; keeps what it was told."""
+    """A constant learned by small steps, which records the smoothness of its losses."""
 
     def __init__(self):
-        self.h, self.heard = 0.0, []
+        self.h, self.smoothness = 0.0, []
 
     def predict(self, x):
         return self.h
@@ -117,12 +117,12 @@ class Level:
         assert loss.value(1.0) - loss.value(0.0) == pytest.approx(
             (loss.slope(0.0) + loss.slope(1.0)) / 2
         )
-        self.heard.append(loss.smoothness)
+        self.smoothness.append(loss.smoothness)
         self.h -= 0.3 * loss.slope(self.h) / loss.smoothness
 
 
 def test_objects_keep_their_units_while_the_range_grows():
-    """What objects learn is the same, in users' units, whether the range grows or was known."""
+    """In the units of the user, objects learn the same whether or not the range grows."""
     y = np.array([5.0, 6.0, 4.5, 9.0, 3.0, 5.0, 20.0, 7.0, 8.0, 5.5])
     growing = HullBoost(Level(), n=1, label_range="auto", D=100.0)
     answers = growing.learn_many(np.zeros((10, 1)), y)
@@ -132,7 +132,7 @@ def test_objects_keep_their_units_while_the_range_grows():
         level += 0.3 * (label - level)
     np.testing.assert_allclose(answers, want)
     copy = growing.core.state.bank.copies[0]
-    assert copy.heard == pytest.approx([2.0] * 10)  # as in its first units
+    assert copy.smoothness == pytest.approx([2.0] * 10)  # in the units of the first block
     assert growing.core.state.bank.units.value == pytest.approx(1 / 15)
 
 
@@ -160,7 +160,7 @@ def means(task):
     return Means(np.zeros(shape), np.zeros(shape), 1 / task.smoothness, np.zeros(1))
 
 
-def test_a_bank_of_ones_own_is_compiled_and_plain_python_alike():
+def test_a_user_defined_bank_gives_the_same_result_compiled_and_plain():
     X, y = np.zeros((50, 1)), np.random.default_rng(0).uniform(-1, 1, 50)
     compiled = SpanBoost(FromBank(means), n=3).learn_many(X, y)
     with plain():
@@ -168,7 +168,7 @@ def test_a_bank_of_ones_own_is_compiled_and_plain_python_alike():
     grown = SpanBoost(FromBank(means, scalable=True), n=3, label_range="auto")
     answers = grown.learn_many(X, 1000 + 100 * y)
     assert answers[-1] == pytest.approx(1000 + 100 * y.mean(), abs=15)
-    with pytest.raises(ValueError, match="FromBank cannot be scaled"):
+    with pytest.raises(ValueError, match="FromBank cannot be rescaled"):
         SpanBoost(FromBank(means), label_range="auto")
 
 
@@ -186,7 +186,7 @@ SCALAR = [
 
 @pytest.mark.parametrize("loss", SCALAR, ids=str)
 @pytest.mark.parametrize("b", [0.5, 1.0, 2.5])
-def test_estimated_constants_are_those_of_the_papers_losses(loss, b):
+def test_estimated_constants_agree_with_the_stated_ones(loss, b):
     for name in ("L", "eps"):
         given = getattr(loss, name)(b)
         assert estimate(loss, name, b) <= given + 1e-9
@@ -210,8 +210,8 @@ class Bare(NamedTuple):
         return (label - y) ** 2
 
 
-def test_a_loss_of_two_methods_is_warned_of_and_works():
-    with pytest.warns(ConstantWarning, match="Plain does not say its Lipschitz constant L_b"):
+def test_a_loss_without_constants_works_with_a_warning():
+    with pytest.warns(ConstantWarning, match="Plain does not define its Lipschitz constant L_b"):
         model = SpanBoost(FromBank(means), n=4, loss=Plain())
     known = SpanBoost(FromBank(means), n=4)
     assert (model.B_, model.L_B_) == (known.B_, known.L_B_)
@@ -219,5 +219,5 @@ def test_a_loss_of_two_methods_is_warned_of_and_works():
     np.testing.assert_allclose(model.learn_many(X, y), known.learn_many(X, y), rtol=1e-6)
     with pytest.raises(ValueError, match="gradient"):
         SpanBoost(FromBank(means), n=4, loss=Bare())
-    with pytest.raises(TypeError, match=r"Plain is a class: give an object, Plain\(...\)"):
+    with pytest.raises(TypeError, match=r"Plain is a class: pass an instance, Plain\(...\)"):
         SpanBoost(FromBank(means), n=4, loss=Plain)

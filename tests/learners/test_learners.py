@@ -1,4 +1,4 @@
-"""Weak learners: objects and targets, Hedge's draws, regret against what the learners promise."""
+"""Tests of weak learners: objects, targets, regret bounds, and the random draws of Hedge."""
 
 import math
 
@@ -25,7 +25,7 @@ from spanboost.learners.objects import ObjectLearner
 from spanboost.learners.protocol import Learner, Provable, Task
 
 BOTH = pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
-checked = settings(max_examples=60, deadline=None, derandomize=True)
+thorough = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def plain_python():
 
 
 class Constant:
-    """Predicts a constant; keeps the losses it is given."""
+    """Predicts a constant and records its losses."""
 
     def __init__(self, answer=0.5):
         self.answer, self.losses = answer, []
@@ -67,7 +67,7 @@ def test_copies_are_deep_and_the_prototype_is_never_touched(booster):
 
 
 @pytest.mark.parametrize("feedback", ["linear", "greedy"])
-def test_a_loss_given_to_an_object_is_a_function_of_any_prediction(feedback):
+def test_the_loss_of_an_object_can_be_evaluated_anywhere(feedback):
     booster = SpanBoost(Constant(0.4), 2, 0.5, feedback=feedback)
     booster.learn_one([0.0], -1.0, 3.0)
     loss = copies_of(booster)[1].losses[0]
@@ -88,13 +88,13 @@ def test_a_loss_given_to_an_object_is_a_function_of_any_prediction(feedback):
 
 
 @pytest.mark.parametrize("feedback", ["linear", "greedy"])
-def test_the_weight_of_a_row_is_told_with_the_loss(feedback):
+def test_a_loss_contains_the_weight_of_the_row(feedback):
     booster = SpanBoost(Constant(0.4), 2, 0.5, feedback=feedback)
     booster.learn_one([0.0], -1.0, 3.0)
     assert [learner.losses[0].weight for learner in copies_of(booster)] == [3.0, 3.0]
 
 
-def test_losses_of_vectors_have_vectors_for_slopes():
+def test_slopes_of_vector_losses_are_vectors():
     booster = SpanBoost(Constant([0.1, 0.2, 0.3]), 1, loss=losses.SquaredEuclidean(3))
     booster.learn_one([0.0], [0.0, 0.5, 0.0])
     loss = copies_of(booster)[0].losses[0]
@@ -103,7 +103,7 @@ def test_losses_of_vectors_have_vectors_for_slopes():
 
 
 @BOTH
-def test_rows_of_any_kind_reach_the_copies_as_they_are(booster):
+def test_rows_of_any_type_reach_the_copies_unchanged(booster):
     class Reader:
         def __init__(self):
             self.rows = []
@@ -126,7 +126,7 @@ def test_rows_of_any_kind_reach_the_copies_as_they_are(booster):
 
 @BOTH
 @pytest.mark.parametrize("row", [{"a": -math.inf}, [1.0, math.inf], math.inf, np.array([math.inf])])
-def test_infinite_numbers_in_rows_of_any_kind_are_refused(booster, row):
+def test_infinite_numbers_in_rows_of_any_type_are_rejected(booster, row):
     model = booster(Constant(), 2)
     with pytest.raises(DataError, match="infinite") as raised:
         model.learn_many([{"a": 1.0}, row], [0.0, 0.0])
@@ -135,7 +135,7 @@ def test_infinite_numbers_in_rows_of_any_kind_are_refused(booster, row):
 
 
 @BOTH
-def test_one_row_and_a_block_hand_over_the_same_rows(booster):
+def test_single_rows_and_blocks_pass_the_same_rows(booster):
     class Reader(Constant):
         def update(self, x, loss):
             self.losses.append(x)
@@ -158,7 +158,7 @@ def test_an_object_that_can_learn_from_losses_is_not_given_targets():
 
 
 @BOTH
-def test_what_cannot_learn_is_refused(booster):
+def test_objects_that_cannot_learn_are_rejected(booster):
     class Predicts:
         def predict(self, x):
             return 0.0
@@ -172,13 +172,13 @@ def test_what_cannot_learn_is_refused(booster):
             pass
 
     for thing in (Predicts(), Updates(), LearnsOne(), object(), None, 3, "LinearBall"):
-        with pytest.raises(TypeError, match=r"no weak learner: it needs predict\(x\)"):
+        with pytest.raises(TypeError, match=r"is not a weak learner: it needs predict\(x\)"):
             booster(thing, 4)
 
 
 @BOTH
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -math.inf, [0.0, 0.0], None])
-def test_an_answer_that_is_no_prediction_is_an_error(booster, answer):
+def test_an_invalid_prediction_is_an_error(booster, answer):
     model = booster(Constant(answer), 3)
     with pytest.raises(ValueError, match=r"weak learner 0 predicted .* 1 finite value"):
         model.predict_one([0.0])
@@ -192,7 +192,7 @@ def test_an_answer_that_is_no_prediction_is_an_error(booster, answer):
 
 
 class Target:
-    """Predicts a constant; keeps the rows it is to learn."""
+    """Predicts a constant and records its targets and weights."""
 
     def __init__(self, answer=0.25):
         self.answer, self.seen = answer, []
@@ -209,8 +209,8 @@ class Unweighted(Target):
         self.seen.append((y, None))
 
 
-class Listed:
-    """Predicts a constant for naive.py."""
+class ConstantCopy:
+    """A copy for naive.py that predicts a constant."""
 
     def __init__(self, answer):
         self.answer = np.atleast_1d(answer).tolist()
@@ -223,7 +223,7 @@ class Listed:
 
 
 def seen_by(booster):
-    """[copy][round] of (target, weight)."""
+    """Return (target, weight) as [copy][round]."""
     return [wrapped.learner.seen for wrapped in copies_of(booster)]
 
 
@@ -236,9 +236,9 @@ NAIVE = {
 
 
 def offsets(algorithm, loss, answer, stream, *, n, D, scale, eta, offset, alpha):
-    """[round][copy]: where h is added, by naive.py; and alpha lambda of every copy."""
+    """Return the offsets of naive.py as [round][copy], and alpha lambda of every copy."""
     common = {"d": len(answer), "D": D, "scale": scale, "feedback": "greedy", "offset": offset}
-    copies = [Listed(answer) for _ in range(n)]
+    copies = [ConstantCopy(answer) for _ in range(n)]
     if algorithm is SpanBoost:
         _, sigmas, sums = naive.span(copies, stream, loss, eta=eta, alpha=alpha, **common)
         sigmas = [[0.0] * n, *sigmas]
@@ -253,7 +253,7 @@ def offsets(algorithm, loss, answer, stream, *, n, D, scale, eta, offset, alpha)
     return places, [scale * (step if alpha is None else alpha) for step in steps]
 
 
-@checked
+@thorough
 @given(
     algorithm=st.sampled_from([SpanBoost, HullBoost]),
     answer=st.floats(-3, 3),
@@ -264,7 +264,7 @@ def offsets(algorithm, loss, answer, stream, *, n, D, scale, eta, offset, alpha)
     alpha=st.sampled_from([None, 0.2, 0.9]),
     weight=st.sampled_from([0.5, 1.0, 4.0]),
 )
-def test_squared_loss_the_target_is_the_residual_whatever_was_predicted(
+def test_for_squared_loss_the_target_is_the_residual(
     algorithm, answer, labels, scale, D, offset, alpha, weight
 ):
     n, eta = 3, 0.5
@@ -311,7 +311,7 @@ def test_the_target_minimises_the_quadratic_bound_at_the_prediction(algorithm, l
 
 @BOTH
 @pytest.mark.parametrize("label", [1.0, -1.0, 0.4])
-def test_linear_feedback_asks_for_the_far_end_with_the_slope_as_weight(booster, label):
+def test_linear_feedback_has_targets_at_the_bound_with_the_slope_as_weight(booster, label):
     model = booster(Target(0.25), 3, feedback="linear", D=0.5)
     model.learn_one([0.0], label, 2.0)
     steps = [model.eta_] * 3 if booster is SpanBoost else [2 / (i + 2) for i in range(3)]
@@ -325,7 +325,7 @@ def test_linear_feedback_asks_for_the_far_end_with_the_slope_as_weight(booster, 
         y = (y if booster is SpanBoost else (1 - step) * y) + step * 0.25
 
 
-def test_linear_feedback_asks_for_the_far_point_of_the_ball():
+def test_linear_feedback_has_targets_on_the_sphere():
     loss = losses.SquaredEuclidean(3)
     booster = SpanBoost(Target([0.1, 0.0, 0.0]), 1, loss=loss, feedback="linear", D=2.0)
     booster.learn_one([0.0], [0.6, 0.0, -0.8])
@@ -334,7 +334,7 @@ def test_linear_feedback_asks_for_the_far_point_of_the_ball():
     assert weight == pytest.approx(2 / booster.L_B_, rel=1e-14)
 
 
-def test_a_slope_of_0_asks_for_nothing():
+def test_a_slope_of_0_gives_no_target():
     booster = SpanBoost(Target(0.25), 2, feedback="linear")
     booster.learn_one([0.0], 0.0)
     first, second = seen_by(booster)
@@ -343,7 +343,7 @@ def test_a_slope_of_0_asks_for_nothing():
 
 
 @pytest.mark.parametrize("name", ["w", "weight", "sample_weight"])
-def test_the_weight_goes_by_several_names(name):
+def test_the_weight_parameter_has_several_names(name):
     class Named(Target):
         pass
 
@@ -358,7 +358,7 @@ def test_the_weight_goes_by_several_names(name):
 
 
 @BOTH
-def test_without_a_weight_greedy_feedback_is_fine(booster):
+def test_without_a_weight_greedy_feedback_works(booster):
     model = booster(Unweighted(0.25), 2)
     model.learn_many(np.zeros((3, 1)), [0.5, 0.1, -0.5], [1, 0, 1])
     assert [len(seen) for seen in seen_by(model)] == [2, 2]
@@ -366,13 +366,13 @@ def test_without_a_weight_greedy_feedback_is_fine(booster):
 
 
 @BOTH
-def test_without_a_weight_linear_feedback_is_refused(booster):
+def test_without_a_weight_linear_feedback_is_rejected(booster):
     with pytest.raises(ValueError, match=r"Unweighted.learn_one takes no weight.*greedy"):
         booster(Unweighted(), 2, feedback="linear").learn_one([0.0], 0.5)
 
 
 @BOTH
-def test_without_a_weight_weighted_rows_are_refused(booster):
+def test_without_a_weight_weighted_rows_are_rejected(booster):
     model = booster(Unweighted(), 2)
     model.learn_one([0.0], 0.5)
     with pytest.raises(DataError, match="takes no weights") as raised:
@@ -382,7 +382,7 @@ def test_without_a_weight_weighted_rows_are_refused(booster):
 
 
 @BOTH
-def test_no_target_stands_for_a_kink(booster):
+def test_a_loss_with_a_kink_has_no_target(booster):
     with pytest.raises(ValueError, match=r"kink.*Target.*linear"):
         booster(Target(), 2, loss="absolute").learn_one([0.0], 0.5)
     model = booster(Target(), 2, loss="absolute", feedback="linear")
@@ -423,7 +423,7 @@ def test_a_booster_of_targets_learns():
 # Linear functions in a ball
 
 
-def test_rows_above_the_norm_are_refused():
+def test_rows_above_the_norm_are_rejected():
     ball = LinearBall(x_norm=2.0)
     X = np.array([[0.0, 2.0], [1.2, 1.6], [1.3, 1.6], [5.0, 0.0]])
     with pytest.raises(DataError, match=r"row 2: .*above x_norm=2") as raised:
@@ -436,7 +436,7 @@ def test_rows_above_the_norm_are_refused():
 
 
 @BOTH
-def test_an_absent_feature_neither_predicts_nor_learns(booster):
+def test_missing_features_count_as_zero(booster):
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (40, 3))
     y = np.clip(X.sum(axis=1), -1, 1)
@@ -481,7 +481,7 @@ ADVERSARIES = {
 
 
 def drive(learner, X, d, D, seed):
-    """One copy of the learner against each adversary: losses [T, n] and slopes [T, d, n]."""
+    """Run one copy against each adversary; return losses [T, n] and slopes [T, d, n]."""
     T, n = len(X), len(ADVERSARIES)
     rng = np.random.default_rng(seed)
     rows, bank = task_for(learner, X, n, d, D)
@@ -499,15 +499,15 @@ def drive(learner, X, d, D, seed):
 
 
 def assert_regret_kept(learner, suffered, best, D):
-    """After every prefix of the stream, against every adversary."""
+    """Check the regret bound after every prefix of the stream, for every adversary."""
     allowed = np.array([learner.regret(t, D) for t in range(1, len(suffered) + 1)])
     regret = np.cumsum(suffered, axis=0) - best
     assert (regret <= allowed[:, None] + 1e-9).all()
-    assert regret.max() > 0  # some adversary had some success
+    assert regret.max() > 0  # some adversary caused a regret
 
 
 def linear_best(X, slopes, G):
-    """The best matrix in the Frobenius ball of radius G, after every prefix."""
+    """Return the loss of the best matrix in the ball of radius G, after every prefix."""
     outer = np.cumsum(slopes[:, :, None, :] * X[:, None, :, None], axis=0)
     return -G * np.sqrt((outer**2).sum(axis=(1, 2)))
 
@@ -516,18 +516,18 @@ def linear_best(X, slopes, G):
 @pytest.mark.parametrize(
     "wrap", [lambda learner: learner, Symmetrised], ids=["plain", "symmetrised"]
 )
-def test_the_ball_keeps_its_regret(wrap, d, D, x_norm):
+def test_the_ball_keeps_its_regret_bound(wrap, d, D, x_norm):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2))
     X *= x_norm * rng.choice([1.0, 1.0, 0.3], (300, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
-    X[150:] = [x_norm, 0.0]  # a hundred and fifty times the same row: the hard case
+    X[150:] = [x_norm, 0.0]  # the same row 150 times: the hard case
     learner = wrap(LinearBall(x_norm))
     suffered, slopes = drive(learner, X, d, D, seed=2)
     assert_regret_kept(learner, suffered, linear_best(X, slopes, D / x_norm), D)
 
 
-def classes(d, D):
-    """Values of five functions of norm at most D on 300 rows, [T, M, d]."""
+def function_values(d, D):
+    """Return the values of five functions of norm at most D on 300 rows, [T, M, d]."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(300, 5, d))
     values *= D / np.linalg.norm(values, axis=2, keepdims=True)
@@ -536,8 +536,8 @@ def classes(d, D):
     return values
 
 
-class Looked:
-    """The functions of `classes`, of a row that is its own number."""
+class TableOfValues:
+    """A table of function values, as functions of a row that holds its own number."""
 
     def __init__(self, values):
         self.values = values
@@ -547,8 +547,8 @@ class Looked:
 
 @pytest.mark.parametrize(("d", "D"), [(1, 1.0), (1, 0.4), (3, 2.0)])
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_the_finite_class_keeps_its_regret(d, D, count):
-    table = Looked(classes(d, D)[:, -count:])
+def test_the_finite_class_keeps_its_regret_bound(d, D, count):
+    table = TableOfValues(function_values(d, D)[:, -count:])
     learner = FiniteClass(table.functions)
     suffered, slopes = drive(learner, table.X, d, D, seed=4)
     each = np.cumsum(np.einsum("tdn,tmd->tmn", slopes, table.values), axis=0)
@@ -560,16 +560,16 @@ def test_the_finite_class_keeps_its_regret(d, D, count):
 
 @pytest.mark.parametrize(("d", "D"), [(1, 1.0), (1, 0.4), (3, 2.0)])
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_the_symmetrised_class_keeps_its_regret_against_negations_and_zero(d, D, count):
-    table = Looked(classes(d, D)[:, :count])
+def test_the_symmetrised_class_keeps_its_regret_bound_against_negations_and_zero(d, D, count):
+    table = TableOfValues(function_values(d, D)[:, :count])
     learner = Symmetrised(FiniteClass(table.functions))
     suffered, slopes = drive(learner, table.X, d, D, seed=5)
     each = np.cumsum(np.einsum("tdn,tmd->tmn", slopes, table.values), axis=0)
     assert_regret_kept(learner, suffered, -np.abs(each).max(axis=1), D)
 
 
-def test_the_expected_regret_of_draws_is_kept():
-    table = Looked(classes(1, 1.0))
+def test_the_randomised_class_keeps_its_expected_regret_bound():
+    table = TableOfValues(function_values(1, 1.0))
     learner = FiniteClass(table.functions, randomised=True)
     rng = np.random.default_rng(6)
     slopes = rng.choice([-1.0, 1.0], 300)  # chosen without seeing the draws
@@ -583,7 +583,9 @@ def test_the_expected_regret_of_draws_is_kept():
         bank.update(row, h, LinearFeedback(np.full((1, copies), slope)))
     best = (slopes @ table.values[:, :, 0]).min()
     assert suffered.mean() - best <= learner.regret(300, 1.0)
-    margin = 2 * math.sqrt(300 / 2 * math.log(copies / 0.01))  # all copies at once, 99 of 100 times
+    margin = 2 * math.sqrt(
+        300 / 2 * math.log(copies / 0.01)
+    )  # holds for all copies with probability 99 %
     assert suffered.max() - best <= learner.regret(300, 1.0) + margin
 
 
@@ -614,7 +616,7 @@ def test_the_symmetriser_starts_at_zero():
 
 
 @BOTH
-def test_the_symmetriser_refuses_greedy_feedback(booster):
+def test_the_symmetriser_rejects_greedy_feedback(booster):
     with pytest.raises(ValueError, match=r"Symmetrised needs feedback='linear'"):
         booster(Symmetrised(LinearBall()), 2, feedback="greedy").learn_one([0.1], 0.5)
     assert booster(Symmetrised(LinearBall()), 2, feedback="linear").learn_one([0.1], 0.5) == 0
@@ -638,7 +640,7 @@ def chi_square(counts, expected):
     return float((((counts - expected) ** 2) / expected).sum())
 
 
-LIMIT = 20.5  # of chi-square with 5 degrees of freedom: exceeded once in a thousand
+LIMIT = 20.5  # chi-square with 5 degrees of freedom exceeds it once in a thousand
 
 
 def test_draws_over_copies_follow_the_weights_of_hedge():
@@ -654,7 +656,7 @@ def test_draws_over_copies_follow_the_weights_of_hedge():
         assert chi_square(counts, n * np.array(twin.weights())) < LIMIT
         bank.update(rows[0], h, LinearFeedback(np.full((1, n), slope)))
         twin.update(None, naive.LinearLoss([slope]))
-    assert max(twin.weights()) > 1.5 / 6  # uniform draws would have failed
+    assert max(twin.weights()) > 1.5 / 6  # so uniform draws would fail
 
 
 def test_draws_over_time_follow_the_weights_of_hedge():
@@ -691,7 +693,7 @@ def test_copies_draw_independently():
         assert abs((first * second).mean()) < 3.3 / math.sqrt(len(first))
 
 
-def test_predicting_again_draws_the_same_until_the_round_is_learned():
+def test_predictions_repeat_until_the_round_is_learned():
     values = np.linspace(-1, 1, 50)
     rows, bank = task_for(FiniteClass(randomised=True), values[None], 20, 1, 1.0)
     first, again, later = np.empty((3, 1, 20))
@@ -710,7 +712,7 @@ def test_predicting_again_draws_the_same_until_the_round_is_learned():
 @BOTH
 @pytest.mark.parametrize("d", [1, 3])
 def test_rows_may_hold_the_values_of_the_functions(booster, d):
-    table = Looked(classes(d, 1.0)[:20])
+    table = TableOfValues(function_values(d, 1.0)[:20])
     y = np.random.default_rng(8).uniform(-0.5, 0.5, (20, d))
     loss = losses.SquaredEuclidean(d)
     expected = booster(FiniteClass(table.functions), 4, loss=loss).learn_many(table.X, y)
@@ -722,7 +724,7 @@ def test_rows_may_hold_the_values_of_the_functions(booster, d):
     assert np.array_equal(again, expected)
 
 
-def test_symmetric_closes_a_class_under_negation_with_zero():
+def test_symmetric_adds_negations_and_zero():
     functions = symmetric([lambda x: x[0], lambda x: 2.0])
     values = [float(f([0.5])) for f in functions]
     assert sorted(values) == [-2.0, -0.5, 0.0, 0.5, 2.0]
@@ -733,11 +735,11 @@ def test_symmetric_closes_a_class_under_negation_with_zero():
 def test_a_regret_needs_the_number_of_functions():
     with pytest.raises(ValueError, match="number of functions"):
         FiniteClass().regret(10, 1.0)
-    with pytest.raises(ValueError, match="states no regret bound"):
+    with pytest.raises(ValueError, match="has no regret bound"):
         Symmetrised(ObjectLearner(Constant())).regret(10, 1.0)
 
 
-def test_the_protocols_tell_learners_apart():
+def test_protocols_distinguish_learners():
     for learner in (LinearBall(), FiniteClass(), Symmetrised(LinearBall())):
         assert isinstance(learner, Learner)
         assert isinstance(learner, Provable)
@@ -746,7 +748,7 @@ def test_the_protocols_tell_learners_apart():
 
 
 def test_regret_bounds_by_hand():
-    """R(T), with the figures worked out beside."""
+    """Compare R(T) with numbers computed by hand."""
     eight = FiniteClass([lambda x: 0.0] * 8)
     # 2 D = 3; ln 8 = 2.0794415; T/2 ln 8 = 207.94415, root 14.420269; root of ln 8 / 8 = 0.509834
     assert eight.regret(200, D=1.5) == pytest.approx(3 * (2 * 14.420269 + 0.509834), rel=1e-6)
@@ -757,7 +759,7 @@ def test_regret_bounds_by_hand():
 
 
 def test_the_negated_copy_learns_which_function_to_negate():
-    """f_2 is always 1 and the loss is h: -f_2 loses -T, which only copy 2's own choice can find."""
+    """f_2 is always 1 and the loss is h, so -f_2 is best; only the negated copy can find it."""
     T = 400
     rows = np.array([[[1.0 if t % 2 else -1.0], [1.0]] for t in range(T)])
     learner = Symmetrised(FiniteClass([lambda x: 0.0] * 2))

@@ -1,4 +1,4 @@
-"""Linear SGD against two plain oracles: one in raw coordinates, one in its own."""
+"""Compares linear SGD with two reference versions: on raw and on normalised features."""
 
 import math
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 import naive_learners
 import numpy as np
 import pytest
-from banks import LOSSES, listing, stream, weights_for
+from banks import LOSSES, run_listing, stream, weights_for
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_learners import exact_flow, series_flow
@@ -22,7 +22,7 @@ F32, F64 = np.float32, np.float64
 
 
 class RawLinear:
-    """One copy as VW writes it: weights, squared gradients and scales of the raw features."""
+    """One copy as in VW: weights, squared gradients and scales of the raw features."""
 
     def __init__(self, rate, step, decay=None):
         self.rate, self.step, self.decay = rate, step, decay
@@ -41,7 +41,9 @@ class RawLinear:
 
     def update(self, x, loss):
         slope, active = loss.slope(loss.h), self.active(x)
-        if (self.predict(x) - loss.h) * slope < 0:  # it was cut, and would be cut more
+        if (
+            self.predict(x) - loss.h
+        ) * slope < 0:  # it was projected, and the step leads further out
             slope = 0.0
         for f, v in active:
             if f not in self.w:
@@ -70,12 +72,12 @@ class RawLinear:
 @pytest.mark.parametrize("loss", ["squared", Absolute()], ids=["squared", "absolute"])
 @pytest.mark.parametrize("decay", [None, 0.0, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_it_is_the_learner_of_the_paper_in_other_coordinates(make, loss, decay, weighted):
+def test_it_equals_the_learner_on_raw_features(make, loss, decay, weighted):
     X, y = stream(120)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y)) if weighted else None
     with plain():
         got = make(LinearSGD(0.3, decay, dtype=F64), n=4, loss=loss).learn_many(X, y, weights)
-        if loss == Absolute():  # a kink: plain steps
+        if loss == Absolute():  # a loss with a kink has plain steps
             step = lambda v: 1.0  # noqa: E731
             tolerance = 1e-9
         else:
@@ -91,7 +93,7 @@ def test_it_is_the_learner_of_the_paper_in_other_coordinates(make, loss, decay, 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("make", [SpanBoost, HullBoost])
-def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, decay):
+def test_linear_sgd_agrees_with_the_listing_over_naive_copies(make, feedback, loss, decay):
     X, y = stream(80, loss=loss)
     weights, d = weights_for(80), 2 if loss == "euclidean2" else 1
     D = 1.0 if feedback == "greedy" else 0.5
@@ -102,11 +104,11 @@ def test_it_agrees_with_the_listing_over_naive_copies(make, feedback, loss, deca
     def copy(c, bound, i):
         return naive_learners.Linear(d, 0.3, cut=D, curvature=c, D=bound, decay=decay)
 
-    want = listing(booster, copy, loss, X, y, weights)
+    want = run_listing(booster, copy, loss, X, y, weights)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
+def test_colliding_features_of_a_hashed_table_are_learned_one_by_one():
     X, y = stream(80)
     booster = SpanBoost(LinearSGD(0.3, bits=1, dtype=F64), 3)
     with plain():
@@ -115,7 +117,7 @@ def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn():
     def copy(c, bound, i):
         return naive_learners.Linear(1, 0.3, curvature=c)
 
-    want = listing(booster, copy, "squared", X, y, np.ones(80))[:, 0]
+    want = run_listing(booster, copy, "squared", X, y, np.ones(80))[:, 0]
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
@@ -129,19 +131,19 @@ def test_single_precision_is_near_the_listing_after_many_rows(make):
     def copy(c, bound, i):
         return naive_learners.Linear(1, 0.3, curvature=c)
 
-    want = listing(booster, copy, "squared", X.astype(F32), y, np.ones(1000))[:, 0]
+    want = run_listing(booster, copy, "squared", X.astype(F32), y, np.ones(1000))[:, 0]
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 @given(st.floats(0, 1e12))
-def test_the_flow_is_that_of_the_exponential(v):
+def test_flow_approximates_its_formula(v):
     for dtype, tolerance in ((F64, 2e-5), (F32, 2e-4)):
         found = flow(dtype(v), np.zeros(1, dtype))
         assert found == series_flow(dtype(v))
         assert found == pytest.approx(exact_flow(v), rel=tolerance)
 
 
-def test_the_symmetriser_passes_growth_and_precision_on():
+def test_a_symmetrised_learner_grows_and_keeps_its_precision():
     X, y = stream(60, missing=False)
 
     def run(model):
@@ -168,7 +170,7 @@ def test_under_linear_feedback_the_functions_stay_bounded(loss):
     bank = model.core.state.bank
     mass = np.abs(bank.inputs.W).sum(axis=0).reshape(-1, 3).sum(axis=0) * bank.keep
     assert mass.max() <= 0.5 * (1 + 1e-4)
-    assert mass.min() > 0.1  # the bound is at work, not the weights at rest
+    assert mass.min() > 0.1  # the bound is the reason, not small weights
 
 
 def test_vector_outputs_are_learned_one_by_one():
@@ -192,18 +194,20 @@ def test_sparse_rows_are_checked():
     with pytest.raises(DataError, match="infinite") as raised:
         model.learn_many(wild, y)
     assert raised.value.row == 3
-    with pytest.raises(ValueError, match="codes are whole numbers"):
+    with pytest.raises(ValueError, match="codes must be integers"):
         model.learn_many(Rows(X, np.zeros((5, 2))), y)
     assert not model.started
     model.learn_many(X, y)
-    with pytest.raises(DataError, match="the row has 3 features, the model 4"):
+    with pytest.raises(DataError, match="the row has 3 features, but the model expects 4"):
         model.learn_many(X[:, :3], y)
 
 
 DATA = Path(os.environ.get("SPANBOOST_DATA", "no such folder"))
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets")
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="SPANBOOST_DATA is not set to the folder of the data sets"
+)
 def test_abalone_as_in_the_paper():
     """The paper reports 3.7263 alone, 3.7154 under Algorithm 2, after tuning."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="reads Parquet")

@@ -1,5 +1,7 @@
-"""Numbers at the edge of what machine words hold, and arrays of every make: no compiled loop leaves
-its tables, and nothing that fails leaves a trace."""
+"""Tests with numbers at the limits of machine types, and with arrays of every layout.
+
+Compiled code must stay within its tables, and a failed call must not change the model.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ def stream(T=30, seed=0):
 
 @pytest.mark.parametrize("learner", [LinearSGD(), Stumps(), Network(hidden=2)], ids=repr)
 @pytest.mark.parametrize("code", [2**62 + 2**40, 2**63 - 1, 2**63, 2**40], ids=str)
-def test_codes_too_large_to_number_are_refused(learner, code):
+def test_codes_that_are_too_large_are_rejected(learner, code):
     codes = np.array([[1], [code]], dtype=np.uint64)
     model = HullBoost(learner, 2)
     for call in (lambda: model.predict_many(Rows(np.ones((2, 1)), codes)),
@@ -27,16 +29,16 @@ def test_codes_too_large_to_number_are_refused(learner, code):
         assert raised.value.row == 1
 
 
-def test_columns_too_large_to_number_are_refused():
+def test_column_numbers_that_are_too_large_are_rejected():
     sparse = Csr(np.ones((3, 2)))
     sparse.indices = sparse.indices.astype(np.int64)
     sparse.indices[3] = 2**61
-    with pytest.raises(DataError, match="a column's number is too large") as raised:
+    with pytest.raises(DataError, match="a column number is too large") as raised:
         SpanBoost(LinearSGD(), 2).learn_many(sparse, [0.1, 0.2, 0.3])
     assert raised.value.row == 1
 
 
-def test_a_table_that_finds_no_room_leaves_the_model_as_it_was():
+def test_running_out_of_memory_does_not_change_the_model():
     X, y = stream()
     codes = np.zeros((30, 1), dtype=np.int64)
     model = SpanBoost(LinearSGD(), 2, label_range="auto")
@@ -63,7 +65,7 @@ def test_the_layout_of_labels_does_not_matter(first):
     np.testing.assert_array_equal(np.concatenate(got), want)
 
 
-def test_rows_of_every_make_are_the_same_rows():
+def test_the_layout_of_rows_does_not_matter():
     X, y = stream()
     want = SpanBoost(LinearSGD(), 2).learn_many(X, y)
     read_only = X.copy()
@@ -86,15 +88,15 @@ def test_masked_values_are_missing():
     np.testing.assert_array_equal(got, SpanBoost(LinearSGD(), 2).learn_many(gaps, y))
 
 
-def test_a_matrix_by_columns_is_refused():
+def test_a_csc_matrix_is_rejected():
     class Csc(Csr):
         format = "csc"
 
-    with pytest.raises(ValueError, match="csc form"):
+    with pytest.raises(ValueError, match="csc format"):
         SpanBoost(LinearSGD(), 2).learn_many(Csc(np.eye(3)), [0.1, 0.2, 0.3])
 
 
-def test_numbers_too_large_for_a_float_are_refused():
+def test_numbers_too_large_for_a_float_are_rejected():
     model = SpanBoost(LinearSGD(), 2)
     with pytest.raises(ValueError, match="rows must be numbers"):
         model.learn_many([[10**400]], [0.1])
@@ -106,7 +108,7 @@ def test_numbers_too_large_for_a_float_are_refused():
 
 
 @pytest.mark.parametrize("learner", [LinearSGD(), Stumps(), Network(hidden=2)], ids=repr)
-def test_weights_too_small_to_divide_by_are_0(learner):
+def test_tiny_weights_count_as_0(learner):
     X, y = stream()
     light, none = SpanBoost(learner, 2), SpanBoost(learner, 2)
     light.learn_many(X, y, np.full(30, 1e-31))
@@ -126,7 +128,7 @@ def test_weights_too_small_to_divide_by_are_0(learner):
     ],
     ids=str,
 )
-def test_parameters_that_do_not_fit_the_precision_are_refused(options, name):
+def test_parameters_that_do_not_fit_the_precision_are_rejected(options, name):
     with pytest.raises(ValueError, match=f"{name} does not fit into a float32"):
         HullBoost(LinearSGD(), 2, **options)
     HullBoost(LinearSGD(dtype=np.float64), 2, **options)
@@ -138,7 +140,7 @@ def test_hedge_over_two_copies_cannot_overflow():
     assert np.isfinite(model.learn_many(X, y, np.full(30, 1e19))).all()
 
 
-def test_codes_alone_are_rows():
+def test_rows_may_consist_of_codes_only():
     codes = np.random.default_rng(0).integers(0, 4, (40, 2))
     y = np.where(codes[:, 0] == 1, 0.5, -0.2)
     alone, beside = SpanBoost(LinearSGD(), 2), SpanBoost(LinearSGD(), 2)
@@ -147,7 +149,7 @@ def test_codes_alone_are_rows():
 
 
 @pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3), 2**64 + 3], ids=repr)
-def test_seeds_of_any_make(seed):
+def test_seeds_of_any_integer_type(seed):
     X, y = stream()
     want = SpanBoost(Network(), 2, seed=3).learn_many(X, y)
     np.testing.assert_array_equal(SpanBoost(Network(), 2, seed=seed).learn_many(X, y), want)
@@ -161,12 +163,12 @@ def test_seeds_of_any_make(seed):
      ({"rate": "fast"}, "rate"), ({"rate": (0.1, 0.2, 0.3)}, "rate")],
     ids=str,
 )  # fmt: skip
-def test_parameters_of_a_wrong_kind_are_refused(wrong, name):
-    with pytest.raises(ValueError, match=rf"{name}=.* is not allowed|^dtype must be float32"):
+def test_parameters_of_the_wrong_type_are_rejected(wrong, name):
+    with pytest.raises(ValueError, match=rf"^{name} must be .* \(got "):
         SpanBoost(LinearSGD(**wrong), 2)
 
 
-def test_long_steps_without_curvature_are_only_long():
+def test_long_steps_without_curvature_stay_finite():
     X, y = stream()
     for learner, loss, weight in (
         (Network(decay=0), "absolute", 1e12),
@@ -189,13 +191,13 @@ def test_vectors_of_any_size_stay_finite(D):
 @pytest.mark.parametrize(
     "options", [{"alpha": 1e25}, {"scale": 1e20, "D": 1e-20}, {"D": 10**400}], ids=str
 )
-def test_parameters_whose_products_do_not_fit_are_refused(options):
-    with pytest.raises(ValueError, match=r"does not fit|is not allowed"):
+def test_parameters_whose_products_do_not_fit_are_rejected(options):
+    with pytest.raises(ValueError, match=r"does not fit|^D must be .* \(got "):
         SpanBoost(LinearSGD(), 2, **options)
 
 
 @pytest.mark.parametrize("value", [np.timedelta64(1, "ns"), np.datetime64("2020-01-01")], ids=repr)
-def test_times_are_no_numbers(value):
+def test_time_spans_are_not_numbers(value):
     model = SpanBoost(LinearSGD(), 2)
     model.learn_one([1.0, 2.0], 0.1)
     for row in ([value, 1.0], np.array([value, value])):
@@ -205,7 +207,7 @@ def test_times_are_no_numbers(value):
         SpanBoost(LinearSGD(), 2).learn_one({"a": value}, 0.2)
 
 
-def test_a_first_block_that_finds_no_room_settles_nothing():
+def test_running_out_of_memory_in_the_first_block_leaves_the_model_new():
     X, y = stream()
     model = SpanBoost(LinearSGD(), 64)
     with pytest.raises(MemoryError):

@@ -1,4 +1,4 @@
-"""Learners of PyTorch and Vowpal Wabbit, where these are installed: `pip install -e ".[peers]"`."""
+"""Tests of PyTorch and Vowpal Wabbit learners, if installed: `pip install -e ".[peers]"`."""
 
 import copy
 import pickle
@@ -59,7 +59,7 @@ def test_a_module_steps_along_the_slope_of_its_loss(module):
     assert model.predict_one(x) == pytest.approx(net(row).item(), abs=1e-6)
 
 
-def test_modules_take_every_loss_and_copies_go_on_alone(module, diabetes):
+def test_modules_accept_every_loss_and_copies_are_independent(module, diabetes):
     X, y = diabetes
     sign = np.where(y > 140, 1.0, -1.0)
     for loss in ("logistic", "hinge"):
@@ -71,7 +71,7 @@ def test_modules_take_every_loss_and_copies_go_on_alone(module, diabetes):
         assert np.mean(want * sign[300:] > 0) > 0.6
 
 
-def test_dropout_is_for_learning(module):
+def test_dropout_is_inactive_in_predictions(module):
     import torch
 
     net = module()
@@ -81,16 +81,16 @@ def test_dropout_is_for_learning(module):
     model.learn_many(np.eye(10), np.linspace(-0.5, 0.5, 10))
     assert len({model.predict_one(np.ones(10)) for _ in range(20)}) == 1
     learned = model.core.state.bank.copies[0].module
-    assert [part.training for part in learned] == [True, False, True, True]  # as they were
+    assert [part.training for part in learned] == [True, False, True, True]  # unchanged
 
 
-def test_a_bare_module_is_told_what_it_lacks(module):
-    with pytest.raises(TypeError, match="Sequential has parameters, but nothing that learns them"):
+def test_a_module_without_an_optimiser_is_rejected(module):
+    with pytest.raises(TypeError, match="Sequential has parameters but no optimiser"):
         SpanBoost(module().module)
     optimiser = module().optimiser
-    with pytest.raises(TypeError, match="SGD is the optimiser of one module"):
+    with pytest.raises(TypeError, match="SGD is an optimiser, but each copy needs its own"):
         TorchModule(module().module, optimiser)
-    with pytest.raises(TypeError, match="Sequential learns from rows of numbers"):
+    with pytest.raises(TypeError, match="Sequential needs rows of numbers"):
         SpanBoost(module()).learn_one({"a": 1.0}, 0.5)
 
 
@@ -101,7 +101,7 @@ def test_boosting_improves_vowpal_wabbit(diabetes):
     assert boosted < 0.97 * alone
 
 
-def test_a_workspace_is_its_arguments(diabetes):
+def test_a_workspace_is_recreated_from_its_arguments(diabetes):
     vowpalwabbit = pytest.importorskip("vowpalwabbit", reason=HOW)
     X, y = diabetes
     words, workspace = "-l 0.3 --quiet", vowpalwabbit.Workspace("-l 0.3 --quiet")
@@ -111,7 +111,7 @@ def test_a_workspace_is_its_arguments(diabetes):
     workspace.finish()
 
 
-def test_a_workspace_in_use_is_not_copied():
+def test_a_workspace_in_use_cannot_be_copied():
     pytest.importorskip("vowpalwabbit", reason=HOW)
     model = SpanBoost(VowpalWabbit("-l 0.3"), n=2)
     assert repr(copy.deepcopy(model).learner) == "VowpalWabbit('-l 0.3')"
@@ -121,7 +121,7 @@ def test_a_workspace_in_use_is_not_copied():
             duplicate(model)
 
 
-def test_one_copy_is_vowpal_wabbit_itself():
+def test_a_booster_of_one_copy_equals_vowpal_wabbit():
     vowpalwabbit = pytest.importorskip("vowpalwabbit", reason=HOW)
     rows = [{"area": 0.5, "city": "Ulm", "none": None}, {"area": -0.25, "city": "New York"}] * 10
     labels = [0.3, -0.4] * 10

@@ -1,4 +1,4 @@
-"""Stumps: exactly the naive copies in the same precision, and small cases by hand."""
+"""Compares stumps, bit for bit, with naive copies; small cases are computed by hand."""
 
 import math
 
@@ -6,7 +6,7 @@ import naive
 import naive_learners
 import numpy as np
 import pytest
-from banks import KINDS, LOSSES, Oracles, active_rows, listing, stream, weights_for
+from banks import KINDS, LOSSES, Oracles, active_rows, run_listing, stream, weights_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
@@ -21,7 +21,7 @@ BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
 
 
 def oracles(learner):
-    """The same learner as naive copies, in its precision."""
+    """Return the same learner as naive copies of the same precision."""
 
     def make(task, i):
         curvature = task.smoothness[i] if math.isfinite(task.smoothness[i]) else 0.0
@@ -50,7 +50,7 @@ def assert_exact(learner, booster, X, y, weights, **options):
 
 
 def winners(oracle, x):
-    """The features that predict a row, one for each copy."""
+    """Return the feature that predicts a row, for each copy."""
     row = active_rows(x[None])[0]
     return [
         max(row, key=lambda item: copy.score.get(item[0], 0.0))[0]
@@ -62,7 +62,7 @@ def winners(oracle, x):
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("intercept", [False, True])
-def test_they_are_the_naive_stumps_bit_for_bit(intercept, booster, feedback, loss):
+def test_stumps_equal_the_naive_stumps_bit_for_bit(intercept, booster, feedback, loss):
     X, y = stream(80, loss=loss, centre=0.0)
     D = 1.0 if feedback == "greedy" else 0.6
     for dtype in (F32, F64):
@@ -70,7 +70,9 @@ def test_they_are_the_naive_stumps_bit_for_bit(intercept, booster, feedback, los
             learner = Stumps(0.3, decay, intercept=intercept, dtype=dtype)
             options = {"n": 4, "loss": LOSSES[loss], "feedback": feedback, "D": D}
             _, oracle = assert_exact(learner, booster, X, y, weights_for(80), **options)
-        assert len({f for x in X for f in winners(oracle, x)}) > 1  # there was a choice
+        assert (
+            len({f for x in X for f in winners(oracle, x)}) > 1
+        )  # not always the same feature predicts
 
 
 @settings(max_examples=25)
@@ -99,7 +101,7 @@ def test_any_options_agree_with_the_naive_stumps_bit_for_bit(
 @pytest.mark.parametrize("bits", [1, 2])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "codes"])
-def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn(kind, intercept, bits):
+def test_colliding_features_of_a_hashed_table_are_learned_one_by_one(kind, intercept, bits):
     X, y = stream(40)
     learner = Stumps(0.5, intercept=intercept, bits=bits)
     assert_exact(learner, "span", KINDS[kind](X), y, weights_for(40), n=3)
@@ -107,7 +109,7 @@ def test_features_that_share_a_row_of_a_hashed_table_are_learned_in_turn(kind, i
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("booster", BOOSTERS)
-def test_they_agree_with_the_listing_over_naive_copies(booster, intercept):
+def test_stumps_agree_with_the_listing_over_naive_copies(booster, intercept):
     X, y = stream(60)
     model = BOOSTERS[booster](Stumps(0.3, intercept=intercept, dtype=F64), 4)
     with plain():
@@ -116,7 +118,7 @@ def test_they_agree_with_the_listing_over_naive_copies(booster, intercept):
     def copy(c, bound, i):
         return naive_learners.Stumps(1, 0.3, cut=1.0, curvature=c, D=bound, intercept=intercept)
 
-    want = listing(model, copy, "squared", X, y, np.ones(60))[:, 0]
+    want = run_listing(model, copy, "squared", X, y, np.ones(60))[:, 0]
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
@@ -140,7 +142,7 @@ def test_a_naive_stump_is_a_linear_function_of_its_feature(
     stumps = naive_learners.Stumps(1, 0.4, cut=1.0, intercept=intercept, **options)
     lines = {f: naive_learners.Linear(1, 0.4, **options) for f in (0, 1, 3)}
 
-    def line(f, x):  # with an intercept the constant has two weights, as if it were twice there
+    def line(f, x):  # with an intercept, the constant has two weights, as if it occurred twice
         return [(0, 1.0), (99 if f == 0 else f, x)] if intercept else [(f, x)]
 
     for _ in range(15):
@@ -152,21 +154,21 @@ def test_a_naive_stump_is_a_linear_function_of_its_feature(
         stumps.update(row, loss)
 
 
-def test_naive_scores_are_what_was_saved_and_the_best_predicts():
+def test_naive_scores_are_advantages_and_the_best_predicts():
     stumps = naive_learners.Stumps(1, 0.4, cut=0.5)
-    rng, saved = np.random.default_rng(0), {0: 0.0, 1: 0.0, 2: 0.0}
+    rng, advantage = np.random.default_rng(0), {0: 0.0, 1: 0.0, 2: 0.0}
     for _ in range(30):
         row = [(0, 1.0), *((f, rng.choice([-1.0, 1.0])) for f in (1, 2))]
         loss = naive.GreedyLoss(naive.Squared(), 0.9 * row[2][1], [0.0], 1.0, 1.0)
         for f, x in row:
             p = min(max(stumps.function(f, x)[0], -0.5), 0.5)
-            saved[f] += 0.9**2 - (p - 0.9 * row[2][1]) ** 2
+            advantage[f] += 0.9**2 - (p - 0.9 * row[2][1]) ** 2
         stumps.update(row, loss)
-    assert stumps.score == pytest.approx(saved)
-    assert max(saved, key=saved.get) == 2
+    assert stumps.score == pytest.approx(advantage)
+    assert max(advantage, key=advantage.get) == 2
     assert stumps.predict([(0, 1.0), (1, 1.0), (2, -0.5)]) == stumps.function(2, -0.5)
     assert stumps.predict([(0, 1.0), (7, 1.0)]) == (
-        [0.0] if saved[0] < 0 else stumps.function(0, 1.0)
+        [0.0] if advantage[0] < 0 else stumps.function(0, 1.0)
     )
 
 
@@ -174,34 +176,38 @@ def test_naive_scores_are_what_was_saved_and_the_best_predicts():
 # By hand
 
 
-def alone(**options):
-    """One copy, told the squared loss itself."""
+def single_copy(**options):
+    """Return a booster of one copy, whose loss is the squared loss itself."""
     return HullBoost(Stumps(**{"rate": 0.5, "dtype": F64} | options), 1)
 
 
-def flowed(gap, v):
-    """What is left of a gap to the label after a step: it follows the flow of the loss."""
+def remaining_gap(gap, v):
+    """Return the distance to the label after a step along the gradient flow."""
     return gap * math.exp(-v)
 
 
-def test_a_row_with_nothing_in_it_is_the_constant():
+def test_an_empty_row_is_predicted_by_the_constant():
     """Curvature 2, rate 1/2, every pace 1 and no decay: a step closes 1 - 1/e of the gap."""
     with plain():
-        model = alone(decay=0.0)
+        model = single_copy(decay=0.0)
         for row in (np.zeros(2), np.full(2, np.nan)):
             assert model.predict_one(row) == 0
         model.learn_one([0.0, np.nan], 0.8)
-        assert model.predict_one([0.0, 0.0]) == pytest.approx(0.8 - flowed(0.8, 1.0), rel=1e-5)
+        assert model.predict_one([0.0, 0.0]) == pytest.approx(
+            0.8 - remaining_gap(0.8, 1.0), rel=1e-5
+        )
         model.learn_one([np.nan, 0.0], 0.8)
-        assert model.predict_one([0.0, 0.0]) == pytest.approx(0.8 - flowed(0.8, 2.0), rel=1e-5)
+        assert model.predict_one([0.0, 0.0]) == pytest.approx(
+            0.8 - remaining_gap(0.8, 2.0), rel=1e-5
+        )
 
 
 def test_the_first_step_by_hand():
-    """Adaptive: G = s^2 z^2 with s = -1.6 at label 0.8; reach = 1/1.6; turn = 2 * 1/2 / 1.6."""
+    """Adaptive: G = s^2 z^2 with s = -1.6 at label 0.8; reach = 1/1.6; exponent = 2 * 1/2 / 1.6."""
     with plain():
-        model = alone()
+        model = single_copy()
         model.learn_one([3.0], 0.8)
-        moved = 0.8 - flowed(0.8, 2 * 0.5 / 1.6)
+        moved = 0.8 - remaining_gap(0.8, 2 * 0.5 / 1.6)
         bank = model.core.state.bank
         for row in ([0.0], [3.0], [300.0], [1e30]):
             assert model.predict_one(row) == pytest.approx(moved, rel=1e-5)  # the constant, tied
@@ -211,11 +217,11 @@ def test_the_first_step_by_hand():
 def test_ties_go_to_the_first_in_the_row():
     """The constant before any feature, an earlier feature before a later one."""
     with plain():
-        model = alone(decay=0.0)
-        # column 0 is always 1, as the constant is; it ties with it for ever
+        model = single_copy(decay=0.0)
+        # column 0 is always 1, like the constant, so their scores are always equal
         for x in (1.0, 1.0, 1.0):
             model.learn_one([x], 0.5)
-        # half of column 0 now: the constant must still answer, and it does not see the half
+        # the constant still predicts, so half of column 0 makes no difference
         constant = model.predict_one([0.0])
         assert constant > 0.2
         assert model.predict_one([1.0]) == constant
@@ -227,7 +233,7 @@ def test_a_better_feature_wins_and_only_where_it_is_active():
     X = rng.choice([-1.0, 1.0], (200, 3))
     y = 0.6 * X[:, 1]
     with plain():
-        model = alone()
+        model = single_copy()
         model.learn_many(X, y)
         assert model.predict_one([1.0, 1.0, 1.0]) == pytest.approx(0.6, abs=0.05)
         assert model.predict_one([1.0, -1.0, 1.0]) == pytest.approx(-0.6, abs=0.05)
@@ -237,10 +243,10 @@ def test_a_better_feature_wins_and_only_where_it_is_active():
 
 
 def test_a_feature_never_seen_has_score_0_and_predicts_0():
-    """It beats features that did harm, and the constant if that did, and loses to a tie."""
+    """It beats features, and the constant, with a negative score, and loses ties."""
     with plain():
-        model = alone(rate=3.0, decay=0.0, dtype=F64)
-        # labels turn around: what was learned from the row before does harm in the next
+        model = single_copy(rate=3.0, decay=0.0, dtype=F64)
+        # labels alternate, so what one row teaches does harm in the next
         for t in range(6):
             model.learn_many(Csr(np.array([[1.0]])), [(-1.0) ** t])
         harmful = model.predict_many(Csr(np.array([[1.0, 0.0]])))[0]
@@ -249,33 +255,33 @@ def test_a_feature_never_seen_has_score_0_and_predicts_0():
     assert fresh == 0
 
 
-def test_intercepts_learn_what_lines_through_the_origin_cannot():
-    """A column that is never 0 but whose best line has an intercept."""
+def test_intercepts_help_where_lines_through_the_origin_fail():
+    """The column is never 0, and its best line has an intercept."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 1, (2000, 1))
     y = 2.6 * X[:, 0] - 2.0
     late = slice(1000, None)
     with plain():
-        line = alone(intercept=True, rate=1.0).learn_many(X, y)
-        through_origin = alone(rate=1.0).learn_many(X, y)
+        line = single_copy(intercept=True, rate=1.0).learn_many(X, y)
+        through_origin = single_copy(rate=1.0).learn_many(X, y)
     assert ((line - y)[late] ** 2).mean() < 0.3 * ((through_origin - y)[late] ** 2).mean()
 
 
 @settings(max_examples=20)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.sampled_from([0.0, 0.3, None]))
-def test_scores_are_what_was_saved(labels, decay):
-    """Under linear feedback: the sum of -slope . p, p cut to norm D, whatever else happened."""
+def test_scores_are_summed_advantages(labels, decay):
+    """Under linear feedback, a score is the sum of -slope . p, with p projected to norm D."""
     learner = Stumps(0.7, decay, dtype=F64)
     rows = learner.encode(np.tile([[2.0, -1.0]], (len(labels), 1)), 1.0)
     task = Task(
         n=1, d=1, rows=rows, D=0.3, linear=True, lipschitz=np.ones(1), smoothness=np.zeros(1),
         seed=0, copy=np.zeros(1, np.int64),
     )  # fmt: skip
-    bank, h, saved = learner.bank(task).grown(3, 3), np.zeros((1, 1)), 0.0
+    bank, h, advantage = learner.bank(task).grown(3, 3), np.zeros((1, 1)), 0.0
     for t, slope in enumerate(labels):
         x = rows.row(t)
         bank.predict(x, h)
         assert abs(h[0, 0]) <= 0.3 * (1 + 1e-12)
-        saved -= slope * h[0, 0]  # all features are equally good: the constant answers
+        advantage -= slope * h[0, 0]  # all features are equally good, so the constant predicts
         bank.update(x, h, LinearFeedback(np.array([[slope]]), 1.0))
-    assert bank.score[0, 0] == pytest.approx(saved, abs=1e-9)
+    assert bank.score[0, 0] == pytest.approx(advantage, abs=1e-9)

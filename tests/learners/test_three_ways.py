@@ -1,7 +1,7 @@
-"""Learners of features: one result, whichever way it is computed.
+"""Feature learners give the same result, bit for bit, in every way of running them.
 
-A compiled loop, the same loop as plain Python, and N separate copies run as objects; rows one by
-one and in blocks; tables that grow and tables wide from the start. All bit for bit.
+The ways are: the compiled loop, the same loop as plain Python, and N separate copies run as
+objects; rows one by one and in blocks; tables that grow and tables that are wide from the start.
 """
 
 import itertools
@@ -35,7 +35,7 @@ from spanboost.rows.block import features_of
 
 F32, F64 = np.float32, np.float64
 BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
-BOUND = 0.7  # small enough to be at work under linear feedback
+BOUND = 0.7  # small enough to take effect under linear feedback
 
 
 def booster_of(booster, learner, loss="squared", feedback="greedy", n=3, **options):
@@ -43,21 +43,21 @@ def booster_of(booster, learner, loss="squared", feedback="greedy", n=3, **optio
     return BOOSTERS[booster](learner, n, loss=LOSSES[loss], feedback=feedback, D=D, **options)
 
 
-def learned(model, rows, y, weights=None):
-    """What it said while it learned, and what it says now."""
-    said = model.learn_many(rows, y, weights)
-    assert np.isfinite(said).all()
-    assert np.ptp(said) > 0
-    return np.stack([said, model.predict_many(rows)])
+def learn_and_predict(model, rows, y, weights=None):
+    """Return the predictions made while learning, and those made afterwards."""
+    predictions = model.learn_many(rows, y, weights)
+    assert np.isfinite(predictions).all()
+    assert np.ptp(predictions) > 0
+    return np.stack([predictions, model.predict_many(rows)])
 
 
 # --------------------------------------------------------------------------------------------
 # Compiled loop = plain loop = separate copies
 
-# Compiling a combination takes seconds: each learner meets every booster, feedback, loss and
-# precision, not every combination of them. All kinds of rows are one type.
+# Compiling a combination takes seconds. So each learner is tested with every booster, feedback,
+# loss and precision, but not with every combination. All kinds of rows have the same type.
 COMPILED = [
-    ("span", "greedy", "squared", F32),  # what the other tests use too
+    ("span", "greedy", "squared", F32),  # as in the other tests
     ("span", "linear", "logistic", F32),
     ("hull", "greedy", "euclidean2", F64),
     ("hull", "linear", "absolute", F32),
@@ -77,12 +77,12 @@ def test_compiled_and_plain_agree(name, booster, feedback, loss, dtype):
         learner = learner_of(name, dtype=dtype)
         compiled = booster_of(booster, learner, loss, feedback)
         reference = booster_of(booster, learner, loss, feedback)
-        said = compiled.learn_many(rows(X), y, weights)
+        predictions = compiled.learn_many(rows(X), y, weights)
         with plain():
             expected = reference.learn_many(rows(X), y, weights)
-        np.testing.assert_array_equal(said, expected, err_msg=kind)
-        assert np.isfinite(said).all()
-        assert np.ptp(said) > 0
+        np.testing.assert_array_equal(predictions, expected, err_msg=kind)
+        assert np.isfinite(predictions).all()
+        assert np.ptp(predictions) > 0
         assert_same_state(compiled.core.state, reference.core.state)
 
 
@@ -90,44 +90,46 @@ def test_compiled_and_plain_agree(name, booster, feedback, loss, dtype):
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_a_bank_of_n_is_n_banks_of_one(name, booster, feedback, loss):
+def test_a_bank_of_n_equals_n_banks_of_one(name, booster, feedback, loss):
     X, y = stream(40, loss=loss)
     weights = weights_for(40)
     for dtype, kind in ((F32, "dense"), (F64, "sparse"), (F32, "both")):
         learner, rows = learner_of(name, dtype=dtype), KINDS[kind](X)
         with plain():
             together = booster_of(booster, learner, loss, feedback)
-            expected = learned(together, rows, y, weights)
+            expected = learn_and_predict(together, rows, y, weights)
         apart = booster_of(booster, Separate(learner), loss, feedback)
-        np.testing.assert_array_equal(learned(apart, rows, y, weights), expected, err_msg=kind)
+        np.testing.assert_array_equal(
+            learn_and_predict(apart, rows, y, weights), expected, err_msg=kind
+        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("booster", BOOSTERS)
-def test_a_ball_of_n_is_n_balls_of_one(booster, feedback, loss):
+def test_a_ball_of_n_equals_n_balls_of_one(booster, feedback, loss):
     X, y = stream(40, loss=loss)
     X /= 1 + np.sqrt((np.nan_to_num(X) ** 2).sum(axis=1, keepdims=True))
     with plain():
-        together = learned(booster_of(booster, LinearBall(), loss, feedback), X, y)
-    apart = learned(booster_of(booster, Separate(LinearBall()), loss, feedback), X, y)
+        together = learn_and_predict(booster_of(booster, LinearBall(), loss, feedback), X, y)
+    apart = learn_and_predict(booster_of(booster, Separate(LinearBall()), loss, feedback), X, y)
     np.testing.assert_array_equal(apart, together)
 
 
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_symmetrised_copies_are_symmetrised_one_by_one(name, booster):
+def test_a_symmetrised_bank_of_n_equals_n_banks_of_one(name, booster):
     X, y = stream(40)
     learner = Symmetrised(learner_of(name))
     with plain():
-        together = learned(booster_of(booster, learner, feedback="linear"), X, y)
-    apart = learned(booster_of(booster, Separate(learner), feedback="linear"), X, y)
+        together = learn_and_predict(booster_of(booster, learner, feedback="linear"), X, y)
+    apart = learn_and_predict(booster_of(booster, Separate(learner), feedback="linear"), X, y)
     np.testing.assert_array_equal(apart, together)
 
 
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_copies_in_banks_of_their_own_find_room_for_themselves(name):
-    """The tables of separate copies are only as wide as the first block."""
+def test_separate_copies_grow_their_own_tables(name):
+    """The tables of separate copies have room for the features of the first block only."""
     X, y = stream(40)
     models = [SpanBoost(kind(learner_of(name)), 3) for kind in (lambda learner: learner, Separate)]
     with plain():
@@ -154,12 +156,12 @@ def test_blocks_of_any_size_give_the_same_model(name, cuts, kind, peek):
     rows, weights = KINDS[kind], weights_for(40)
     whole, split = SpanBoost(learner_of(name), 3), SpanBoost(learner_of(name), 3)
     expected = whole.learn_many(rows(X), y, weights)
-    said = []
+    predictions = []
     for a, b in itertools.pairwise([0, *sorted(set(cuts)), 40]):
         if peek and a:
             split.predict_many(rows(X))
-        said.extend(split.learn_many(rows(X[a:b]), y[a:b], weights[a:b]))
-    np.testing.assert_array_equal(said, expected)
+        predictions.extend(split.learn_many(rows(X[a:b]), y[a:b], weights[a:b]))
+    np.testing.assert_array_equal(predictions, expected)
     np.testing.assert_array_equal(split.predict_many(rows(X)), whole.predict_many(rows(X)))
 
 
@@ -169,8 +171,8 @@ def test_one_row_at_a_time_gives_the_same_model(name):
     weights = weights_for(40)
     whole, single = SpanBoost(learner_of(name), 3), SpanBoost(learner_of(name), 3)
     expected = whole.learn_many(X, y, weights)
-    said = [single.learn_one(x, label, w) for x, label, w in zip(X, y, weights, strict=True)]
-    np.testing.assert_array_equal(said, expected)
+    predictions = [single.learn_one(x, label, w) for x, label, w in zip(X, y, weights, strict=True)]
+    np.testing.assert_array_equal(predictions, expected)
     assert_same_state(single.core.state, whole.core.state)
 
 
@@ -179,17 +181,19 @@ def test_one_row_at_a_time_gives_the_same_model(name):
 
 
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_the_seed_decides(name):
+def test_results_depend_on_the_seed(name):
     X, y = stream(60)
     first, again, other = (
-        learned(SpanBoost(learner_of(name), 3, seed=seed), X, y) for seed in (4, 4, 5)
+        learn_and_predict(SpanBoost(learner_of(name), 3, seed=seed), X, y) for seed in (4, 4, 5)
     )
     np.testing.assert_array_equal(first, again)
-    assert np.array_equal(first, other) == (name not in ("network", "trees"))  # these two draw
+    assert np.array_equal(first, other) == (
+        name not in ("network", "trees")
+    )  # these two use random numbers
 
 
 def partial_sums(model, X, y):
-    """[T, n + 1, d]: y^0 ... y^n of every round, learning each row. Plain Python."""
+    """Learn each row as plain Python; return y^0 ... y^n of every round, [T, n + 1, d]."""
     block = model.encoder.read(X)
     state = model.core.prepare(block, block.features)
     sums = []
@@ -218,7 +222,7 @@ def partial_sums(model, X, y):
 )
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_the_first_copies_of_a_run_are_a_run_of_their_own(name, feedback, booster, loss, options):
+def test_a_prefix_of_the_copies_is_the_smaller_run(name, feedback, booster, loss, options):
     X, y = stream(40, loss=loss)
     y = y.astype(F32)
     with plain():
@@ -240,37 +244,39 @@ def test_logistic_loss_a_prefix_needs_the_same_radius(name):
         assert not np.array_equal(partial_sums(whole, X, y)[:, 2, 0], own.learn_many(X, y))
 
 
-def driven(bank, rows, feedbacks, shape, dtype):
-    """Raw predictions of a bank used without a booster, [T, d, n]."""
-    bank, h, said = bank.grown(features_of(rows), len(rows.x)), np.zeros(shape, dtype), []
+def drive_bank(bank, rows, feedbacks, shape, dtype):
+    """Run a bank without a booster; return its raw predictions, [T, d, n]."""
+    bank, h, predictions = bank.grown(features_of(rows), len(rows.x)), np.zeros(shape, dtype), []
     for t, feedback in enumerate(feedbacks):
         x = rows.row(t)
         bank.predict(x, h)
-        said.append(h.copy())
+        predictions.append(h.copy())
         if feedback.weight > 0:
             bank.update(x, np.clip(h, -1, 1), feedback)
-    return np.array(said)
+    return np.array(predictions)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_one_copy_of_either_booster_is_the_learner_alone(name, feedback, loss):
+def test_a_booster_of_one_copy_equals_the_learner(name, feedback, loss):
     X, y = stream(60, loss=loss)
     learner, weights = learner_of(name, dtype=F64), weights_for(60)
     options = {"loss": loss, "feedback": feedback}
     with plain():
         model = HullBoost(learner, 1, **options)
-        hull = learned(model, X, y, weights)
-        span = learned(SpanBoost(learner, 1, 1.0, **options), X, y, weights)
+        hull = learn_and_predict(model, X, y, weights)
+        span = learn_and_predict(SpanBoost(learner, 1, 1.0, **options), X, y, weights)
     np.testing.assert_array_equal(hull, span)
-    if feedback == "greedy":  # what the copy alone is told: the loss itself
+    if feedback == "greedy":  # a single copy receives the loss itself
         rows, point = learner.encode(X, 1.0), np.zeros((1, 1))
-        told = [
+        feedbacks = [
             GreedyFeedback(Scalar(LOSSES[loss]), label, w, np.zeros((1, 1)), np.ones(1), point)
             for label, w in zip(y[:, None], weights, strict=True)
         ]
-        alone = driven(learner.bank(model.core.task._replace(rows=rows)), rows, told, (1, 1), F64)
+        alone = drive_bank(
+            learner.bank(model.core.task._replace(rows=rows)), rows, feedbacks, (1, 1), F64
+        )
         np.testing.assert_array_equal(np.clip(alone, -1, 1)[:, 0, 0], hull[0])
 
 
@@ -284,7 +290,7 @@ def table_of(model):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_features_that_appear_late_find_room(name):
+def test_tables_grow_for_new_features(name):
     X, y = stream(60, missing=False)
     X[:30, 2:] = 0
     wide, late = SpanBoost(learner_of(name), 3), SpanBoost(learner_of(name), 3)
@@ -302,7 +308,7 @@ def test_features_that_appear_late_find_room(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_codes_that_appear_late_find_room(name):
+def test_tables_grow_for_new_codes(name):
     rng = np.random.default_rng(0)
     numbers, codes = rng.standard_normal((60, 1)), rng.integers(-1, 3, (60, 2))
     codes[40:] += 50
@@ -316,42 +322,42 @@ def test_codes_that_appear_late_find_room(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_hashed_table_stays_its_size(name):
+def test_a_hashed_table_keeps_its_size(name):
     X, y = stream(60)
     model = SpanBoost(learner_of(name, bits=2), 3)
-    said = model.learn_many(Csr(X), y)
+    predictions = model.learn_many(Csr(X), y)
     assert table_of(model) == 4
     with plain():
         oracle = SpanBoost(learner_of(name, bits=2), 3)
-        np.testing.assert_array_equal(said, oracle.learn_many(Csr(X), y))
+        np.testing.assert_array_equal(predictions, oracle.learn_many(Csr(X), y))
         assert_same_state(model.core.state, oracle.core.state)
         apart = SpanBoost(Separate(learner_of(name, bits=2)), 3)
-        np.testing.assert_array_equal(said, apart.learn_many(Csr(X), y))
+        np.testing.assert_array_equal(predictions, apart.learn_many(Csr(X), y))
     free = SpanBoost(learner_of(name), 3).learn_many(Csr(X), y)
-    assert not np.array_equal(said, free)  # features met
+    assert not np.array_equal(predictions, free)  # some features collide
     roomy = SpanBoost(learner_of(name, bits=10), 3).learn_many(Csr(X), y)
     np.testing.assert_array_equal(roomy, free)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_sparse_and_dense_rows_are_the_same_rows(name):
+def test_sparse_and_dense_rows_give_the_same_model(name):
     X, y = stream(60)
-    dense = learned(SpanBoost(learner_of(name), 3), X, y)
-    sparse = learned(SpanBoost(learner_of(name), 3), Csr(X), y)
+    dense = learn_and_predict(SpanBoost(learner_of(name), 3), X, y)
+    sparse = learn_and_predict(SpanBoost(learner_of(name), 3), Csr(X), y)
     np.testing.assert_array_equal(dense, sparse)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_missing_values_are_absent_as_zeros_are(name):
+def test_missing_values_count_as_zeros(name):
     X, y = stream(60)
     assert np.isnan(X).any()
-    missing = learned(SpanBoost(learner_of(name), 3), X, y)
-    zeros = learned(SpanBoost(learner_of(name), 3), np.nan_to_num(X), y)
+    missing = learn_and_predict(SpanBoost(learner_of(name), 3), X, y)
+    zeros = learn_and_predict(SpanBoost(learner_of(name), 3), np.nan_to_num(X), y)
     np.testing.assert_array_equal(missing, zeros)
 
 
 class Entries:
-    """A CSR matrix of given rows of (column, value), in any order."""
+    """A CSR matrix with rows given as (column, value) pairs in any order."""
 
     def __init__(self, rows):
         flat = list(itertools.chain(*rows))
@@ -363,12 +369,14 @@ class Entries:
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_codes_are_features_of_value_1(name):
-    """Column j is feature 1 + j, so these columns are the features that the codes are."""
+    """Column j is feature 1 + j, so these columns have the feature numbers of the codes."""
     X, y = stream(60)
     rows = KINDS["codes"](X)
-    spelled_out = Entries([[(f - 1, v) for f, v in row[1:]] for row in active_rows(rows)])
-    coded = learned(SpanBoost(learner_of(name), 3), rows, y)
-    np.testing.assert_array_equal(coded, learned(SpanBoost(learner_of(name), 3), spelled_out, y))
+    one_hot = Entries([[(f - 1, v) for f, v in row[1:]] for row in active_rows(rows)])
+    coded = learn_and_predict(SpanBoost(learner_of(name), 3), rows, y)
+    np.testing.assert_array_equal(
+        coded, learn_and_predict(SpanBoost(learner_of(name), 3), one_hot, y)
+    )
 
 
 # --------------------------------------------------------------------------------------------
@@ -380,8 +388,8 @@ def test_codes_are_features_of_value_1(name):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_scale_of_features_does_not_matter(name, powers):
     X, y = stream(40)
-    ours = learned(SpanBoost(learner_of(name), 3), X, y)
-    theirs = learned(SpanBoost(learner_of(name), 3), X * 2.0 ** np.array(powers), y)
+    ours = learn_and_predict(SpanBoost(learner_of(name), 3), X, y)
+    theirs = learn_and_predict(SpanBoost(learner_of(name), 3), X * 2.0 ** np.array(powers), y)
     np.testing.assert_array_equal(ours, theirs)
 
 
@@ -391,21 +399,21 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(name):
     model = SpanBoost(learner_of(name), 3)
     model.learn_many(X[:30], y[:30])
     before, expected = arrays_of(model.core.state), model.predict_many(X[30:])
-    said = model.learn_many(X[30:], y[30:], np.zeros(30))
-    np.testing.assert_array_equal(said, expected)
+    predictions = model.learn_many(X[30:], y[30:], np.zeros(30))
+    np.testing.assert_array_equal(predictions, expected)
     for a, b in zip(before, arrays_of(model.core.state), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_row_of_weight_2_is_two_rows(name):
-    """With constant steps, and nothing but the constant feature; for a network nearly so."""
+def test_a_row_of_weight_2_equals_two_rows(name):
+    """With constant steps and only the constant feature; approximately for a network."""
     rate, close = (0.001, 1e-3) if name == "network" else (0.1, 1e-5)
     learner = learner_of(name, rate=rate, decay=0.0, dtype=F64)
     with plain():
         once, twice, single = (HullBoost(learner, 1) for _ in range(3))
         for model in (once, twice, single):
-            assert model.learn_one([0.0], 0.0) == 0  # learns nothing but that there is a constant
+            assert model.learn_one([0.0], 0.0) == 0  # learns only that the constant exists
         once.learn_one([0.0], 0.8, weight=2.0)
         twice.learn_many(np.zeros((2, 1)), [0.8, 0.8])
         single.learn_one([0.0], 0.8)
@@ -415,7 +423,7 @@ def test_a_row_of_weight_2_is_two_rows(name):
 
 
 def random_feedbacks(kind, d, n, T, dtype):
-    """Any feedback will do: no booster is needed to drive a bank."""
+    """Return arbitrary feedback, to run a bank without a booster."""
     rng = np.random.default_rng(7)
     slopes = rng.standard_normal((T, d, n)).astype(dtype)
     weights = rng.choice([0.5, 1.0, 2.0], T).astype(dtype)
@@ -442,7 +450,7 @@ def part_of(feedback, copies):
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("kind", ["greedy", "linear"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_bank_of_two_rates_is_two_banks(name, kind, d, dtype):
+def test_a_bank_with_two_rates_equals_two_banks(name, kind, d, dtype):
     X, _ = stream(30)
     n = 3
     feedbacks = random_feedbacks(kind, d, 2 * n, 30, dtype)
@@ -454,28 +462,30 @@ def test_a_bank_of_two_rates_is_two_banks(name, kind, d, dtype):
         smoothness=smoothness, seed=3, copy=index,
     )  # fmt: skip
     both = learner_of(name, rate=(0.1,) * n + (0.7,) * n, dtype=dtype)
-    together = driven(both.bank(task), rows, feedbacks, (d, 2 * n), dtype)
+    together = drive_bank(both.bank(task), rows, feedbacks, (d, 2 * n), dtype)
     for rate, copies in ((0.1, slice(0, n)), (0.7, slice(n, 2 * n))):
         half = task._replace(
             n=n, lipschitz=np.ones(n), smoothness=smoothness[copies], copy=index[copies]
         )
         bank = learner_of(name, rate=rate, dtype=dtype).bank(half)
-        own = driven(bank, rows, [part_of(f, copies) for f in feedbacks], (d, n), dtype)
+        own = drive_bank(bank, rows, [part_of(f, copies) for f in feedbacks], (d, n), dtype)
         np.testing.assert_array_equal(together[:, :, copies], own)
     assert np.abs(together[-1]).min() > 0
 
 
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_rate_for_each_copy_is_the_rate_of_that_copy(name, feedback):
+def test_each_copy_uses_its_own_rate(name, feedback):
     X, y = stream(40)
     several = learner_of(name, rate=(0.05, 0.8, 0.3))
     with plain():
-        together = learned(booster_of("span", several, feedback=feedback), X, y)
+        together = learn_and_predict(booster_of("span", several, feedback=feedback), X, y)
         equal = learner_of(name, rate=(0.3, 0.3, 0.3))
-        as_one = learned(booster_of("span", equal, feedback=feedback), X, y)
-        plain_one = learned(booster_of("span", learner_of(name, rate=0.3), feedback=feedback), X, y)
-    apart = learned(booster_of("span", Separate(several), feedback=feedback), X, y)
+        as_one = learn_and_predict(booster_of("span", equal, feedback=feedback), X, y)
+        plain_one = learn_and_predict(
+            booster_of("span", learner_of(name, rate=0.3), feedback=feedback), X, y
+        )
+    apart = learn_and_predict(booster_of("span", Separate(several), feedback=feedback), X, y)
     np.testing.assert_array_equal(together, apart)
     np.testing.assert_array_equal(as_one, plain_one)
     assert not np.array_equal(together, as_one)
@@ -484,5 +494,5 @@ def test_a_rate_for_each_copy_is_the_rate_of_that_copy(name, feedback):
 @pytest.mark.parametrize("rate", [(0.1, 0.2), (0.1, 0.0, 0.1), ()], ids=str)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_rates_must_be_one_number_above_0_for_each_copy(name, rate):
-    with pytest.raises(ValueError, match=r"rate=.* is not allowed"):
+    with pytest.raises(ValueError, match=r"^rate must be .* \(got "):
         SpanBoost(learner_of(name, rate=rate), 3)

@@ -1,7 +1,7 @@
-"""The constants of every loss against the suprema that define them, and the radius B likewise.
+"""Compares the constants of every loss, and the radius B, with their definitions as suprema.
 
-Nothing below repeats a closed form of a constant: each is compared with the largest quotient that a
-search over labels and predictions can find, using only the loss and its gradient.
+The tests repeat no closed form of a constant. They compare each constant with the largest quotient
+that a search over labels and predictions finds, using only the loss and its gradient.
 """
 
 import itertools
@@ -51,21 +51,21 @@ TWO_LABELS = (ModifiedLeastSquares, Logistic, Hinge)
 RADII = [0.05, 0.3, 0.8, 0.999, 1.0, 1.7, 5.0]
 SCORE_RADII = [0.05, 0.5, 1.0, 2.0, 5.0]
 
-checked = settings(max_examples=60, deadline=None, derandomize=True)
+thorough = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def labels(loss, count=21):
-    """Labels the constants must hold for: both for a binary loss, else a grid of [-1, 1]."""
+    """Return test labels: -1 and 1 for a binary loss, else a grid on [-1, 1]."""
     return np.array([-1.0, 1.0]) if isinstance(loss, TWO_LABELS) else np.linspace(-1, 1, count)
 
 
-# -- Suprema, found by search ----------------------------------------------------------------------
+# -- Suprema by search -----------------------------------------------------------------------------
 
 
 def supremum(f, *axes):
-    """Largest f over a grid, then over finer and finer grids around the best point.
+    """Return the largest f over a grid, then over finer and finer grids around the best point.
 
-    An axis of just two points is a choice between them and is never refined.
+    An axis of two points is a choice between them and is not refined.
     """
     best, at = -math.inf, None
     for _ in range(6):
@@ -74,12 +74,12 @@ def supremum(f, *axes):
                 best, at = found, point
         assert at is not None
         axes = tuple(
-            axis if len(axis) == 2 else refined(axis, x) for axis, x in zip(axes, at, strict=True)
+            axis if len(axis) == 2 else refine(axis, x) for axis, x in zip(axes, at, strict=True)
         )
     return best
 
 
-def refined(axis, x):
+def refine(axis, x):
     i = int(np.argmin(np.abs(axis - x)))
     return np.linspace(axis[max(i - 1, 0)], axis[min(i + 1, len(axis) - 1)], 7)
 
@@ -89,7 +89,7 @@ def lipschitz(loss, b):
 
 
 def smoothness(loss, b):
-    """The quotient over pairs no nearer than `gap`: below it, rounding would be all one sees."""
+    """Search pairs of points at least `gap` apart; closer ones would show only rounding errors."""
     gap = least_gap(b)
 
     def quotient(label, y, step):
@@ -108,7 +108,7 @@ def bregman(loss, label, y, other):
 
 
 def projection_loss(loss, b, label_axis=None):
-    """Quotient over predictions outside the ball, from a millionth beyond it to a million."""
+    """Search predictions at distances from 1e-6 to 1e6 outside the ball."""
     beyond = b + np.geomspace(1e-6, 1e6, 49)
 
     def quotient(label, y):
@@ -130,7 +130,7 @@ def least_gap(b):
 
 
 def climb(f, dimension, seed):
-    """Largest f(X[dimension, n]) over columns: random points, then smaller and smaller steps."""
+    """Return the largest f over columns of X: random points, then smaller and smaller steps."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(dimension, 300)) * rng.uniform(0.1, 3, size=300)
     found = f(X)
@@ -150,7 +150,7 @@ def into_ball(Y, b):
 
 
 def label_columns(loss, raw):
-    """One allowed label per column of arbitrary numbers."""
+    """Return a valid label for each column of arbitrary numbers."""
     if isinstance(loss, Softmax):
         return np.eye(loss.d)[:, np.argmax(raw, axis=0)]
     return into_ball(raw, 1.0)
@@ -195,7 +195,7 @@ def vector_smoothness(loss, b):
 
 
 def vector_projection_loss(loss, b):
-    """Predictions are a direction, a shift of all its coordinates and a distance from the ball."""
+    """Search predictions given by a direction, a shift of it, and a distance from the ball."""
     d = loss.d
 
     def quotient(X):
@@ -256,7 +256,7 @@ def test_vector_values_of_known_cases():
         np.testing.assert_allclose(out, [-math.log(probability), math.log(3)], rtol=1e-14)
 
 
-def test_which_losses_are_for_two_labels_and_which_give_scores():
+def test_which_losses_are_binary_and_which_predict_scores():
     def holds(name):
         return {type(loss) for loss in SCALAR + VECTOR if getattr(loss, name, False)}
 
@@ -288,7 +288,7 @@ def test_eps_is_the_largest_loss_of_projecting(loss, b):
 
 @pytest.mark.parametrize("b", RADII)
 @pytest.mark.parametrize("loss", KINKED, ids=repr)
-def test_no_beta_is_large_enough_at_a_kink(loss, b):
+def test_beta_is_infinite_at_a_kink(loss, b):
     assert loss.beta(b) == math.inf
     kink = 1.0 if isinstance(loss, Hinge) else 0.7 * min(b, 1.0)
     if kink > b:  # the hinge is straight inside a ball of radius b < 1: infinity is only a bound
@@ -323,7 +323,7 @@ def test_vector_eps(loss, b):
 
 @pytest.mark.parametrize("b", [2.0, 5.0])
 def test_softmax_eps_needs_shifted_scores(b):
-    """Scores that sum to zero alone would suggest a smaller eps than there is."""
+    """A search over scores that sum to zero finds a smaller eps than the true one."""
     loss = Softmax(3)
 
     def quotient(u, v):
@@ -350,7 +350,7 @@ def test_softmax_eps_needs_shifted_scores(b):
     ids=repr,
 )
 def test_labels_between_minus_one_and_one_break_eps_of_binary_losses(loss, label, b):
-    """The printed eps holds at y* = -1 and +1, not at a label such as 1/2 in between."""
+    """The paper's eps holds at y* = -1 and +1, but not at a label in between, such as 1/2."""
     assert projection_loss(loss, b) == pytest.approx(loss.eps(b), abs=1e-6)
     assert projection_loss(loss, b, np.array([-label, label])) > 1.5 * loss.eps(b) + 0.01
 
@@ -362,10 +362,10 @@ def test_projecting_costs_a_quarter_at_a_label_of_one_half():
     assert ModifiedLeastSquares().eps(1.0) == 0
 
 
-@checked
+@thorough
 @given(st.sampled_from(SCALAR + VECTOR), st.floats(1e-3, 50), st.floats(1.0, 5.0))
 def test_constants_are_monotone(loss, b, factor):
-    """A larger ball has more points in it, and less of a convex loss left to lose outside."""
+    """A larger ball contains more points, and a convex loss loses less outside it."""
     rounding = 1e-12
     assert loss.L(b * factor) >= loss.L(b) * (1 - rounding)
     assert loss.beta(b * factor) >= loss.beta(b) * (1 - rounding)
@@ -403,7 +403,7 @@ def test_vector_gradient_is_the_derivative(loss):
 
 @st.composite
 def cases(draw):
-    """A scalar loss, a label, and two predictions that like to sit on a kink."""
+    """Draw a scalar loss, a label, and two predictions, which are often at a kink."""
     loss = draw(st.sampled_from(SCALAR))
     label = draw(st.sampled_from([-1.0, 1.0]) if isinstance(loss, TWO_LABELS) else st.floats(-1, 1))
     delta = getattr(loss, "delta", 0.0)
@@ -412,7 +412,7 @@ def cases(draw):
     return loss, label, draw(prediction), draw(prediction)
 
 
-@settings(checked, max_examples=500)
+@settings(thorough, max_examples=500)
 @given(cases())
 def test_gradient_is_a_subgradient_everywhere(case):
     loss, label, y, other = case
@@ -421,7 +421,7 @@ def test_gradient_is_a_subgradient_everywhere(case):
     assert there >= here + change - 1e-12 * (1 + abs(here) + abs(there) + abs(change))
 
 
-@settings(checked, max_examples=300)
+@settings(thorough, max_examples=300)
 @given(cases(), st.floats(0, 1))
 def test_convex_along_segments(case, t):
     loss, label, y, other = case
@@ -429,7 +429,7 @@ def test_convex_along_segments(case, t):
     assert loss.value(label, t * y + (1 - t) * other) <= chord + 1e-12 * (1 + abs(chord))
 
 
-@checked
+@thorough
 @given(st.sampled_from(VECTOR), st.data(), st.floats(0, 1))
 def test_vector_losses_are_convex_with_subgradients(loss, data, t):
     numbers = data.draw(arrays(float, (loss.d, 3), elements=st.floats(-40, 40)))
@@ -451,7 +451,7 @@ def test_gradient_at_a_kink_lies_between_the_slopes(loss):
 
 
 @pytest.mark.parametrize("score", [1e3, 1e5])
-def test_extreme_scores_neither_overflow_nor_lose_the_slope(score):
+def test_extreme_logistic_scores(score):
     loss = Logistic()
     for label in (-1.0, 1.0):
         assert loss.value(label, label * score) == 0
@@ -482,7 +482,7 @@ def test_extreme_softmax_scores(d, score):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", SCALAR, ids=repr)
-def test_scalar_lift_agrees_with_the_scalar_methods(loss, dtype):
+def test_scalar_wrapper_agrees_with_the_scalar_methods(loss, dtype):
     lifted = Scalar(loss)
     assert lifted.d == 1
     Y = np.linspace(-2.1, 1.9, 23).reshape(1, -1).astype(dtype)
@@ -496,7 +496,7 @@ def test_scalar_lift_agrees_with_the_scalar_methods(loss, dtype):
 
 
 @pytest.mark.parametrize("loss", VECTOR, ids=repr)
-def test_columns_do_not_mix(loss):
+def test_columns_are_independent(loss):
     rng = np.random.default_rng(7)
     Y = rng.normal(size=(loss.d, 6))
     stars = np.repeat(label_columns(loss, rng.normal(size=(loss.d, 1))), 6, axis=1)
@@ -531,7 +531,7 @@ def test_two_class_softmax_is_the_logistic_loss_of_the_difference():
 
 
 class Cosh:
-    """l(y*, y) = cosh(y - y*): a loss of one's own, as an ordinary class."""
+    """l(y*, y) = cosh(y - y*): a user-defined loss, as an ordinary class."""
 
     def value(self, label, y):
         return math.cosh(y - label)
@@ -550,7 +550,7 @@ class Cosh:
 
 
 class Exponential(NamedTuple):
-    """l(y*, y) = exp(-rate y* y): a loss of one's own, for labels -1 and +1, as a NamedTuple."""
+    """l(y*, y) = exp(-rate y* y): a user-defined loss for labels -1 and +1, as a NamedTuple."""
 
     rate: float = 1.0
 
@@ -570,18 +570,21 @@ class Exponential(NamedTuple):
         return self.rate * math.exp(-self.rate * b)
 
 
-def satisfied(loss, eta, D, b):
-    """The inequality that B is the least solution of; with a kink, projecting must cost nothing."""
+def is_large_enough(loss, eta, D, b):
+    """Return whether b satisfies the inequality whose smallest solution is B.
+
+    For a loss with a kink, the condition is that projecting costs nothing.
+    """
     if math.isinf(loss.beta(b)):
         return loss.eps(b) == 0
     return eta * loss.beta(b) * b**2 >= loss.eps(b) * D
 
 
-def scanned(loss, eta, N, D):
-    """Neighbours on a fine grid of [D, eta N D] with B in between."""
+def bracket_radius(loss, eta, N, D):
+    """Return neighbouring points of a fine grid of [D, eta N D] with B between them."""
     points = np.linspace(D, eta * N * D, 8001).tolist()
     for before, b in itertools.pairwise([D, *points]):
-        if satisfied(loss, eta, D, b):
+        if is_large_enough(loss, eta, D, b):
             return before, b
     return points[-1], points[-1]
 
@@ -609,12 +612,12 @@ RADIUS_LOSSES = [
 @pytest.mark.parametrize(("eta", "N"), [(0.1, 100), (0.01, 500), (1.0, 4), (0.02, 50)])
 @pytest.mark.parametrize("loss", RADIUS_LOSSES, ids=lambda loss: type(loss).__name__)
 def test_radius_against_a_scan(loss, eta, N, D):
-    before, b = scanned(loss, eta, N, D)
+    before, b = bracket_radius(loss, eta, N, D)
     B = radius(loss, eta, N, D)
     assert before * (1 - 1e-12) <= B <= b * (1 + 1e-12)
 
 
-@settings(checked, max_examples=200)
+@settings(thorough, max_examples=200)
 @given(
     st.sampled_from(RADIUS_LOSSES),
     st.integers(1, 1000),
@@ -628,13 +631,13 @@ def test_radius_is_the_least_that_satisfies_its_inequality(loss, N, power, D, fr
     B = radius(loss, eta, N, D)
     assert D <= B <= max(top, D)
     rounded_up = B * (1 + 1e-12)
-    assert rounded_up >= top or satisfied(loss, eta, D, rounded_up)
+    assert rounded_up >= top or is_large_enough(loss, eta, D, rounded_up)
     for smaller in (B * (1 - 1e-9), D + fraction * (B - D) * (1 - 1e-9)):
-        assert smaller < D or smaller >= B or not satisfied(loss, eta, D, smaller)
+        assert smaller < D or smaller >= B or not is_large_enough(loss, eta, D, smaller)
 
 
 @pytest.mark.parametrize(("eta", "N"), [(0.1, 100), (0.01, 500), (0.5, 7), (1.0, 3)])
-def test_radius_as_printed_for_unit_learners(eta, N):
+def test_radius_as_in_the_paper_for_unit_learners(eta, N):
     assert radius(Linear(), eta, N, 1.0) == pytest.approx(eta * N, rel=1e-15)
     for loss in (Squared(), PNorm(2.0), PNorm(2.5), PNorm(6.0), ModifiedLeastSquares()):
         assert radius(loss, eta, N, 1.0) == 1.0
@@ -642,19 +645,19 @@ def test_radius_as_printed_for_unit_learners(eta, N):
 
 @pytest.mark.parametrize("eta", [1.0, 0.5, 0.1, 0.02, 0.001])
 @pytest.mark.parametrize("reach", [1.0, 1.5, 3.0, 50.0])
-def test_logistic_radius_and_the_printed_bound(eta, reach):
-    """Both ln(4/eta) and the exact infimum qualify; the infimum is the smaller."""
+def test_logistic_radius_and_the_bound_of_the_paper(eta, reach):
+    """Both the paper's ln(4/eta) and the exact infimum qualify; the infimum is smaller."""
     N = round(reach / eta)
-    printed = math.log(4 / eta)
+    published = math.log(4 / eta)
     exact = radius(Logistic(), eta, N, 1.0)
-    assert exact <= min(eta * N, printed)
-    for b in (exact, printed):
+    assert exact <= min(eta * N, published)
+    for b in (exact, published):
         assert b >= eta * N or eta / 4 * b**2 >= 1 / (1 + math.exp(b))
     if exact < eta * N * (1 - 1e-12) and exact > 1:
         assert eta / 4 * exact**2 == pytest.approx(1 / (1 + math.exp(exact)), rel=1e-9)
 
 
-def test_logistic_radius_is_well_below_the_printed_bound():
+def test_logistic_radius_is_well_below_the_bound_of_the_paper():
     assert 2.0 < radius(Logistic(), 0.1, 100, 1.0) < 2.1
     assert math.log(4 / 0.1) > 3.6
 
@@ -678,9 +681,9 @@ def test_scaling_the_learners_scales_D(loss, scale):
 @pytest.mark.parametrize(
     ("eta", "N", "D", "expected"),
     [
-        (0.1, 100, 1.0, 1.0),  # the ball already holds every label
+        (0.1, 100, 1.0, 1.0),  # the ball already contains every label
         (0.1, 100, 2.0, 2.0),
-        (0.1, 100, 0.5, 1.0),  # it must grow until it does
+        (0.1, 100, 0.5, 1.0),  # it grows until it does
         (0.1, 15, 0.5, 0.75),  # but never beyond eta N D
         (0.25, 4, 0.5, 0.5),
     ],
@@ -689,7 +692,7 @@ def test_radius_of_a_kinked_loss_makes_projecting_free(loss, eta, N, D, expected
     assert radius(loss, eta, N, D) == pytest.approx(expected, rel=1e-15)
 
 
-def test_a_kink_with_a_slight_slope_counts_in_full():
+def test_radius_of_a_kinked_loss_with_a_tiny_eps():
     class Slight(Absolute):
         def eps(self, b):
             return 1e-6 if b < 3 else 0.0
@@ -697,13 +700,13 @@ def test_a_kink_with_a_slight_slope_counts_in_full():
     assert radius(Slight(), 0.1, 100, 1.0) == pytest.approx(3.0, rel=1e-15)
 
 
-# -- Losses of one's own ---------------------------------------------------------------------------
+# -- User-defined losses ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "loss", [Cosh(), Exponential(), Exponential(0.5)], ids=["cosh", "exp", "half exp"]
 )
-def test_own_losses_are_lifted_and_projected(loss):
+def test_user_defined_losses_have_a_radius(loss):
     assert resolve(loss) is loss
     out, slopes = np.empty(2), np.empty((1, 2))
     Scalar(loss).values(np.array([1.0]), np.array([[0.0, 2.0]]), out)
@@ -717,7 +720,7 @@ def test_own_losses_are_lifted_and_projected(loss):
 
 @pytest.mark.parametrize("N", [10_000, 71_500, 72_000, 74_000, 1_000_000])
 def test_radius_where_beta_overflows(N):
-    """A curvature too large for a float is not a kink: B is the same whatever eta N D is."""
+    """A curvature that overflows a float is not a kink: B does not depend on eta N D."""
     B = radius(Exponential(), 0.01, N, 1.0)
     assert 1.0 < B < 3.0
     assert 0.01 * math.exp(B) * B**2 == pytest.approx(math.exp(-B), rel=1e-9)
@@ -756,7 +759,7 @@ def test_names_resolve():
     assert radius("squared", 0.1, 100, 1.0) == 1.0
 
 
-def test_unknown_name_lists_what_is_allowed():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="'cauchy'") as error:
         resolve("cauchy")
     assert all(f"'{name}'" in str(error.value) for name in NAMES)
@@ -793,8 +796,8 @@ def test_good_parameters_pass(loss):
     assert resolve(loss) is loss
 
 
-def test_own_parameters_may_share_a_name():
-    """What p, tau and delta may be is said for the losses here, not for somebody else's."""
+def test_parameters_of_user_defined_losses_are_not_checked():
+    """The ranges of p, tau and delta apply to the library's losses, not to a user's loss."""
 
     class Insensitive(NamedTuple):
         delta: float = 0.0

@@ -248,7 +248,7 @@ def test_rows_of_another_width_are_refused(booster):
         lambda: model.learn_one(X[0, :2], 0.0),
         lambda: model.predict_one([0.1] * 4),
     ):
-        with pytest.raises(DataError, match="features, the model 3") as raised:
+        with pytest.raises(DataError, match="features, but the model expects 3") as raised:
             call()
         assert raised.value.row == 0
     assert same(state_of(model.core.state), before)
@@ -266,7 +266,7 @@ def test_a_finite_class_may_have_more_or_fewer_functions_than_rows_have_features
     assert np.array_equal(
         np.r_[model.learn_many(X[:5], y[:5]), model.learn_many(X[5:], y[5:])], whole
     )
-    with pytest.raises(DataError, match="the row has 2 features, the model 3"):
+    with pytest.raises(DataError, match="the row has 2 features, but the model expects 3"):
         model.predict_one(X[0, :2])
 
 

@@ -136,7 +136,7 @@ class Flawed(NamedTuple):
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan])
 def test_constants_that_cannot_be_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"Flawed\.L\(1\) is"):
+    with pytest.raises(ValueError, match=r"Flawed\.L\(1\) must be positive \(got"):
         SpanBoost(LinearBall(), loss=Flawed(wrong))
 
 
@@ -280,7 +280,7 @@ def test_names_of_a_loss_of_ones_own_are_its_own_business():
 
 
 def test_classes_in_place_of_objects_are_refused():
-    with pytest.raises(TypeError, match=r"LinearBall is a class: give an object"):
+    with pytest.raises(TypeError, match=r"LinearBall is a class: pass an instance"):
         SpanBoost(LinearBall)
 
 

@@ -8,8 +8,7 @@ from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
 from weighted_streams import stream
 
 from spanboost import DataError, LabelWarning, LinearSGD, Network, Rows, Stumps, Trees, save, tune
-from spanboost.cli import arguments
-from spanboost.cli.main import main
+from spanboost.cli.main import attach_values, main
 from spanboost.data.batch import Batch, join_batches
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
@@ -116,14 +115,14 @@ def test_batches_with_labels_are_joined(name, text, form, tmp_path, monkeypatch)
 
 def test_an_address_is_an_argument_of_ray_and_a_file_is_not():
     for words in (["10.0.0.1:6379"], ["ray://head:10001"], ["auto"], ["local"]):
-        assert arguments.attach_values(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
+        assert attach_values(["--ray", *words, "x"]) == [f"--ray={words[0]}", "x"]
     for words in (["data.csv"], ["s3://place/data.csv"], ["-"], ["--quiet"], []):
-        assert arguments.attach_values(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
+        assert attach_values(["tune", "--ray", *words]) == ["tune", "--ray=local", *words]
 
 
 def test_ray_address_is_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    assert arguments.attach_values(["--ray"]) == ["--ray=head:6379"]
+    assert attach_values(["--ray"]) == ["--ray=head:6379"]
 
 
 def test_missing_ray_is_reported(data, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""The learners of features in other guises (one bank to a copy, oracles), and streams for them."""
+"""Test streams, and other implementations of the feature learners to compare them with."""
 
 import dataclasses
 import math
@@ -40,7 +40,10 @@ def learner_of(name, **changes):
 
 
 def stream(T=60, seed=0, *, loss="squared", missing=True, centre=0.3):
-    """Rows with zeros, missing values, features of several scales one of which grows; labels."""
+    """Return rows and labels.
+
+    The rows have zeros, missing values, and features of different scales, one of which grows.
+    """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((T, 4)) * [1, 10, 0.01, 1]
     X[rng.random((T, 4)) < 0.3] = 0
@@ -74,7 +77,7 @@ KINDS = {
 
 
 def active_rows(X, bits=None):
-    """What a naive copy reads, of a dense block or one with codes."""
+    """Return the rows of a dense block, or of one with codes, as a naive copy reads them."""
     if isinstance(X, Rows):
         pairs = zip(X.numbers.tolist(), X.codes.tolist(), strict=True)
         return [naive_learners.active(numbers, codes, bits) for numbers, codes in pairs]
@@ -82,11 +85,11 @@ def active_rows(X, bits=None):
 
 
 # --------------------------------------------------------------------------------------------
-# N banks of one copy in place of one bank of N
+# N banks of one copy instead of one bank of N copies
 
 
 class Separate:
-    """A learner whose N copies are banks of one copy each, run as objects."""
+    """A learner whose N copies are N banks of one copy each, run as objects."""
 
     def __init__(self, learner):
         self.learner, self.dtype = learner, getattr(learner, "dtype", np.float64)
@@ -103,7 +106,7 @@ class Separate:
 
 
 class RowByRow:
-    """Encoded rows that the booster does not recognise, so that copies must grow by themselves."""
+    """Encoded rows of a type unknown to the booster, so that each copy must grow its own table."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -113,7 +116,7 @@ class RowByRow:
 
 
 def task_of_one(task, i, **changes):
-    """What copy i alone would be told."""
+    """Return the task of copy i alone."""
     only = slice(i, i + 1)
     return task._replace(
         n=1,
@@ -134,7 +137,7 @@ class OneCopy:
     def predict(self, x):
         self.x = x
         if isinstance(x, Row):
-            self.x = Row(*map(np.copy, x))  # of its own: a bank writes to it
+            self.x = Row(*map(np.copy, x))  # a copy, because the bank writes to it
             self.bank = self.bank.grown(0, len(x.x))
         self.bank.predict(self.x, self.h)
         return self.h[:, 0]
@@ -147,13 +150,13 @@ class OneCopy:
 
 
 # --------------------------------------------------------------------------------------------
-# Oracles in the library's boosters
+# Naive copies in the library's boosters
 
 
 class Oracles:
     """A learner whose copies are naive: `make(task, i)` is copy i.
 
-    Rows are dense, or have codes. Slopes and losses are asked of the library in its own precision.
+    Rows are dense, or have codes. The library computes slopes and losses, in its own precision.
     """
 
     def __init__(self, make, dtype, bits=None):
@@ -179,11 +182,11 @@ class OracleBank:
 
     def update(self, x, h, feedback):
         for i, copy in enumerate(self.copies):
-            copy.update(x, Told(feedback.only(i), self.dtype))
+            copy.update(x, CopyFeedback(feedback.only(i), self.dtype))
 
 
-class Told:
-    """The feedback of one copy as a naive copy wants it."""
+class CopyFeedback:
+    """The feedback of one copy, in the form that a naive copy expects."""
 
     def __init__(self, feedback, dtype):
         self.feedback, self.dtype, self.weight = feedback, dtype, feedback.weight
@@ -207,7 +210,7 @@ class Told:
 
 
 def arrays_of(state):
-    """Every array of a model, copied, in order; numbers too. Not what matters within a round."""
+    """Return copies of all arrays and numbers of a model, in order, without scratch space."""
     if isinstance(state, np.ndarray):
         return [state.copy()]
     if isinstance(state, tuple):
@@ -235,10 +238,10 @@ NAIVE_LOSSES = {
 }
 
 
-def listing(booster, make, loss, X, y, weights):
-    """Predictions of the paper's algorithm with the booster's parameters, [T, d].
+def run_listing(booster, make, loss, X, y, weights):
+    """Return the predictions of the listing in naive.py with the booster's parameters, [T, d].
 
-    make(c, D, i): the naive copy i, told the curvature c and, if bounded, its bound D.
+    make(c, D, i) returns the naive copy i, with curvature c and bound D (or infinity).
     """
     naive_loss, d = NAIVE_LOSSES[loss], booster.core.d
     rows = active_rows(X, booster.learner.bits)

@@ -1,4 +1,4 @@
-"""Both listings of the paper, written out slowly with lists and floats, sharing no library code.
+"""Slow reference versions of the paper's listings, with lists and floats and no library code.
 
 A prediction is a list of d floats. A copy is any object with `predict(x) -> list` and
 `update(x, loss)`, where `loss` has `value(h)`, `slope(h)` and `weight`. A stream is a list of
@@ -28,7 +28,7 @@ def add(a, b):
 
 
 def project(y, radius):
-    """The point of the Euclidean ball of that radius nearest to y."""
+    """Return the point of the Euclidean ball of this radius nearest to y."""
     length = norm(y)
     if length <= radius:
         return list(y)
@@ -197,8 +197,8 @@ class Softmax:
 def radius(loss, eta, N, D):
     """Line 1: B = min{eta N D, inf{b >= D: eta beta_b b^2 >= eps_b D}}.
 
-    Corollary 1 for losses that are not smooth. The set is an interval [b, inf) for every loss
-    above (beta_b b^2 never falls and eps_b never rises), so halving finds its end.
+    For losses that are not smooth, B is that of corollary 1. For every loss above the set is an
+    interval [b, inf), because beta_b b^2 never falls and eps_b never rises, so bisection finds b.
     """
     most = eta * N * D
     if not loss.smooth:
@@ -220,7 +220,7 @@ def radius(loss, eta, N, D):
 
 
 # --------------------------------------------------------------------------------------------
-# What a copy is told
+# The losses of a copy
 
 
 class LinearLoss:
@@ -272,7 +272,7 @@ def span(
     alpha=None,
     B=None,
 ):
-    """Algorithm 1. Returns predictions, sigma after every row, and all partial sums."""
+    """Run Algorithm 1; return predictions, sigma after every row, and all partial sums."""
     N = len(copies)
     reach = scale * D  # the norm of scale * A(x) is at most this
     if B is None:
@@ -306,7 +306,7 @@ def span(
 
 
 def hull(copies, stream, loss, *, d, D, feedback="linear", scale=1.0, offset="printed", alpha=None):
-    """Algorithm 2. Returns predictions and all partial sums."""
+    """Run Algorithm 2; return predictions and all partial sums."""
     N = len(copies)
     eta = [2.0 / (i + 1.0) for i in range(1, N + 1)]
     L_D = loss.L(scale * D)
@@ -332,7 +332,7 @@ def hull(copies, stream, loss, *, d, D, feedback="linear", scale=1.0, offset="pr
 
 
 def lipschitz_span(loss, i, *, N, D, eta, feedback, scale=1.0, alpha=None, B=None):
-    """The Lipschitz constant of what copy i (from 1) of Algorithm 1 receives, at weight 1."""
+    """Return the Lipschitz constant of the losses of copy i >= 1 of Algorithm 1, at weight 1."""
     if feedback == "linear":
         return 1.0
     if B is None:
@@ -342,7 +342,7 @@ def lipschitz_span(loss, i, *, N, D, eta, feedback, scale=1.0, alpha=None, B=Non
 
 
 def lipschitz_hull(loss, i, *, D, feedback, scale=1.0, alpha=None):
-    """The same for copy i (from 1) of Algorithm 2."""
+    """Return the same for copy i >= 1 of Algorithm 2."""
     if feedback == "linear":
         return 1.0
     step = (2.0 / (i + 1.0) if alpha is None else alpha) * scale
@@ -350,7 +350,7 @@ def lipschitz_hull(loss, i, *, D, feedback, scale=1.0, alpha=None):
 
 
 def curvature_span(loss, i, *, N, D, eta, feedback, scale=1.0, alpha=None, B=None):
-    """The curvature of what copy i (from 1) of Algorithm 1 receives, at weight 1; 0 for a kink."""
+    """Return the curvature of the losses of copy i >= 1 of Algorithm 1; 0 for a kink."""
     if feedback == "linear" or not loss.smooth:
         return 0.0
     if B is None:
@@ -359,7 +359,7 @@ def curvature_span(loss, i, *, N, D, eta, feedback, scale=1.0, alpha=None, B=Non
 
 
 def curvature_hull(loss, i, *, D, feedback, scale=1.0, alpha=None):
-    """The same for copy i (from 1) of Algorithm 2."""
+    """Return the same for copy i >= 1 of Algorithm 2."""
     if feedback == "linear" or not loss.smooth:
         return 0.0
     step = 2.0 / (i + 1.0) if alpha is None else alpha
@@ -388,10 +388,10 @@ class Hedge:
 
     def predict(self, x):
         outputs = [f(x) for f in self.functions]
-        mixed = [0.0] * len(outputs[0])
+        mixture = [0.0] * len(outputs[0])
         for p, output in zip(self.weights(), outputs, strict=True):
-            mixed = add(mixed, times(p, output))
-        return mixed
+            mixture = add(mixture, times(p, output))
+        return mixture
 
     def update(self, x, loss):
         for m, f in enumerate(self.functions):
@@ -444,7 +444,7 @@ class Negated:
 
 
 class Symmetriser:
-    """The footnote: Hedge over one copy told the losses, and the negation of one told -loss."""
+    """The paper's footnote: Hedge over a copy that learns the losses, and a negated copy."""
 
     def __init__(self, make, D):
         self.plus, self.minus = make(), make()
@@ -471,7 +471,7 @@ class Symmetriser:
 
 
 class SGD:
-    """Plain gradient descent on a line through the origin plus a constant, d = 1."""
+    """Plain gradient descent on a linear function with a constant, d = 1."""
 
     def __init__(self, features, rate=0.1):
         self.w = [0.0] * features

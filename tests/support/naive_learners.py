@@ -1,20 +1,20 @@
-"""One copy of each learner of features, written out slowly, sharing no library code.
+"""Slow reference versions of one copy of each feature learner, with no library code.
 
 A row is a list of `(feature, value)`, the constant `(0, 1.0)` first (see `active`). A copy has
 `predict(row) -> list` of d numbers and `update(row, loss)`, where `loss` has `slope(h) -> list`,
-`value(h)` and `weight`; it is told its curvature c, and its bound D where the feedback is linear.
+`value(h)` and `weight`. Its curvature, and its bound D under linear feedback, are parameters.
 
-All numbers are of one type: Python's float, or a NumPy scalar type, in whose precision everything
-is then computed. Where a comparison is exact the order of operations is that of the library.
+All numbers have one type: Python's float, or a NumPy scalar type, which then determines the
+precision. The order of operations is that of the library where results are compared exactly.
 """
 
 import math
 
-LEAST = 1e-20  # where sums of squared gradients start
+LEAST = 1e-20  # initial value of a sum of squared gradients
 
 
 def active(numbers, codes=(), bits=None):
-    """The active features of a row of numbers (0 and NaN: absent) and codes (negative: absent)."""
+    """Return the active features of a row: numbers but 0 and NaN, and codes >= 0."""
     stride = 2 if len(codes) else 1
     row = [(0, 1.0)]
     row += [(1 + stride * j, v) for j, v in enumerate(numbers) if v < 0 or v > 0]
@@ -23,12 +23,12 @@ def active(numbers, codes=(), bits=None):
 
 
 def exact_flow(v):
-    """(1 - exp(-v)) / v."""
+    """Return (1 - exp(-v)) / v."""
     return -math.expm1(-v) / v if v else 1.0
 
 
 def series_exp(v):
-    """exp(v) of v >= 0, up to 64, by a series: four terms at v / 16, to the power of 16."""
+    """Return exp(min(v, 64)) for v >= 0: the fourth-order series at v / 16, to the power of 16."""
     one = type(v)(1)
     y = min(v, type(v)(64)) * type(v)(0.0625)
     e = one
@@ -40,25 +40,25 @@ def series_exp(v):
 
 
 def series_flow(v):
-    """(1 - exp(-v)) / v by that series."""
+    """Return (1 - exp(-v)) / v by that series."""
     one = type(v)(1)
     return (one - one / series_exp(v)) / v if v > type(v)(0.01) else one - v * type(v)(0.5)
 
 
 def exact_squash(a):
-    """A sigmoid from -1 to 1."""
+    """Return tanh(a / 2), a sigmoid from -1 to 1."""
     return math.tanh(a / 2)
 
 
 def series_squash(a):
-    """The same by the series."""
+    """Return tanh(a / 2) by the series."""
     e = series_exp(abs(a))
     s = (e - type(a)(1)) / (e + type(a)(1))
     return s if a > 0 else -s
 
 
 def norm(vector):
-    """In double precision."""
+    """Return the Euclidean norm, computed in double precision."""
     square = 0.0
     for v in vector:
         square += float(v) * float(v)
@@ -66,7 +66,7 @@ def norm(vector):
 
 
 class Copy:
-    """What the copies share: parameters, scales of the features, and the normalised values."""
+    """The common part of all copies: parameters, feature scales and normalised values."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Copy:
         number=float,
         flow=series_flow,
     ):
-        """cut: the norm to which predictions are cut; D: that of functions, where it is bounded."""
+        """Store the parameters. Predictions are projected to norm `cut`; D bounds the functions."""
         self.cut = number(cut)
         self.d, self.number, self.flow, self.decay = d, number, flow, decay
         self.rate, self.curvature, self.D = number(rate), number(curvature), float(number(D))
@@ -92,8 +92,8 @@ class Copy:
     def least(self, count):
         return [self.number(LEAST)] * count
 
-    def within(self, p):
-        """p as it is played: the nearest point of the ball of radius D."""
+    def project(self, p):
+        """Return the point of the ball of radius `cut` nearest to p."""
         if self.d == 1:
             return [max(min(p[0], self.cut), -self.cut)]
         square = p[0] * p[0]
@@ -105,14 +105,14 @@ class Copy:
         return [q * shrink for q in p]
 
     def slope(self, loss, p):
-        """The slope at p cut to the ball; where it was cut, without what leads further out."""
-        played = self.within(p)
-        slope, largest = loss.slope(played), max(abs(v) for v in played)
-        if list(p) == list(played) or not largest > 0:
+        """Return the slope at the projection of p, without its outward part."""
+        projected = self.project(p)
+        slope, largest = loss.slope(projected), max(abs(v) for v in projected)
+        if list(p) == list(projected) or not largest > 0:
             return slope
         if self.d == 1:
-            return self.zeros(1) if (p[0] - played[0]) * slope[0] < 0 else slope
-        out = [v / largest for v in played]
+            return self.zeros(1) if (p[0] - projected[0]) * slope[0] < 0 else slope
+        out = [v / largest for v in projected]
         along, square = self.number(0), self.number(0)
         for g, o in zip(slope, out, strict=True):
             along += g * o
@@ -122,12 +122,12 @@ class Copy:
         return slope
 
     def z(self, f, x):
-        """x in units of the largest seen, cut to [-1, 1]; 0 if none was seen."""
+        """Return x over the largest value seen, clipped to [-1, 1]; 0 if none was seen."""
         S = self.S.get(f, 0)
         return max(min(self.number(x), S), -S) / S if S else self.number(0)
 
-    def grow(self, f, x, *sums):
-        """Learn the size of x; sums of squared gradients are as if it had been known before."""
+    def update_scale(self, f, x, *sums):
+        """Update the scale of feature f, and convert its sums of squared gradients to it."""
         size, S = abs(self.number(x)), self.S.get(f, self.number(0))
         if size > S:
             shrink = S / size
@@ -139,7 +139,7 @@ class Copy:
         return self.number(math.sqrt(ratio) if self.decay is None else ratio)
 
     def rates(self, G, slope, x, w, count):
-        """How far weights of input x step along their gradients; learns the squares of these."""
+        """Add the squared gradients of input x to G, and return the step factors of its weights."""
         if self.decay is not None:
             return [self.number(math.pow(count, -self.decay))] * len(G)
         for k in range(len(G)):
@@ -148,7 +148,7 @@ class Copy:
 
 
 class Linear(Copy):
-    """sum_f U_f z_f; in sum |U| <= D if bounded."""
+    """The function sum_f U_f z_f, with sum |U| <= D."""
 
     def __init__(self, d, rate, **options):
         super().__init__(d, rate, **options)
@@ -166,10 +166,10 @@ class Linear(Copy):
         slope, w = self.slope(loss, self.predict(row)), self.number(loss.weight)
         self.rows += float(w)
         z, rates = [], []
-        for f, x in row:  # in turn: two of them may be one feature of a hashed table
+        for f, x in row:  # one by one, because two may share a number in a hashed table
             G = self.G.setdefault(f, self.least(self.d))
             self.U.setdefault(f, self.zeros(self.d))
-            self.grow(f, x, G)
+            self.update_scale(f, x, G)
             z.append(self.z(f, x))
             self.norms += float(w * (z[-1] * z[-1]))
             rates.append(self.rates(G, slope, z[-1], w, self.rows))
@@ -185,7 +185,7 @@ class Linear(Copy):
 
 
 class Stumps(Copy):
-    """One function of each feature, U_f z_f (+ V_f); the one with the best score predicts."""
+    """One function per feature, U_f z_f (+ V_f), of which the one with the best score predicts."""
 
     def __init__(self, d, rate, *, intercept=False, **options):
         super().__init__(d, rate, **options)
@@ -216,12 +216,12 @@ class Stumps(Copy):
     def learn(self, f, x, loss):
         U, V, G, H = self.U[f], self.V[f], self.G[f], self.H[f]
         w = self.number(loss.weight)
-        self.grow(f, x, G)
+        self.update_scale(f, x, G)
         z, p = self.z(f, x), self.function(f, x)
-        played = self.within(p)
+        projected = self.project(p)
         slope = self.slope(loss, p)
         nothing = self.zeros(self.d)
-        self.score[f] += float(loss.value(nothing)) - float(loss.value(played))
+        self.score[f] += float(loss.value(nothing)) - float(loss.value(projected))
         self.n[f] += float(w)
         self.m[f] += float(w * (z * z))
         self.m[f] += float(w) if self.intercept else 0.0
@@ -244,7 +244,7 @@ class Network(Copy):
     """One hidden layer: s_j = squash(sum_f W_fj z_f), h_k = V_k0 + sum_j V_kj s_j."""
 
     def __init__(self, d, rate, *, hidden, start, squash=series_squash, **options):
-        """start(f, j): the first weight from feature f to hidden unit j."""
+        """Store the parameters; start(f, j) is the first weight from feature f to unit j."""
         super().__init__(d, rate, **options)
         self.hidden, self.start, self.squash = hidden, start, squash
         self.W, self.G = {}, {}
@@ -252,13 +252,13 @@ class Network(Copy):
         self.G_out = [self.least(hidden + 1) for _ in range(d)]
         self.rows = self.norms = 0.0
 
-    def meet(self, f):
+    def add_feature(self, f):
         if f not in self.W:
             self.W[f] = [self.number(self.start(f, j)) for j in range(self.hidden)]
             self.G[f] = self.least(self.hidden)
 
     def units(self, row):
-        """1 for the bias, then the hidden units."""
+        """Return 1 for the constant, then the values of the hidden units."""
         sums = self.zeros(self.hidden)
         for f, x in row:
             if self.S.get(f, 0) > 0:
@@ -289,9 +289,9 @@ class Network(Copy):
 
         self.rows += float(w)
         z, r = [], []
-        for f, x in row:  # in turn: two of them may be one feature of a hashed table
-            self.meet(f)
-            self.grow(f, x, self.G[f])
+        for f, x in row:  # one by one, because two may share a number in a hashed table
+            self.add_feature(f)
+            self.update_scale(f, x, self.G[f])
             z.append(self.z(f, x))
             self.norms += float(w * (z[-1] * z[-1]))
             r.append(self.rates(self.G[f], e, z[-1], w, self.rows))

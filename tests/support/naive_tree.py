@@ -1,8 +1,8 @@
-"""One online regression tree, written out slowly with objects, sharing no library code.
+"""A slow reference version of one online regression tree, with objects and no library code.
 
 A row is a list of cells `(name, value)`: the name of a number is an int, that of a category a
 string. A number not in the row is 0. NaN, or a category of -1, is missing. As in naive_learners.py
-all numbers are of one type, and the order of operations is that of the library.
+all numbers have one type, and the order of operations is that of the library.
 """
 
 import functools
@@ -11,13 +11,13 @@ import math
 import naive_learners
 import numpy as np
 
-GROUP = 2  # candidates on one cell
-LEAST = 5  # rows on either side
-FLOOR = 1e-7  # of a variance
+GROUP = 2  # candidates per group
+LEAST = 5  # the fewest rows on each side
+FLOOR = 1e-7  # added to the variance
 
 
 class Split:
-    """Which rows go left, and what was counted there."""
+    """A candidate split, with the statistics of its left side."""
 
     def __init__(self, name, missing_left):
         self.name, self.missing_left = name, missing_left
@@ -29,7 +29,7 @@ class Split:
             return value == self.threshold
         return self.missing_left if math.isnan(value) else value <= self.threshold
 
-    def set_by(self, row, number):
+    def set_threshold(self, row, number):
         value = number(dict(row).get(self.name, 0))
         if math.isnan(value):
             value = number(-np.inf if self.missing_left else np.inf)
@@ -51,7 +51,7 @@ class Inner:
 
 
 class Tree(naive_learners.Copy):
-    """step: from slopes to targets, or None where the feedback is linear."""
+    """A tree. `step` converts slopes to targets; it is None under linear feedback."""
 
     def __init__(self, d, *, learner, wait, step, cut, draw, number):
         super().__init__(d, 1.0, cut=cut, number=number)
@@ -60,7 +60,7 @@ class Tree(naive_learners.Copy):
         self.root = Leaf(0, number(0), self.zeros(d), number(0))
 
     def find(self, row):
-        """The leaf of a row, and how to put something else in its place."""
+        """Return the leaf of a row, and a function that replaces it."""
         owner, side = self, "root"
         while isinstance(getattr(owner, side), Inner):
             owner = getattr(owner, side)
@@ -83,7 +83,7 @@ class Tree(naive_learners.Copy):
             self.wait -= 1
             return
         leaf, replace = self.find(row)
-        w, h = self.number(loss.weight), self.within(self.value(leaf))
+        w, h = self.number(loss.weight), self.project(self.value(leaf))
         slope = loss.slope(h)
         target = [-g / w for g in slope]
         if self.step is not None:
@@ -91,7 +91,7 @@ class Tree(naive_learners.Copy):
         distance = [r - m for r, m in zip(target, leaf.mean, strict=True)]
         self.learn(leaf, target, w)
         if leaf.level < self.learner.depth:
-            self.try_out(leaf, row, distance, w, replace)
+            self.count_row(leaf, row, distance, w, replace)
 
     def learn(self, leaf, target, w):
         one = self.number(1)
@@ -106,7 +106,7 @@ class Tree(naive_learners.Copy):
             means.append(new)
         leaf.mean = means
 
-    def try_out(self, leaf, row, distance, w, replace):
+    def count_row(self, leaf, row, distance, w, replace):
         if leaf.rows == 0:
             leaf.groups = [None] * (self.learner.candidates // GROUP)
             leaf.phases = math.ceil(len(leaf.groups) / max(len(row), 1))
@@ -118,8 +118,8 @@ class Tree(naive_learners.Copy):
         if n < first:
             for g in range(n % leaf.phases, len(leaf.groups), leaf.phases):
                 if n < leaf.phases:
-                    leaf.groups[g] = self.drawn((g + self.draw()) / len(leaf.groups), row)
-                leaf.groups[g][n // leaf.phases].set_by(row, self.number)
+                    leaf.groups[g] = self.draw_group((g + self.draw()) / len(leaf.groups), row)
+                leaf.groups[g][n // leaf.phases].set_threshold(row, self.number)
             return
         leaf.total[0] += w
         for k, r in enumerate(distance):
@@ -131,17 +131,17 @@ class Tree(naive_learners.Copy):
                     split.sums = [a + w * r for a, r in zip(split.sums, distance, strict=True)]
         counted = n + 1 - first
         if counted % self.learner.grace == 0:
-            self.look(leaf, counted, replace)
+            self.try_split(leaf, counted, replace)
 
-    def drawn(self, part, row):
-        """Candidates on the cell of the row that is so far along."""
+    def draw_group(self, part, row):
+        """Return candidates on one cell; `part` is its position in the row, from 0 to 1."""
         at = part * len(row)
         group = [Split(row[int(at)][0], at - int(at) < 0.5) for _ in range(GROUP)]
         for split in group:
             split.weight, split.sums = self.number(0), self.zeros(self.d)
         return group
 
-    def look(self, leaf, counted, replace):
+    def try_split(self, leaf, counted, replace):
         n, total = leaf.total
         unit, best, most = n / self.number(counted), None, self.number(0)
         for split in (split for group in leaf.groups for split in group):

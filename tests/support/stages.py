@@ -1,7 +1,7 @@
-"""Runs a booster on a stream round by round, keeping what the proofs speak of.
+"""Runs a booster round by round, and records the quantities of the proofs.
 
-The weak learner is scripted: a row holds what every copy predicts, so a test (or hypothesis) plays
-the adversary and the learners at once. Its class is all functions bounded by D.
+The weak learner is scripted: a row holds the predictions of all copies, so a test (or hypothesis)
+chooses both the adversary and the learners. Its class consists of all functions bounded by D.
 """
 
 from dataclasses import dataclass
@@ -37,31 +37,31 @@ class ScriptedBank:
 
 class Rounds(NamedTuple):
     y: np.ndarray  # [T, N + 1, d] the partial sums y_t^0 .. y_t^N
-    h: np.ndarray  # [T, N, d] what the copies predicted, times lambda
-    passed: np.ndarray  # [T, N, d] slopes of the linear losses passed to them
-    sigma: np.ndarray  # [T, N] as they were used in round t
+    h: np.ndarray  # [T, N, d] predictions of the copies, times lambda
+    passed: np.ndarray  # [T, N, d] slopes of the linear losses passed to the copies
+    sigma: np.ndarray  # [T, N] the values used in round t
     labels: np.ndarray  # [T, d]
     weights: np.ndarray  # [T]
 
 
-def play(booster, X, y, weights=None):
-    """Every round of a fresh booster, as plain Python."""
+def run_rounds(booster, X, y, weights=None):
+    """Run all rounds of a new booster as plain Python, and return their values."""
     block, labels = booster.encoder.read(X), booster.labels.to_model(y, len(X))
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
         model = booster.core.prepare(block, 0)
         trace = model.trace
-        kept = []
+        rounds = []
         for x, label, weight in zip(block.encoded, labels, weights, strict=True):
             sigma = booster.sigma_ if hasattr(booster, "sigma_") else np.zeros(booster.n)
             learn_row(model, x, label, weight)
             sums = np.vstack([trace.before.T, trace.y[None]])
-            kept.append((sums, booster.scale * trace.h.T, trace.slope.T.copy(), sigma))
-    return Rounds(*(np.array(column) for column in zip(*kept, strict=True)), labels, weights)
+            rounds.append((sums, booster.scale * trace.h.T, trace.slope.T.copy(), sigma))
+    return Rounds(*(np.array(column) for column in zip(*rounds, strict=True)), labels, weights)
 
 
 def loss_values(loss, labels, Y):
-    """l(label_t, Y_t) of every row of Y[T, d]."""
+    """Return l(label_t, Y_t) for every row of Y[T, d]."""
     out = np.empty((len(Y), 1))
     for t in range(len(Y)):
         loss.values(labels[t], np.ascontiguousarray(Y[t])[:, None], out[t])
@@ -69,7 +69,7 @@ def loss_values(loss, labels, Y):
 
 
 def gradients(loss, labels, Y):
-    """A subgradient of l(label_t, .) at every row of Y[T, d]."""
+    """Return a subgradient of l(label_t, .) at every row of Y[T, d]."""
     out = np.empty((*Y.shape, 1))
     for t in range(len(Y)):
         loss.gradients(labels[t], np.ascontiguousarray(Y[t])[:, None], out[t])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stages import Scripted, gradients, loss_values, play
+from stages import Scripted, gradients, loss_values, run_rounds
 
 from spanboost import FiniteClass, HullBoost, LinearBall, SpanBoost, Symmetrised
 from spanboost.learners.finite import symmetric
@@ -143,7 +143,7 @@ def check_sigma(booster, r, at_final=False):
 def test_algorithm_2_stage_by_stage(stream):
     loss, D, N, predictions, f, labels, weights = stream
     booster = HullBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
-    r = play(booster, rows(predictions), labels, weights)
+    r = run_rounds(booster, rows(predictions), labels, weights)
     assert len(list(check_hull_stages(booster, r, f))) == N
     check_passed_losses(booster, r, D)
 
@@ -152,7 +152,7 @@ def test_algorithm_2_stage_by_stage(stream):
 def test_algorithm_1_stage_by_stage(stream, eta, W):
     loss, D, N, predictions, g, labels, weights = stream
     booster = SpanBoost(Scripted(), n=N, eta=max(eta, 1 / N), D=D, loss=loss, feedback="linear")
-    r = play(booster, rows(predictions), labels, weights)
+    r = run_rounds(booster, rows(predictions), labels, weights)
     assert len(list(check_span_stages(booster, r, W * g, W))) == N
     check_passed_losses(booster, r, booster.B_)
     check_sigma(booster, r)
@@ -164,11 +164,11 @@ def test_scaled_algorithms_stage_by_stage(stream, scale):
     """The theorems hold with lambda D for D: h is scaled, the slopes passed on are not."""
     loss, D, N, predictions, f, labels, weights = stream
     hull = HullBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear", scale=scale)
-    r = play(hull, rows(predictions), labels, weights)
+    r = run_rounds(hull, rows(predictions), labels, weights)
     assert len(list(check_hull_stages(hull, r, scale * f, scale))) == N
     check_passed_losses(hull, r, scale * D)
     span = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear", scale=scale)
-    r = play(span, rows(predictions), labels, weights)
+    r = run_rounds(span, rows(predictions), labels, weights)
     assert len(list(check_span_stages(span, r, 2 * scale * f, 2.0))) == N
     check_passed_losses(span, r, span.B_)
 
@@ -180,7 +180,7 @@ def test_corollary_1_stage_by_stage(stream, W):
     f = W * g
     booster = SpanBoost(Scripted(), n=N, D=D, loss=loss, feedback="linear")
     assert booster.eta_ * N * D == booster.B_
-    r = play(booster, rows(predictions), labels, weights)
+    r = run_rounds(booster, rows(predictions), labels, weights)
     check_passed_losses(booster, r, booster.B_, at_final=True)
     check_sigma(booster, r, at_final=True)
     gradient = weights[:, None] * gradients(on_vectors(loss), r.labels, r.y[:, -1])
@@ -201,7 +201,7 @@ def test_algorithm_2_is_tight_where_the_proof_is():
     """A copy jumps from -D to +D under squared loss, against f = -D: all steps are equalities."""
     predictions = np.array([[[-1.0], [1.0]]] * 3)
     booster = HullBoost(Scripted(), n=2, feedback="linear")
-    r = play(booster, rows(predictions), np.ones(3))
+    r = run_rounds(booster, rows(predictions), np.ones(3))
     slack = list(check_hull_stages(booster, r, np.full((3, 1), -1.0)))
     assert slack[1] == pytest.approx(0, abs=1e-12)
 
@@ -212,7 +212,7 @@ def test_algorithm_1_is_tight_for_linear_losses():
     predictions = rng.uniform(-1, 1, (20, 4, 1))
     labels = rng.choice([-1.0, 1.0], 20)
     booster = SpanBoost(Scripted(), n=4, eta=0.5, loss="linear", feedback="linear")
-    r = play(booster, rows(predictions), labels)
+    r = run_rounds(booster, rows(predictions), labels)
     assert r.sigma.max() > 0.1  # shrinkage is at work
     for slack in check_span_stages(booster, r, rng.uniform(-3, 3, (20, 1)), 3.0):
         assert slack == pytest.approx(0, abs=1e-9)
@@ -222,7 +222,7 @@ def test_sigma_follows_an_adversary_that_reverses():
     """After a long run in one direction, steps that shrink faster than 1/sqrt(t) never return."""
     labels = np.repeat([-1.0, 1.0], 800)
     booster = SpanBoost(Scripted(), n=2, eta=1.0, loss="linear", feedback="linear")
-    r = play(booster, np.ones((1600, 2)), labels)
+    r = run_rounds(booster, np.ones((1600, 2)), labels)
     check_sigma(booster, r)
     assert r.sigma[800, 1] == 1  # it learned to shrink, and unlearns it later
     assert r.sigma[-1, 1] == 0
@@ -232,7 +232,7 @@ def test_projection_costs_at_most_eta_eps_D():
     """Logistic loss, and all copies predict +D: the projection keeps the partial sums at B."""
     booster = SpanBoost(Scripted(), n=40, eta=0.5, loss="logistic", feedback="linear")
     assert booster.B_ < 0.5 * 40
-    r = play(booster, np.ones((2, 40)), np.ones(2))
+    r = run_rounds(booster, np.ones((2, 40)), np.ones(2))
     assert np.abs(r.y[:, -1]).max() == booster.B_
     assert len(list(check_span_stages(booster, r, np.full((2, 1), 1.5), 1.5))) == 40
 
@@ -287,12 +287,12 @@ def test_measured_regret_is_below_theorem_1_with_weights_and_greedy_fitting():
 def test_sigma_by_hand():
     """Line 14 for two rounds, computed by hand."""
     squared = SpanBoost(Scripted(), n=2, eta=0.5, feedback="linear")  # B = 1, L_B = 4
-    play(squared, np.ones((2, 2)), -np.ones(2))
+    run_rounds(squared, np.ones((2, 2)), -np.ones(2))
     # y^0 = 0 teaches copy 1 nothing. y^1 = 1/2, its gradient 2 (1/2 + 1) = 3: along 3/2, twice
     # alpha_1 = 1/4: 3/8.  alpha_2 = 1/(4 sqrt 2): 3/8 + 3/(8 sqrt 2) = 0.640165...
     np.testing.assert_allclose(squared.sigma_, [0, 0.6401650429449553], rtol=1e-15)
     linear = SpanBoost(Scripted(), n=2, eta=1.0, loss="linear", feedback="linear")  # B = 2, L_B = 1
-    play(linear, np.ones((1, 2)), -np.ones(1))
+    run_rounds(linear, np.ones((1, 2)), -np.ones(1))
     # y^1 = 1, gradient 1, alpha_1 = 1/2
     np.testing.assert_array_equal(linear.sigma_, [0, 0.5])
 
@@ -300,7 +300,7 @@ def test_sigma_by_hand():
 def test_the_hull_weighs_its_copies_1_2_3():
     """Steps 1, 2/3, 1/2 give the prediction (h_1 + 2 h_2 + 3 h_3) / 6."""
     booster = HullBoost(Scripted(), n=3, feedback="linear")
-    r = play(booster, np.eye(3), np.zeros(3))
+    r = run_rounds(booster, np.eye(3), np.zeros(3))
     np.testing.assert_allclose(r.y[:, -1, 0], [1 / 6, 2 / 6, 3 / 6], rtol=1e-15)
 
 

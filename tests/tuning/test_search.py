@@ -333,13 +333,13 @@ def test_progress_is_reported():
             r"'feedback' must be a non-empty list of values \(got 'linear'\)",
         ),
         ({"grid": {"eta": [0.01]}}, "eta must be between 1/n = .* and 1 .got 0.01"),
-        ({"grid": {"rate": [-1]}}, "rate=-1 is not allowed"),
+        ({"grid": {"rate": [-1]}}, r"rate must be a number .* \(got -1\)"),
         ({"booster": "alg3"}, r"booster must be 'span', 'hull' or 'both' \(got 'alg3'\)"),
         ({"split": 1}, r"split must be between 0 and 1 \(got 1\)"),
         ({"split": 0.001}, r"split selects none of 160 rows to choose on \(got 0.001\)"),
         ({"threads": 0}, r"threads must be a positive integer \(got 0\)"),
         ({"n": 0}, r"n must be a positive integer \(got 0\)"),
-        ({"loss": "cubic"}, "loss='cubic' is not known"),
+        ({"loss": "cubic"}, "unknown loss 'cubic'"),
     ],
 )
 def test_bad_parameters_are_refused(wrong, message):

@@ -7,7 +7,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
-from spanboost.learners.contributions import NOBODY, contributions_of, shrinkage
+from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
 from spanboost.rows.feature_names import feature_name
@@ -123,7 +123,7 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         amount = unit * (credits.amount * (weights * shrinkage(credits.total, model.D))).sum(axis=2)
         parts = _sum_by_feature(credits.feature, amount)
         prediction = labels.to_user(out[t : t + 1]).reshape(core.d)
-        yield _Parts(prediction, centre + parts.pop(NOBODY, np.zeros(core.d)), parts)
+        yield _Parts(prediction, centre + parts.pop(NO_FEATURE, np.zeros(core.d)), parts)
 
 
 def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:

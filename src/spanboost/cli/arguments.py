@@ -5,10 +5,7 @@ The names of formats and losses are repeated here so that --help imports nothing
 
 import argparse
 import math
-import os
-import re
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from spanboost.models.model_spec import model_options
@@ -23,7 +20,6 @@ PLOTS = {
     "sigma": "Plot the shrinkage sigma of each stage of Algorithm 1 over time",
     "importance": "Plot the most important features",
 }
-_RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")
 
 
 def add_data(parser: Any, learning: bool = True) -> None:
@@ -161,28 +157,6 @@ def add_ray(group: Any) -> None:
         "ADDRESS, use $RAY_ADDRESS, or start a cluster on this machine. Needs the extra `ray`; see "
         "docs/cluster.md",
     )
-
-
-def attach_values(argv: Sequence[str]) -> list[str]:
-    """Rewrite `--label-range -5,5` and `--ray ADDRESS` to the form `--option=value`.
-
-    argparse would take a range that begins with a minus sign for an option, and a data file that
-    follows --ray for its address.
-    """
-    words: list[str] = []
-    for word in argv:
-        is_range = words and words[-1] == "--label-range"
-        is_address = words and words[-1] == "--ray" and _RAY_ADDRESS.fullmatch(word)
-        if is_range or is_address:
-            words[-1] += f"={word}"
-        else:
-            words.append(word)
-    return [f"{word}={_default_ray_address()}" if word == "--ray" else word for word in words]
-
-
-def _default_ray_address() -> str:
-    """Return the address for --ray without a value: Ray's own variable, or a local cluster."""
-    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def at_least(least: int) -> "type[int]":

@@ -2,16 +2,17 @@
 
 import gc
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from spanboost.cli.arguments import attach_values
 from spanboost.cli.parser import parser
 from spanboost.errors import ClusterError, UserError
 
+_RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unreadable or not a model; 130 for Ctrl-C; and 1 for any other error.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    args = parser().parse_args(attach_values(words))
+    args = parser(words[0] if words else "").parse_args(attach_values(words))
     args.words = words
     try:
         with warnings.catch_warnings():
@@ -68,3 +69,25 @@ def program() -> NoReturn:
 
 def _show_warning(message: Any, *_: Any) -> None:
     print(f"spanboost: warning: {message}", file=sys.stderr)
+
+
+def attach_values(argv: Sequence[str]) -> list[str]:
+    """Rewrite `--label-range -5,5` and `--ray ADDRESS` to the form `--option=value`.
+
+    argparse would take a range that begins with a minus sign for an option, and a data file that
+    follows --ray for its address.
+    """
+    words: list[str] = []
+    for word in argv:
+        is_range = words and words[-1] == "--label-range"
+        is_address = words and words[-1] == "--ray" and _RAY_ADDRESS.fullmatch(word)
+        if is_range or is_address:
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return [f"{word}={_default_ray_address()}" if word == "--ray" else word for word in words]
+
+
+def _default_ray_address() -> str:
+    """Return the address for --ray without a value: Ray's own variable, or a local cluster."""
+    return os.environ.get("RAY_ADDRESS") or "local"

@@ -1,63 +1,32 @@
 """The commands: their names, descriptions and examples.
 
-A command's own module is imported when the command runs, so that --help imports nothing heavy.
+The options of a command are added when its help or its arguments are needed, and its module is
+imported when it runs: `spanboost --help` imports nothing heavy.
 """
 
 import argparse
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
 from spanboost import __version__
-from spanboost.cli import option_groups
-from spanboost.cli.arguments import (
-    add_columns,
-    add_data,
-    add_model,
-    add_run,
-    at_least,
-    between,
-    days,
-)
-from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports an error in one line."""
+class Command(NamedTuple):
+    """A command as its help presents it, and the function that runs it."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    parser = _Parser(
-        prog="spanboost",
-        description="Online gradient boosting: turn a weak online learner into a strong one, in "
-        "one pass over a stream.",
-        epilog="Start with `spanboost demo`. Run `spanboost COMMAND --help` for the options and "
-        "examples of a command.",
-    )
-    parser.add_argument("--version", action="version", version=f"spanboost {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_demo(commands)
-    _add_train(commands)
-    _add_evaluate(commands)
-    _add_tune(commands)
-    _add_predict(commands)
-    _add_explain(commands)
-    _add_inspect(commands)
-    _add_reproduce(commands)
-    _add_serve(commands)
-    return parser
+    name: str
+    help: str
+    description: str
+    examples: str
+    module: str
+    function: str
 
 
-def _add_demo(commands: Any) -> None:
-    demo = _command(
-        commands,
+COMMANDS = (
+    Command(
         "demo",
         "boost each base learner on a generated stream and print the improvement",
         """\
@@ -68,35 +37,10 @@ compiles the code; later runs take a second or two.""",
   spanboost demo
   spanboost demo --rows 100000 -n 64
   spanboost demo --save stream.csv""",
-    )
-    demo.add_argument(
-        "--rows",
-        type=at_least(2),
-        default=20_000,
-        metavar="N",
-        help="Number of rows in the stream (default: 20,000)",
-    )
-    demo.add_argument(
-        "-n",
-        type=at_least(1),
-        default=32,
-        metavar="N",
-        help="Number of copies of the learner (default: 32)",
-    )
-    demo.add_argument(
-        "--seed",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="Random seed of the stream (default: 0)",
-    )
-    demo.add_argument("--save", metavar="FILE", help="Also write the stream to a CSV file")
-    demo.set_defaults(command=_demo)
-
-
-def _add_train(commands: Any) -> None:
-    train = _command(
-        commands,
+        "spanboost.cli.commands.demo",
+        "demo",
+    ),
+    Command(
         "train",
         "learn a stream in one pass and write the model",
         """\
@@ -109,21 +53,10 @@ printed loss measures predictions of unseen rows.""",
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000 --resume
   zcat log.vw.gz | spanboost train - --format vw -f log.sb
   spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
-    )
-    train.add_argument(
-        *option_groups.MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
-    )
-    add_data(train)
-    add_model(train)
-    add_run(train)
-    option_groups.add_checkpoints(train)
-    option_groups.add_workers(train)
-    train.set_defaults(command=_later("spanboost.cli.commands.train", "train"))
-
-
-def _add_evaluate(commands: Any) -> None:
-    evaluate = _command(
-        commands,
+        "spanboost.cli.commands.train",
+        "train",
+    ),
+    Command(
         "evaluate",
         "measure the loss of one or more models on a stream (progressive validation)",
         """\
@@ -135,17 +68,10 @@ that are compared see the same rows in the same pass.""",
   spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
-    )
-    add_data(evaluate)
-    add_model(evaluate)
-    add_run(evaluate)
-    option_groups.add_comparison(evaluate)
-    evaluate.set_defaults(command=_later("spanboost.cli.commands.train", "evaluate"))
-
-
-def _add_tune(commands: Any) -> None:
-    tune = _command(
-        commands,
+        "spanboost.cli.commands.train",
+        "evaluate",
+    ),
+    Command(
         "tune",
         "choose the parameters of a booster in one pass",
         """\
@@ -158,16 +84,10 @@ memory. Ctrl-C prints the results so far.""",
   spanboost tune houses.csv --learner stumps -l 0.1,0.5,2 --step 0.05,0.1,1 -n 64 --plot tuned.png
   spanboost tune clicks.vw --learner network --hidden 5,10,20 --booster hull --json tuned.json
   spanboost train more.csv -i houses.sb -o more.sb""",
-    )
-    add_data(tune)
-    option_groups.add_grid(tune)
-    option_groups.add_tune_output(tune)
-    tune.set_defaults(command=_later("spanboost.cli.commands.tune", "tune"))
-
-
-def _add_predict(commands: Any) -> None:
-    predict = _command(
-        commands,
+        "spanboost.cli.commands.tune",
+        "tune",
+    ),
+    Command(
         "predict",
         "predict every row with a model",
         """\
@@ -177,25 +97,10 @@ is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
   spanboost predict new-houses.csv -m houses.sb -o prices.csv
   spanboost predict new-houses.parquet -m houses.sb -o prices.parquet
   spanboost predict new.vw -t -i clicks.sb -p -""",
-    )
-    _add_model_file(predict)
-    predict.add_argument(
-        *("-o", "-p", "--output"),
-        default="-",
-        metavar="FILE",
-        help="File to write: Parquet if the name ends in .parquet, else CSV; - is standard output, "
-        "as CSV (default: -)",
-    )
-    predict.add_argument(
-        "-t", "--test", action="store_true", help="Ignored; `predict` never learns"
-    )
-    add_data(predict, learning=False)
-    predict.set_defaults(command=_later("spanboost.cli.commands.predict", "predict"))
-
-
-def _add_explain(commands: Any) -> None:
-    explain = _command(
-        commands,
+        "spanboost.cli.commands.predict",
+        "predict",
+    ),
+    Command(
         "explain",
         "print what each feature contributes to a prediction",
         """\
@@ -207,26 +112,10 @@ auto they are the weighted average over its experts.""",
   spanboost explain new-houses.csv -m houses.sb
   spanboost explain clicks.vw -m clicks.sb --top 20
   spanboost explain new-houses.parquet -m houses.sb --rows 1000 --json > explained.jsonl""",
-    )
-    _add_model_file(explain)
-    explain.add_argument(
-        "--rows",
-        type=at_least(1),
-        default=1,
-        metavar="N",
-        help="Number of rows to explain, from the first (default: 1)",
-    )
-    _add_top(explain)
-    explain.add_argument(
-        "--json", action="store_true", help="Print one JSON object a row, with all features"
-    )
-    add_data(explain, learning=False)
-    explain.set_defaults(command=_later("spanboost.cli.commands.explain", "explain"))
-
-
-def _add_inspect(commands: Any) -> None:
-    inspect = _command(
-        commands,
+        "spanboost.cli.commands.explain",
+        "explain",
+    ),
+    Command(
         "inspect",
         "print the parameters of a model and what it has learned",
         """\
@@ -235,16 +124,10 @@ contributes, and the shrinkage sigma of Algorithm 1.""",
         """examples:
   spanboost inspect houses.sb --top 20
   spanboost inspect houses.sb --json""",
-    )
-    inspect.add_argument("model", metavar="MODEL", help="Model file (.sb) or checkpoint")
-    _add_top(inspect)
-    inspect.add_argument("--json", action="store_true", help="Print one JSON object")
-    inspect.set_defaults(command=_later("spanboost.cli.commands.inspect", "inspect"))
-
-
-def _add_reproduce(commands: Any) -> None:
-    reproduce = _command(
-        commands,
+        "spanboost.cli.commands.inspect",
+        "inspect",
+    ),
+    Command(
         "reproduce",
         "run the paper's experiments and print its figures next to ours",
         """\
@@ -257,21 +140,10 @@ file NAME.parquet, features first and `label` last; docs/reproduction.md lists t
   spanboost reproduce --data DIR --json found.json --report found.html
   spanboost reproduce --download
   spanboost reproduce --sets abalone casp --learners stumps""",
-    )
-    option_groups.add_experiments(reproduce)
-    reproduce.add_argument(
-        "--json", metavar="FILE", help="Write all results as a JSON object to a file"
-    )
-    reproduce.add_argument(
-        "--report", metavar="FILE", help="Write an HTML report with tables and plots (.html)"
-    )
-    reproduce.add_argument("--quiet", action="store_true", help="Print the tables, but no progress")
-    reproduce.set_defaults(command=_later("spanboost.cli.commands.reproduce", "run"))
-
-
-def _add_serve(commands: Any) -> None:
-    serve = _command(
-        commands,
+        "spanboost.cli.commands.reproduce",
+        "run",
+    ),
+    Command(
         "serve",
         "run an HTTP service that predicts rows and learns from labels that arrive later",
         """\
@@ -287,84 +159,51 @@ the same, bit for bit, as without the crash.""",
 
 To listen on an address that other machines can reach, set three tokens as environment variables:
 SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
+        "spanboost.cli.commands.serve",
+        "serve",
+    ),
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that reports an error in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser(name: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands; with a name, only this command has its options."""
+    parser = _Parser(
+        prog="spanboost",
+        description="Online gradient boosting: turn a weak online learner into a strong one, in "
+        "one pass over a stream.",
+        epilog="Start with `spanboost demo`. Run `spanboost COMMAND --help` for the options and "
+        "examples of a command.",
     )
-    serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
-    serve.add_argument(
-        "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
-    )
-    serve.add_argument(
-        "--port",
-        type=between(0, 65535),
-        default=8000,
-        help="Port to listen on; 0 chooses a free one (default: 8000)",
-    )
-    serve.add_argument(
-        "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
-    )
-    columns = serve.add_argument_group("rows")
-    columns.add_argument(
-        "--id", default="id", metavar="NAME", help="Key of the id in a row (default: id)"
-    )
-    add_columns(columns, "`label`")
-    add_model(serve, ("-m", "-i", "--model"))
-    _add_limits(serve.add_argument_group("state folder"), StateLimits)
-    _add_limits(serve.add_argument_group("request limits"), RequestLimits)
-    serve.set_defaults(command=_later("spanboost.cli.commands.serve", "serve"))
-
-
-def _add_limits(group: Any, limits: type) -> None:
-    """Add the options that set the limits of the service."""
-    for option in limit_options(limits):
-        group.add_argument(
-            option.flag,
-            type=at_least(1) if isinstance(option.default, int) else days,
-            default=option.default,
-            metavar="N",
-            help=f"{option.help} (default: {option.default:,.0f})",
-        )
-
-
-def _add_model_file(parser: Any) -> None:
-    parser.add_argument(
-        "-m", "-i", "--model", metavar="MODEL", required=True, help="Model file to load (.sb)"
-    )
-
-
-def _add_top(parser: Any) -> None:
-    parser.add_argument(
-        "--top",
-        type=at_least(0),
-        default=10,
-        metavar="N",
-        help="Number of features to print (default: 10)",
-    )
-
-
-def _command(commands: Any, name: str, help: str, description: str, epilog: str) -> Any:
-    """Add a command; its description is wrapped, the lines of its epilog are kept."""
+    parser.add_argument("--version", action="version", version=f"spanboost {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     width = max(40, get_terminal_size().columns - 2)  # the width that argparse uses
-    return commands.add_parser(
-        name,
-        help=help,
-        description=fill(description, width),
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    for command in COMMANDS:
+        one = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=fill(command.description, width),
+            epilog=command.examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name in (None, command.name):
+            from spanboost.cli import command_options
+
+            getattr(command_options, f"add_{command.name}_options")(one)
+            one.set_defaults(command=_runner(command))
+    return parser
 
 
-def _later(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+def _runner(command: Command) -> Callable[[argparse.Namespace], int]:
     """Return a function that imports the module of a command and runs the command."""
 
     def run(args: argparse.Namespace) -> int:
-        return int(getattr(import_module(module), name)(args))
+        return int(getattr(import_module(command.module), command.function)(args))
 
     return run
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from spanboost.cli.commands import demo
-
-    if args.save is not None:
-        demo.save(args.rows, args.seed, args.save)
-    demo.run(args.rows, args.n, args.seed, sys.stdout)
-    return 0

@@ -1,4 +1,4 @@
-"""The type of arrays, of any dtype and shape."""
+"""The type annotation of arrays."""
 
 from typing import Any
 

@@ -16,6 +16,7 @@ every name. Nothing in Numba is replaced, so code of other people compiles as it
 import functools
 import hashlib
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -51,7 +52,6 @@ ATTRIBUTES = {
     "dispatcher": ("_cache",),
     "cache": ("_cache_file", "_impl"),
     "file": ("_cache_path", "_version"),
-    "library": ("_final_module",),
     "compiler": ("library", "state", "targetctx"),
     "compiler state": ("func_id",),
 }
@@ -71,7 +71,6 @@ def missing_name() -> str | None:
 def _missing_attributes() -> list[tuple[str, str]]:
     import numba
     from numba.core.caching import FunctionCache, IndexDataCacheFile
-    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
 
     known = {
@@ -79,7 +78,6 @@ def _missing_attributes() -> list[tuple[str, str]]:
         "file": dir(IndexDataCacheFile("", "", "")),
         # the names a method assigns or reads: its objects need a folder, or a compilation
         "cache": FunctionCache.__init__.__code__.co_names,
-        "library": JITCodeLibrary.__init__.__code__.co_names,
         "compiler": Compiler.__init__.__code__.co_names,
         "compiler state": Compiler.compile_extra.__code__.co_names,
     }
@@ -119,11 +117,9 @@ def _inlined_compiler() -> type:
         _has_environment = False
 
         def add_llvm_module(self, module: Any) -> None:
+            # every function declares its environment; a line that is not a declaration uses it
+            self._has_environment |= re.search(r"^[^@\n].*NumbaEnv", str(module), re.M) is not None
             super().add_llvm_module(module)
-            lines = str(self._final_module).splitlines()
-            self._has_environment |= any(
-                "NumbaEnv" in line for line in lines if not line.startswith("@")
-            )
 
         def _optimize_final_module(self) -> None:
             if self._has_environment:

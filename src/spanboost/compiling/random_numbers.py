@@ -1,8 +1,8 @@
 """Random numbers that are the same in compiled code and in plain Python.
 
-L'Ecuyer's MRG32k3a (Operations Research 47(1), 1999): every product stays below 2^53, so 64-bit
-integers and Python's own agree. The state is six integers, kept in an array like any other state.
-`mixed` serves where numbers are needed by position, in any order: it scrambles the positions.
+`uniform` is L'Ecuyer's MRG32k3a (Operations Research 47(1), 1999). All its products stay below
+2^53, so 64-bit integers and Python's integers give the same results. The state is six integers in
+an array. `hash_integers` gives random access: it computes the number at any position.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def streams(seed: int, n: int) -> Array:
 
 @kernel
 def uniform(state: Array) -> float:
-    """Return the next number in (0, 1) and advance the state."""
+    """Return the next number in (0, 1), and advance the state."""
     a = (1403580 * int(state[1]) - 810728 * int(state[0])) % _M1
     b = (527612 * int(state[5]) - 1370589 * int(state[3])) % _M2
     state[0], state[1], state[2] = state[1], state[2], a
@@ -32,7 +32,7 @@ def uniform(state: Array) -> float:
 
 
 def hash_integers(bits: Any) -> Any:
-    """Scramble 64 bits (the finaliser of G. Steele, D. Lea, C. Flood's SplitMix, OOPSLA 2014)."""
+    """Return 64-bit hashes (finaliser of SplitMix; G. Steele, D. Lea, C. Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,10 +1,10 @@
 """Algorithm 1 (span) and Algorithm 2 (hull) of *Online Gradient Boosting*, line by line.
 
-A round is always the same four steps (see loop.py): all N weak predictions h at once; `forward`,
-from them to the answer; `backward`, from the loss to one loss function per copy; all N updates.
+Each round has four steps (see loop.py). All N copies of the weak learner predict; `forward`
+combines their predictions h into the answer; `backward` derives a loss per copy; all copies learn.
 
-`forward` and `backward` keep the round in a `Trace`. Arrays are [output, copy]: ``h[k, i]`` is
-output k of copy A^{i+1}. Predictions are vectors of R^d, numbers when d = 1.
+A `Trace` holds the arrays of one round. They are indexed [output, copy]: ``h[k, i]`` is output k of
+copy A^{i+1}. Predictions are vectors in R^d, plain numbers when d = 1.
 """
 
 from typing import Any, NamedTuple
@@ -18,38 +18,38 @@ from spanboost.losses import VectorLoss
 
 
 class Trace(NamedTuple):
-    """One round t, as both algorithms leave it."""
+    """The values of one round t."""
 
     output: Output
 
     h: Array  # [d, N] the weak predictions A^i(x_t)
     before: Array  # [d, N] the partial sums y_t^{i-1}
-    kept: Array  # [d, N] what is kept of them when A^i(x_t) is added
-    y: Array  # [d] y_t^i while i runs; in the end y_t^N, the answer
-    slope: Array  # [d, N] the linear losses of line 13 (line 11)
-    point: Array  # [d, N] scratch
+    kept: Array  # [d, N] the shrunken partial sums, to which A^i(x_t) is added
+    y: Array  # [d] y_t^i during the loop over i; afterwards y_t^N, the answer
+    slope: Array  # [d, N] the slopes of the linear losses of line 13 (Algorithm 2: line 11)
+    point: Array  # [d, N] scratch space
 
 
 def new_trace(d: int, N: int, dtype: Any) -> Trace:
-    """Room for one round."""
+    """Allocate the arrays of one round."""
     h, before, kept, slope, point = (np.zeros((d, N), dtype) for _ in range(5))
     return Trace(output_of(d), h, before, kept, np.zeros(d, dtype), slope, point)
 
 
 @kernel
 class Span(NamedTuple):
-    """Algorithm 1: competes with the span of the base functions."""
+    """Algorithm 1, which competes with the span of the base functions."""
 
-    eta: Array  # [N] the step, the same for every copy
-    sigma: Array  # [N] shrinkage, tuned by online gradient descent
-    t: Array  # [1] rounds seen
-    B: float
-    L_B: float
-    scale: float  # lambda: copies are taken from the lambda-scaled class
-    at_final: bool  # corollary 1: every gradient is taken at the answer y_t^N
+    eta: Array  # [N] the step size, the same for every copy
+    sigma: Array  # [N] the shrinkage, tuned by online gradient descent in line 14
+    t: Array  # [1] the number of rounds learned
+    B: float  # the partial sums are projected onto the ball of radius B
+    L_B: float  # the Lipschitz constant of the losses on that ball
+    scale: float  # lambda: every weak prediction is multiplied by it
+    at_final: bool  # corollary 1: take every gradient at the answer y_t^N
 
     def forward(self, trace: Trace) -> None:
-        """Lines 5-10: from the weak predictions to the answer."""
+        """Lines 5-10: combine the weak predictions into the answer."""
         one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
         for k in range(d):
             y[k] = 0  # line 6
@@ -62,7 +62,7 @@ class Span(NamedTuple):
             trace.output.project(y, self.B)
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
-        """Lines 11-15: from the loss function to the copies' losses, and the update of sigma."""
+        """Lines 11-15: derive a linear loss for each copy from the loss, and update sigma."""
         zero, one, d = self.eta.dtype.type(0), self.eta.dtype.type(1), trace.output.number()
         self.t[0] += 1
         alpha_t = one / (self.L_B * self.B * np.sqrt(self.eta.dtype.type(self.t[0])))
@@ -77,16 +77,16 @@ class Span(NamedTuple):
 
 @kernel
 class Hull(NamedTuple):
-    """Algorithm 2: competes with the convex hull of the base functions."""
+    """Algorithm 2, which competes with the convex hull of the base functions."""
 
     eta: Array  # [N] line 1: eta_i = 2 / (i + 1)
-    L_D: float
-    scale: float  # lambda: copies are taken from the lambda-scaled class
-    at_final: bool  # non-smooth losses: every gradient is taken at the answer y_t^N
-    linear: bool  # greedy feedback has no use for the slopes
+    L_D: float  # the Lipschitz constant of the losses on the ball of radius D
+    scale: float  # lambda: every weak prediction is multiplied by it
+    at_final: bool  # non-smooth losses: take every gradient at the answer y_t^N
+    linear: bool  # whether the feedback is linear; greedy feedback needs no slopes
 
     def forward(self, trace: Trace) -> None:
-        """Lines 3-8: from the weak predictions to the answer."""
+        """Lines 3-8: combine the weak predictions into the answer."""
         one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
         for k in range(d):
             y[k] = 0  # line 4
@@ -98,7 +98,7 @@ class Hull(NamedTuple):
                 y[k] = trace.kept[k, i] + self.eta[i] * (self.scale * trace.h[k, i])
 
     def backward(self, loss: VectorLoss, label: Array, weight: float, trace: Trace) -> None:
-        """Lines 9-12: from the loss function to the copies' losses."""
+        """Lines 9-12: derive a linear loss for each copy from the loss."""
         if not self.linear:
             return
         gradients(loss, label, weight, self.at_final, trace)
@@ -110,7 +110,7 @@ class Hull(NamedTuple):
 
 @kernel
 def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, trace: Trace) -> None:
-    """slope[:, i] = grad w l_t at y_t^{i-1}, or at y_t^N for every i (corollary 1)."""
+    """Set slope[:, i] to the gradient of w l_t at y_t^{i-1}, or at y_t^N (corollary 1)."""
     at = trace.before
     if at_final:
         at = trace.point

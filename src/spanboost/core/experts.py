@@ -1,20 +1,20 @@
-"""Forecasts of experts combined, with no more regret than a theorem allows.
+"""Aggregators that combine the forecasts of K experts, with regret bounds.
 
-K experts forecast; then their losses are known. An aggregator's regret is how much more its own
-forecasts lose than those of the best expert in hindsight. Weights of `Hedge` and `FixedShare` are
-those of the round to come; the forecast is the mean of the experts' forecasts under them.
+In each round the K experts forecast; then their losses are revealed. The regret of an aggregator is
+its own loss minus that of the best expert in hindsight. `Hedge` and `FixedShare` hold the weights
+for the next round; their forecast is the weighted mean of the experts' forecasts.
 
-Three theorems, of losses that are convex in the forecast (N. Cesa-Bianchi and G. Lugosi,
-*Prediction, Learning, and Games*, 2006: PLG; M. Herbster and M. Warmuth, 1998):
+The bounds hold for losses that are convex in the forecast (N. Cesa-Bianchi and G. Lugosi,
+*Prediction, Learning, and Games*, 2006, cited as PLG; M. Herbster and M. Warmuth, 1998):
 
-- losses in an interval of width `spread`, the rate sqrt(8 ln K / t) / spread: `hedge_regret`;
-- losses that are exp-concave at some rate, and that rate: `concave_regret`, the same however long
-  the stream is; and `shared_regret`, against a best expert that changes;
-- squared loss, against the best linear combination of the forecasts: `ridge_regret`.
+- `hedge_regret`: losses in an interval of width `spread`, with rate sqrt(8 ln K / t) / spread;
+- `concave_regret`: losses that are exp-concave at the rate used; the bound does not depend on the
+  number of rounds. `shared_regret` is the same against a best expert that changes;
+- `ridge_regret`: squared loss, against the best linear combination of the forecasts.
 
-A loss is exp-concave at a rate if exp(-rate * loss) is concave in the forecast: squared loss is so
-at 1 / (2 R^2) where labels and forecasts lie in an interval of width R, the logarithmic loss of
-probabilities is at 1.
+A loss is exp-concave at a rate if exp(-rate * loss) is concave in the forecast. Squared loss is
+exp-concave at 1 / (2 R^2) if labels and forecasts lie in an interval of width R; the logarithmic
+loss of probabilities is exp-concave at 1.
 """
 
 import math
@@ -28,12 +28,12 @@ from spanboost.compiling.kernels import kernel
 
 @kernel
 def hedge_rate(M: int, t: int, spread: float) -> float:
-    """The learning rate of round t = 1, 2, ..."""
+    """Return Hedge's learning rate in round t = 1, 2, ..."""
     return math.sqrt(8 * math.log(M) / t) / spread
 
 
 def hedge_regret(M: int, T: int, spread: float) -> float:
-    """Hedge's regret after T rounds with losses in an interval of width `spread` (PLG 2.3).
+    """Bound Hedge's regret after T rounds, for losses in an interval of width `spread` (PLG 2.3).
 
     >>> round(hedge_regret(M=2, T=100, spread=1.0), 3)
     12.068
@@ -42,9 +42,9 @@ def hedge_regret(M: int, T: int, spread: float) -> float:
 
 
 def concave_regret(K: int, rate: float) -> float:
-    """Hedge's regret with losses that are exp-concave at its rate, after any time (PLG 3.2).
+    """Bound Hedge's regret after any number of rounds, for exp-concave losses (PLG 3.2).
 
-    Where the rate falls from round to round, that of the last one counts.
+    The losses are exp-concave at `rate`. If the rate decreases over the rounds, use the last one.
 
     >>> round(concave_regret(K=8, rate=1 / (2 * 1.0**2)), 3)
     4.159
@@ -53,11 +53,12 @@ def concave_regret(K: int, rate: float) -> float:
 
 
 def shared_regret(K: int, T: int, switches: int, rate: float) -> float:
-    """FixedShare's regret against experts that change so many times in T rounds.
+    """Bound FixedShare's regret against sequences of experts with this many switches in T rounds.
 
-    Losses are exp-concave at the rate. The weights are those of a mixture of all sequences of
-    experts; a sequence starts with weight 1 / K, goes on in round t with at least 1 - 1 / t and
-    changes with at least 1 / (K t). The product is at least (K T)^-(switches + 1).
+    The losses are exp-concave at `rate`. The weights are those of a mixture over all sequences of
+    experts. A sequence starts with weight 1 / K. In round t the weight is multiplied by at least
+    1 - 1 / t if the expert stays the same, by at least 1 / (K t) if it changes. The product is at
+    least (K T)^-(switches + 1).
 
     >>> round(shared_regret(K=8, T=1000, switches=0, rate=0.5), 3)
     17.974
@@ -66,9 +67,9 @@ def shared_regret(K: int, T: int, switches: int, rate: float) -> float:
 
 
 def ridge_regret(K: int, T: int, ridge: float, size: float, label: float, norm: float) -> float:
-    """How much more VovkAzouryWarmuth loses than u . x, for any u of this norm (PLG 11.8).
+    """Bound the regret of VovkAzouryWarmuth against u . x, for any u of this norm (PLG 11.8).
 
-    Rows x have norms up to `size`, labels lie between -label and label.
+    Rows x have norm at most `size`; labels lie in [-label, label].
 
     >>> round(ridge_regret(K=2, T=1000, ridge=1.0, size=1.0, label=1.0, norm=1.0), 3)
     13.433
@@ -78,13 +79,13 @@ def ridge_regret(K: int, T: int, ridge: float, size: float, label: float, norm: 
 
 @kernel
 class Hedge(NamedTuple):
-    """Exponential weights: each expert's is proportional to exp(-rate * its losses so far)."""
+    """Exponential weights, proportional to exp(-rate * the expert's summed losses)."""
 
     weights: Array  # [K] their sum is 1
-    losses: Array  # [K] summed up, less the least
+    losses: Array  # [K] summed losses, minus the smallest of them
 
     def charge(self, losses: Array, rate: float) -> None:
-        """A round is over; the rate is that of the next one."""
+        """Add the losses of a round and compute the weights of the next, which has this rate."""
         least = self.losses[0] + losses[0]
         for k in range(losses.shape[0]):
             self.losses[k] += losses[k]
@@ -100,16 +101,17 @@ class Hedge(NamedTuple):
 
 @kernel
 class FixedShare(NamedTuple):
-    """Exponential weights of which, after round t, a share of 1 / (t + 1) is dealt out evenly.
+    """Exponential weights with a share of 1 / (t + 1) redistributed evenly after round t.
 
-    So an expert that was bad is soon back when it becomes good, and nobody has to say how often.
+    An expert that was bad and becomes good regains its weight quickly. The number of such changes
+    need not be known.
     """
 
     weights: Array  # [K] their sum is 1
-    rounds: Array  # [1]
+    rounds: Array  # [1] rounds so far
 
     def charge(self, losses: Array, rate: float) -> None:
-        """A round is over, with losses that are exp-concave at this rate."""
+        """Update the weights by the losses of a round, exp-concave at this rate."""
         least = losses[0]
         for k in range(1, losses.shape[0]):
             least = min(least, losses[k])
@@ -125,14 +127,17 @@ class FixedShare(NamedTuple):
 
 @kernel
 class VovkAzouryWarmuth(NamedTuple):
-    """Online ridge regression that counts the row at hand among those seen, its label as 0."""
+    """Online ridge regression that includes the current row, with label 0, in its fit.
 
-    inverse: Array  # [K, K] of the ridge and the sum of x x'
+    Each round calls `forecast`, then `absorb`.
+    """
+
+    inverse: Array  # [K, K] the inverse of ridge * I + sum of x x'
     moment: Array  # [K] the sum of y x
-    scratch: Array  # [K] of the row at hand: the inverse before it, times x
+    scratch: Array  # [K] the inverse times x, for the current row
 
     def forecast(self, x: Array, weight: float) -> float:
-        """moment . inverse . x, with x among the rows already; `absorb` must follow."""
+        """Return moment . inverse . x, where the inverse already includes x."""
         K = x.shape[0]
         size, answer = 0.0, 0.0
         for i in range(K):
@@ -145,7 +150,7 @@ class VovkAzouryWarmuth(NamedTuple):
         return answer / (1 + weight * size)
 
     def absorb(self, x: Array, y: float, weight: float) -> None:
-        """The label of the row at hand: by Sherman and Morrison's formula, in O(K^2)."""
+        """Learn the label of the row just forecast (Sherman-Morrison formula, O(K^2))."""
         K = x.shape[0]
         size = 0.0
         for i in range(K):
@@ -159,15 +164,15 @@ class VovkAzouryWarmuth(NamedTuple):
 
 
 def new_hedge(K: int) -> Hedge:
-    """K experts of whom nothing is known."""
+    """Return equal weights for K experts."""
     return Hedge(np.full(K, 1 / K), np.zeros(K))
 
 
 def new_share(K: int) -> FixedShare:
-    """K experts of whom nothing is known."""
+    """Return equal weights for K experts."""
     return FixedShare(np.full(K, 1 / K), np.zeros(1, np.int64))
 
 
 def new_ridge(K: int, ridge: float) -> VovkAzouryWarmuth:
-    """The function 0 of K numbers."""
+    """Return the regression that forecasts 0 for every row of K numbers."""
     return VovkAzouryWarmuth(np.eye(K) / ridge, np.zeros(K), np.zeros(K))

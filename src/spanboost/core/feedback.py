@@ -1,9 +1,11 @@
-"""What a copy receives: not a number but a loss function of its own prediction h.
+"""The feedback that a copy learns from: a loss function of its own prediction h.
 
-`linear` feedback is the printed one, h -> (1/L_B) grad l(y^{i-1}) . h, the same slope everywhere.
-`greedy` feedback is the supplement's, h -> w l(offset + alpha h): the loss itself, at the place
-where h will be added. A bank asks either for slopes and losses at any h, all N copies in one call;
-arrays are [output, copy] throughout, so the copies are contiguous and vectorise.
+`linear` feedback is that of the paper's algorithms, h -> (1/L_B) grad l(y^{i-1}) . h. Its slope is
+the same at every h. `greedy` feedback is that of the supplement, h -> w l(offset + alpha h): the
+loss itself, at the point that the partial sum reaches when h is added.
+
+Both compute the slope and the loss at any h, for all N copies in one call. Arrays are indexed
+[output, copy], so the copies are contiguous and the loops over them vectorise.
 """
 
 from typing import Any, NamedTuple
@@ -20,16 +22,16 @@ class LinearFeedback(NamedTuple):
     """Copy i receives h -> slope[:, i] . h."""
 
     slope: Array  # [d, N]
-    weight: float = 1.0  # of the row; already in the slope
+    weight: float = 1.0  # the weight of the row; the slope already contains it
 
     def slopes(self, h: Array, out: Array) -> None:
-        """Slope of each copy's loss at its own h."""
+        """Set out[:, i] to the slope of copy i's loss at h[:, i]."""
         for k in range(h.shape[0]):
             for i in range(h.shape[1]):
                 out[k, i] = self.slope[k, i]
 
     def losses(self, h: Array, out: Array) -> None:
-        """out[i] = what copy i would lose by predicting h[:, i]."""
+        """Set out[i] to the loss of copy i at h[:, i]."""
         out.fill(0)
         for k in range(h.shape[0]):
             slope, h_k = self.slope[k], h[k]
@@ -37,18 +39,18 @@ class LinearFeedback(NamedTuple):
                 out[i] += slope[i] * h_k[i]
 
     def watch(self, bank: Any, f: int, sign: float) -> None:
-        """Before (-1) and after (+1) a step of feature f: the bank keeps count of its weights."""
+        """Update the bank's sum of |weights|, before (-1) and after (+1) a step of feature f."""
         bank.weigh(f, sign)
 
     def restrain(self, bank: Any, f: int) -> None:
-        """The slope never vanishes and nothing else stops the weights: the bank must.
+        """Make the bank bound its functions: the slope never vanishes, so nothing else would.
 
-        Asked of the feedback, so that under greedy feedback none of it is even compiled.
+        Banks call this through the feedback, so that greedy feedback does not even compile it.
         """
         bank.hold(f)
 
     def only(self, i: int) -> "LinearFeedback":
-        """The feedback of copy i alone, which outlives the round."""
+        """Return the feedback of copy i alone, as a copy that stays valid after the round."""
         return LinearFeedback(self.slope[:, i : i + 1].copy(), self.weight)
 
 
@@ -61,10 +63,10 @@ class GreedyFeedback(NamedTuple):
     weight: float
     offset: Array  # [d, N]
     alpha: Array  # [N]
-    point: Array  # [d, N] scratch
+    point: Array  # [d, N] scratch space
 
     def slopes(self, h: Array, out: Array) -> None:
-        """Slope of each copy's loss at its own h: the chain rule brings a factor alpha."""
+        """Set out[:, i] to the slope of copy i's loss at h[:, i]; the chain rule adds alpha."""
         self.place(h)
         self.loss.gradients(self.label, self.point, out)
         for k in range(h.shape[0]):
@@ -73,27 +75,27 @@ class GreedyFeedback(NamedTuple):
                 slope[i] *= self.weight * self.alpha[i]
 
     def losses(self, h: Array, out: Array) -> None:
-        """out[i] = what copy i would lose by predicting h[:, i]."""
+        """Set out[i] to the loss of copy i at h[:, i]."""
         self.place(h)
         self.loss.values(self.label, self.point, out)
         for i in range(out.shape[0]):
             out[i] *= self.weight
 
     def place(self, h: Array) -> None:
-        """Where predictions h would take the partial sums."""
+        """Set `point` to the partial sums after adding alpha h."""
         for k in range(h.shape[0]):
             point, offset, h_k = self.point[k], self.offset[k], h[k]
             for i in range(point.shape[0]):
                 point[i] = offset[i] + self.alpha[i] * h_k[i]
 
     def watch(self, bank: Any, f: int, sign: float) -> None:
-        """Nobody needs to know."""
+        """Do nothing: the bank needs no sum of |weights|."""
 
     def restrain(self, bank: Any, f: int) -> None:
-        """The loss itself brings functions back."""
+        """Do nothing: the loss itself stops the functions from growing."""
 
     def only(self, i: int) -> "GreedyFeedback":
-        """The feedback of copy i alone, which outlives the round."""
+        """Return the feedback of copy i alone, as a copy that stays valid after the round."""
         offset = self.offset[:, i : i + 1].copy()
         alpha, point = self.alpha[i : i + 1], np.empty_like(offset)
         return GreedyFeedback(self.loss, self.label.copy(), self.weight, offset, alpha, point)
@@ -101,21 +103,21 @@ class GreedyFeedback(NamedTuple):
 
 @kernel
 class LinearMode(NamedTuple):
-    """Feedback as printed: the booster's backward pass has already made the slopes."""
+    """Linear feedback, as in the algorithms; `backward` has already computed the slopes."""
 
     def feedback(self, loss: VectorLoss, label: Array, weight: float, trace: Any) -> LinearFeedback:
-        """Alg 1 line 13, Alg 2 line 11."""
+        """Return the feedback of Algorithm 1, line 13 (Algorithm 2, line 11)."""
         return LinearFeedback(trace.slope, weight)
 
 
 @kernel
 class GreedyMode(NamedTuple):
-    """Feedback by fitting to the actual losses (supplement), with a step alpha fixed in advance."""
+    """Greedy feedback: fit the losses themselves (supplement), with a fixed step alpha."""
 
     alpha: Array  # [N]
-    shrunk: bool  # offset: the partial sum h is really added to, instead of the printed y^{i-1}
+    shrunk: bool  # whether the offset is the shrunken partial sum instead of y^{i-1}
 
     def feedback(self, loss: VectorLoss, label: Array, weight: float, trace: Any) -> GreedyFeedback:
-        """Alg 1 line 13, Alg 2 line 11, with an offset."""
+        """Return the feedback that replaces that of line 13 (Algorithm 2: line 11)."""
         offset = trace.kept if self.shrunk else trace.before
         return GreedyFeedback(loss, label, weight, offset, self.alpha, trace.point)

@@ -1,6 +1,7 @@
-"""The one loop: rows through a booster, compiled for array banks, plain Python for any other.
+"""The loop that passes rows through a booster.
 
-`predict` and `learn` are run by a `Caller` (_jit.py), which compiles them where it can.
+A `Caller` (compiling/kernels.py) runs `predict` and `learn`: compiled if the weak learners are
+arrays, as plain Python if they are objects.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from spanboost.losses import VectorLoss
 
 
 class BoosterState(NamedTuple):
-    """A booster at work: nothing but arrays, when its bank is."""
+    """The state of a booster: arrays only, if its bank consists of arrays."""
 
     algorithm: Any  # Span or Hull
     mode: LinearMode | GreedyMode
@@ -24,16 +25,16 @@ class BoosterState(NamedTuple):
 
 @kernel
 def predict_row(model: BoosterState, x: Any) -> None:
-    """Receive x_t, ask every copy, answer trace.y."""
+    """Receive x_t, let every copy predict, and leave the answer in trace.y."""
     model.bank.predict(x, model.trace.h)
-    # the paper's normalisation: ||A(x)|| <= D
+    # the paper assumes ||A(x)|| <= D
     model.trace.output.project_columns(model.trace.h, model.D)
     model.algorithm.forward(model.trace)
 
 
 @kernel
 def learn_row(model: BoosterState, x: Any, label: Array, weight: float) -> None:
-    """One round: answer first, then see the label. A row of weight 0 is answered, not learned."""
+    """Run one round: predict, then learn from the label. A row of weight 0 is only predicted."""
     predict_row(model, x)
     if weight > 0:
         model.algorithm.backward(model.loss, label, weight, model.trace)
@@ -42,7 +43,7 @@ def learn_row(model: BoosterState, x: Any, label: Array, weight: float) -> None:
 
 
 def predict(model: BoosterState, X: Any, out: Array, first: int, last: int) -> None:
-    """out[t] = the answer to row t, for the rows from `first` to before `last`."""
+    """Set out[t] to the prediction for row t, for the rows first <= t < last."""
     for t in range(first, last):
         predict_row(model, X.row(t))
         for k in range(out.shape[1]):
@@ -52,7 +53,7 @@ def predict(model: BoosterState, X: Any, out: Array, first: int, last: int) -> N
 def learn(
     model: BoosterState, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
 ) -> None:
-    """As `predict`; each row is learned once it has been answered."""
+    """Predict as `predict` does, and learn each row after its prediction."""
     for t in range(first, last):
         learn_row(model, X.row(t), labels[t], weights[t])
         for k in range(out.shape[1]):

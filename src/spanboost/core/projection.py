@@ -1,7 +1,7 @@
-"""How many outputs a prediction has, and its projection onto the Euclidean ball.
+"""The number of outputs of a prediction, and the projection onto the Euclidean ball.
 
-Two classes, so that the compiler knows: for numbers the loops over outputs vanish, and projecting
-is clipping.
+Scalars have a class of their own, so that the compiler knows that d = 1: it removes the loops over
+outputs, and projection is clipping.
 """
 
 from typing import NamedTuple
@@ -14,24 +14,28 @@ from spanboost.compiling.kernels import kernel
 
 @kernel
 class ScalarOutput(NamedTuple):
-    """Predictions are numbers."""
+    """Predictions that are numbers."""
 
     def number(self) -> int:
-        """d."""
+        """Return d, the number of outputs."""
         return 1
 
     def project(self, y: Array, radius: float) -> None:
-        """Pi_radius of y[output], in place."""
+        """Project y[output] onto the ball of this radius, in place."""
         y[0] = max(min(y[0], radius), -radius)
 
     def project_columns(self, h: Array, radius: float) -> None:
-        """Pi_radius of every column of h[output, copy], in place."""
+        """Project every column of h[output, copy] onto the ball, in place."""
         row = h[0]
         for i in range(row.shape[0]):
             row[i] = max(min(row[i], radius), -radius)
 
-    def face_in(self, raw: Array, cut: Array, slope: Array) -> None:
-        """No slope where the prediction was cut and a step would lead it further out."""
+    def remove_outward(self, raw: Array, cut: Array, slope: Array) -> None:
+        """Remove the part of the slope that would move a projected prediction further out.
+
+        `raw` is the prediction before the projection, `cut` the one after it. A descent step moves
+        against the slope, so it leads outwards where raw - cut and the slope have opposite signs.
+        """
         raw_0, cut_0, slope_0, zero = raw[0], cut[0], slope[0], slope.dtype.type(0)
         for i in range(slope_0.shape[0]):
             slope_0[i] = zero if (raw_0[i] - cut_0[i]) * slope_0[i] < 0 else slope_0[i]
@@ -39,16 +43,16 @@ class ScalarOutput(NamedTuple):
 
 @kernel
 class VectorOutput(NamedTuple):
-    """Predictions are vectors of R^d."""
+    """Predictions that are vectors in R^d."""
 
     d: int
 
     def number(self) -> int:
-        """d."""
+        """Return d, the number of outputs."""
         return self.d
 
     def project(self, y: Array, radius: float) -> None:
-        """Pi_radius of y[output], in place."""
+        """Project y[output] onto the ball of this radius, in place."""
         square = y[0] * y[0]
         for k in range(1, self.d):
             square += y[k] * y[k]
@@ -58,12 +62,12 @@ class VectorOutput(NamedTuple):
                 y[k] *= shrink
 
     def project_columns(self, h: Array, radius: float) -> None:
-        """Pi_radius of every column of h[output, copy], in place."""
+        """Project every column of h[output, copy] onto the ball, in place."""
         for i in range(h.shape[1]):
             self.project(h[:, i], radius)
 
-    def face_in(self, raw: Array, cut: Array, slope: Array) -> None:
-        """Likewise: what is left of a slope is across, not outwards."""
+    def remove_outward(self, raw: Array, cut: Array, slope: Array) -> None:
+        """As for scalars: of an outward slope, keep the part orthogonal to the prediction."""
         for i in range(slope.shape[1]):
             beyond, largest = False, slope.dtype.type(0)
             for k in range(self.d):
@@ -73,7 +77,7 @@ class VectorOutput(NamedTuple):
                 continue
             along, square = slope.dtype.type(0), slope.dtype.type(0)
             for k in range(self.d):
-                out = cut[k, i] / largest  # no square of it vanishes
+                out = cut[k, i] / largest  # divided, so that its square does not underflow
                 along += slope[k, i] * out
                 square += out * out
             if along < 0:
@@ -85,5 +89,5 @@ Output = ScalarOutput | VectorOutput
 
 
 def output_of(d: int) -> Output:
-    """For predictions in R^d."""
+    """Return the output class for predictions in R^d."""
     return ScalarOutput() if d == 1 else VectorOutput(d)

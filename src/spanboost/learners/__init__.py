@@ -1,1 +1,9 @@
-"""Weak learners, each a bank of N copies behind one protocol."""
+"""Weak learners. Each one trains N copies at once, through the protocol in protocol.py.
+
+- linear.py, stumps.py, network.py: gradient descent on features (descent.py, feature_weights.py).
+- trees.py: regression trees that grow online (candidates.py).
+- ball.py, finite.py, symmetric.py: learners with a regret bound, as the theorems need them.
+- objects.py, external/: Python objects, and learners of other libraries.
+- from_bank.py: your own compiled learner.
+- contributions.py: the contribution of each feature to a prediction.
+"""

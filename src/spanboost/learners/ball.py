@@ -1,9 +1,9 @@
 """Linear functions in a norm ball, learned by projected online gradient descent.
 
-The class is {x -> W x : ||W||_F <= D / x_norm} over rows with ||x||_2 <= x_norm, so functions are
-D-bounded. Steps of sqrt(2) G / (x_norm L sqrt t), G = D / x_norm, for L-Lipschitz losses give
-R(T) = 2 sqrt(2) D sqrt(T) at L = 1 (M. Zinkevich, ICML 2003: the squared diameter over twice
-the last step, plus half the sum of steps times squared gradients).
+The class is {x -> W x : ||W||_F <= D / x_norm} over rows with ||x||_2 <= x_norm, so its functions
+are D-bounded. For L-Lipschitz losses, the step in round t is sqrt(2) G / (x_norm L sqrt t), where
+G = D / x_norm. With L = 1 this gives R(T) = 2 sqrt(2) D sqrt(T) (M. Zinkevich, ICML 2003: the
+squared diameter over twice the last step, plus half the sum of steps times squared gradients).
 """
 
 import math
@@ -24,7 +24,7 @@ from spanboost.rows.validation import parse_rows
 class LinearBall:
     """Projected online gradient descent over linear functions of rows of norm at most `x_norm`.
 
-    A missing feature (NaN) is absent: it neither predicts nor learns.
+    A missing feature (NaN) counts as 0: it contributes nothing, and nothing is learned from it.
     """
 
     x_norm: float = 1.0
@@ -36,21 +36,21 @@ class LinearBall:
 
     @property
     def symmetric(self) -> bool:
-        """The class contains -f with every f."""
+        """Whether the class contains -f with every f."""
         return True
 
     @property
     def scalable(self) -> bool:
-        """The label range may grow."""
+        """Whether the label range may grow."""
         return True
 
     def check(self, task: Task) -> None:
-        """The norm of rows must be a number above 0."""
+        """Raise a ValueError if `x_norm` is not a number above 0."""
         if not (is_number(self.x_norm) and 0 < self.x_norm < math.inf):
-            raise ValueError(f"x_norm={self.x_norm!r} is not allowed: a number above 0")
+            raise ValueError(f"x_norm must be a number above 0 (got {self.x_norm!r})")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
-        """Rows of numbers with absent features 0."""
+        """Check the rows and return them as numbers, with 0 for missing features."""
         X = parse_rows(X)
         rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X), dtype=np.float64)
         for t, what in self.complaints(rows).items():
@@ -58,7 +58,10 @@ class LinearBall:
         return rows
 
     def complaints(self, rows: Array) -> dict[int, str]:
-        """The rows that are too long, in order, and what to say of them; absent features are 0."""
+        """Return an error message for each row whose norm is too large, by row number.
+
+        Missing features must already be 0.
+        """
         with np.errstate(over="ignore"):
             norms = np.sqrt((rows * rows).sum(axis=1))
         return {
@@ -67,7 +70,7 @@ class LinearBall:
         }
 
     def bank(self, task: Task) -> "BallBank":
-        """N copies, all W = 0."""
+        """Return N copies with W = 0."""
         G = task.D / self.x_norm
         return BallBank(
             W=np.zeros((task.rows.shape[1], task.d, task.n)),
@@ -78,12 +81,12 @@ class LinearBall:
         )
 
     def regret(self, T: int, D: float) -> float:
-        """R(T) = 2 sqrt(2) D sqrt(T)."""
+        """Return R(T) = 2 sqrt(2) D sqrt(T)."""
         return 2 * math.sqrt(2 * T) * D
 
 
 class BallScratch(NamedTuple):
-    """Room for one update."""
+    """Scratch space for one update."""
 
     slope: Array  # [d, N]
     square: Array  # [N] squared norms
@@ -91,20 +94,20 @@ class BallScratch(NamedTuple):
 
 @kernel
 class BallBank(NamedTuple):
-    """N matrices, each in the ball of radius G."""
+    """N matrices W, each in the ball of radius G."""
 
     W: Array  # [feature, d, N]
     t: Array  # [1] rounds learned
-    step: Array  # [N]
+    step: Array  # [N] step size in round 1; in round t it is divided by sqrt(t)
     G: float
     scratch: BallScratch
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units: functions times a. Steps do not depend on past slopes."""
+        """Multiply the functions by a. The steps do not depend on past slopes, so b is unused."""
         self.W[...] *= a
 
     def predict(self, x: Array, h: Array) -> None:
-        """h = W x for all copies at once."""
+        """Set h = W x for all copies at once."""
         h.fill(0)
         for f in range(x.shape[0]):
             for k in range(h.shape[0]):
@@ -113,7 +116,7 @@ class BallBank(NamedTuple):
                     out[i] += w[i] * x[f]
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
-        """One gradient step, then back onto the ball."""
+        """Make one gradient step in every copy, then project onto the ball."""
         slope, square = self.scratch.slope, self.scratch.square
         feedback.slopes(h, slope)
         square.fill(0)

@@ -1,12 +1,13 @@
-"""Splits on trial: what the growing leaves of trees count, and which split they would make.
+"""Candidate splits of tree leaves: their statistics, and the choice of the best one.
 
-A growing leaf has groups of candidates, each group on one cell of the row. Its first rows set the
-thresholds, so that these lie where the leaf's rows do; the rows after them are counted: their
-weight, and the sum of what they are given as targets, on the left of every candidate.
+A growing leaf has groups of candidates. All candidates of a group split on the same cell of the
+row, each with its own threshold. The first rows of the leaf set the thresholds, so the thresholds
+lie among the values that occur in the leaf. For the rows after them, the leaf sums their weights
+and their targets on the left side of every candidate.
 
-A row's values are laid out in pairs, in the places 2 f and 2 f + 1 for feature f (block.py,
-`Cells`): the same number twice, but where it is missing -inf and inf. A split reads one of the two,
-and so says on which side missing values go.
+The values of a row are stored in pairs: feature f (numbered as by `Cells` in rows/block.py) has the
+places 2 f and 2 f + 1. Both hold the same number, unless it is missing: then they hold -inf and
+inf. A split reads one of the two places, which determines the side that missing values go to.
 """
 
 from typing import Any, NamedTuple
@@ -17,43 +18,46 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import streams, uniform
 
-GROUP = 2  # candidates on one cell
-LEAST = 5.0  # rows on either side of a split, of mean weight
-THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; there are d rows of sums
+GROUP = 2  # candidates per group
+LEAST = 5.0  # the fewest rows of mean weight on each side of a split
+THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; the sums take d rows
 
 
 @kernel
 class Candidates(NamedTuple):
-    """The candidates of all growing leaves of N trees; those of a leaf lie side by side."""
+    """The candidates of all growing leaves of N trees; those of one leaf are contiguous."""
 
-    place: Array  # [N, leaf, group] where in the values of a row a group looks
-    table: Array  # [N, leaf, 2 + d, C] thresholds; weight, and sums of targets, on the left
-    total: Array  # [N, leaf, 1 + d] weight, and sums of targets, of all rows counted
-    seen: Array  # [N, leaf] rows that came
-    phases: Array  # [N, leaf] rows it takes to set one threshold in every group; 0 while not open
-    state: Array  # [N, 6] of the random numbers
-    scratch: Array  # [C] what of the row's weight is on the left
+    place: Array  # [N, leaf, group] the place in the values of a row that the group reads
+    table: Array  # [N, leaf, 2 + d, C] threshold; weight and sums of targets on the left
+    total: Array  # [N, leaf, 1 + d] weight and sums of targets of all rows counted
+    seen: Array  # [N, leaf] rows that reached the leaf
+    phases: Array  # [N, leaf] rows needed to set one threshold per group; 0 if unused
+    state: Array  # [N, 6] state of the random number generator
+    scratch: Array  # [C] the row's weight where it is on the left, else 0
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Fields of leaves; all are 0 of those that are not open, and phases only of them."""
+        """Names of the fields with an entry per leaf.
+
+        All are 0 for an unused leaf; `phases` is 0 only for unused leaves.
+        """
         return ("phases", "place", "table", "total", "seen")
 
-    def tally(
+    def count_row(
         self, i: int, s: int, feature: Array, values: Array, target: Array, weight: float
     ) -> int:
-        """One more row in leaf s of tree i; returns how many have been counted."""
+        """Add a row to leaf s of tree i, and return the number of rows counted there."""
         n = self.seen[i, s]
         if n == 0:
             self.phases[i, s] = 1 + (self.place.shape[2] - 1) // max(feature.shape[0], 1)
         first = GROUP * self.phases[i, s]
         if n < self.phases[i, s] and feature.shape[0] == 0:
-            return 0  # nothing to draw from
+            return 0  # an empty row has no cell to split on
         self.seen[i, s] = n + 1
         if n < first:
             self.set_thresholds(i, s, n, feature, values)
             return 0
-        self.share_out(i, s, values, weight)
+        self.weigh_left(i, s, values, weight)
         share, table, total = self.scratch, self.table[i, s], self.total[i, s]
         left = table[WEIGHT]
         total[0] += weight
@@ -67,17 +71,19 @@ class Candidates(NamedTuple):
         return n + 1 - first
 
     def clear(self, i: int, s: int) -> None:
-        """Leaf s of tree i as it was made."""
+        """Reset leaf s of tree i."""
         self.place[i, s].fill(0)
         self.table[i, s].fill(0)
         self.total[i, s].fill(0)
         self.seen[i, s], self.phases[i, s] = 0, 0
 
     def set_thresholds(self, i: int, s: int, n: int, feature: Array, values: Array) -> None:
-        """Row n sets one in every group whose turn it is; with the first a group takes its cell.
+        """Set one threshold in every group whose turn it is, from row n of the leaf.
 
-        The row is cut into as many parts as there are groups, and each draws from its own: a cell,
-        and, by the half of the cell it hits, the side of missing values.
+        With its first threshold, a group also draws the cell that it splits on. The row is divided
+        into as many intervals as there are groups, and each group draws a point in its own
+        interval. The point lies in some cell; the half of the cell determines the side of missing
+        values.
         """
         place, threshold, phases = self.place[i, s], self.table[i, s, THRESHOLD], self.phases[i, s]
         groups = place.shape[0]
@@ -86,10 +92,10 @@ class Candidates(NamedTuple):
                 at = (g + uniform(self.state[i])) * feature.shape[0] / groups
                 a = int(at)
                 place[g] = 2 * feature[a] + int(2 * (at - a))
-            threshold[GROUP * g + n // phases] = boundary(values, place[g])
+            threshold[GROUP * g + n // phases] = threshold_near(values, place[g])
 
-    def share_out(self, i: int, s: int, values: Array, weight: float) -> None:
-        """scratch = the weight, where the row is on the left of a candidate, else 0."""
+    def weigh_left(self, i: int, s: int, values: Array, weight: float) -> None:
+        """Set scratch[c] to the weight if the row is on the left of candidate c, else to 0."""
         place, threshold, share = self.place[i, s], self.table[i, s, THRESHOLD], self.scratch
         zero = share.dtype.type(0)
         for g in range(place.shape[0]):
@@ -101,11 +107,11 @@ class Candidates(NamedTuple):
                 for k in range(c, c + GROUP):
                     share[k] = weight if v <= threshold[k] else zero
 
-    def best(self, i: int, s: int, unit: float) -> tuple[int, float]:
-        """The candidate with the largest gain, and that gain; -1 where none has enough rows.
+    def find_best(self, i: int, s: int, unit: float) -> tuple[int, float]:
+        """Return the candidate with the largest gain, and the gain; -1 if none has enough rows.
 
-        The gain is what the sum of squared distances from the mean falls by, with a mean for each
-        side. `unit` is the mean weight of a row.
+        The gain is the decrease of the sum of squared distances from the mean when each side has a
+        mean of its own. `unit` is the mean weight of a row.
         """
         table, total = self.table[i, s], self.total[i, s]
         n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST) * unit
@@ -128,7 +134,7 @@ class Candidates(NamedTuple):
 def new_candidates(
     copy: Array, leaves: int, number: int, d: int, *, seed: int, dtype: Any
 ) -> Candidates:
-    """For trees of these copies; `number` of them in each of so many leaves, which are not open."""
+    """Return `number` candidates for each of `leaves` unused leaves, in one tree per copy."""
     n = len(copy)
     return Candidates(
         place=np.zeros((n, leaves, number // GROUP), np.int32),
@@ -143,12 +149,12 @@ def new_candidates(
 
 @kernel
 def is_code(place: int) -> bool:
-    """Whether a category's code lies there: splits ask whether it is the same one."""
+    """Return whether the place holds a category code; splits test codes for equality."""
     return place & 2 != 0
 
 
 @kernel
-def boundary(values: Array, place: int) -> float:
-    """A threshold next to a row's value, which parts it from 0 unless it is 0 itself."""
+def threshold_near(values: Array, place: int) -> float:
+    """Return a threshold at a row's value that separates it from 0, unless the value is 0."""
     v, zero = values[place], values.dtype.type(0)
     return v if is_code(place) or v <= zero else np.nextafter(v, zero)

@@ -1,17 +1,19 @@
-"""What each feature of a row adds to the predictions of a bank's copies (explaining.py asks).
+"""The contribution of each feature to the predictions of a bank (for analysis/explanations.py).
 
-Credits add up to what the copies predict, before it is cut to norm D. Features are numbered as
-`block.Cells` numbers them; what no feature adds is credited to `NOBODY`.
+The contributions add up to the predictions of the copies before the projection to norm D. Features
+are numbered as by `Cells` in rows/block.py; the part that is due to no feature, such as a constant,
+is `NO_FEATURE`'s.
 
-- Sums over features: each is credited with its own term.
-- Stumps: the one feature that predicts is credited with all of it.
-- Trees: on the way from the root to a leaf each split moves the prediction from the mean of the
-  leaves below it to that of the leaves below one of its sides, which is credited to its feature. A
-  mean is weighted by the rows that leaves have learned. (What a node knew when it was split is no
-  use: a few rows, and targets have wandered since.)
-- Networks: a unit's movement away from what it says of a row without features is shared out in
-  proportion to their terms in its sum: the rescale rule of A. Shrikumar, P. Greenside, A. Kundaje,
-  *Learning important features through propagating activation differences*, ICML 2017.
+- Linear functions: the contribution of a feature is its own term of the sum.
+- Stumps: the one feature that predicts contributes the whole prediction.
+- Trees: each split on the path from the root to the leaf changes the prediction from the mean of
+  all leaves below the split to the mean of the leaves on one side. The split's feature contributes
+  this change. Leaves are weighted by the rows they have learned. (The statistics of a node when it
+  was split are not used: they come from few rows, and the targets have changed since.)
+- Networks: the difference between a unit's output and its output for a row without features is
+  divided among the features in proportion to their terms in the unit's sum. This is the rescale
+  rule of A. Shrikumar, P. Greenside, A. Kundaje, *Learning important features through propagating
+  activation differences*, ICML 2017.
 """
 
 import math
@@ -28,39 +30,39 @@ from spanboost.learners.linear import LinearBank
 from spanboost.learners.network import NetworkBank
 from spanboost.learners.stumps import StumpBank
 from spanboost.learners.symmetric import SymmetrisedBank
-from spanboost.learners.trees import Pulled, TreeBank
+from spanboost.learners.trees import LinearLeaves, TreeBank
 from spanboost.rows.block import Block
 
-NOBODY = -1
+NO_FEATURE = -1
 
 
 class Contributions(NamedTuple):
-    """Of one row; a feature may come more than once."""
+    """The contributions to one row's predictions; a feature may occur more than once."""
 
-    feature: Array  # [F] by the numbers of `block.Cells`, or NOBODY
+    feature: Array  # [F] feature numbers as in `Cells`, or NO_FEATURE
     amount: Array  # [F, d, N]
 
     @property
     def total(self) -> Array:
-        """[d, N] what the copies predict."""
+        """The predictions of the copies [d, N], before the projection."""
         total: Array = self.amount.sum(axis=0)
         return total
 
 
 @singledispatch
 def contributions_of(bank: Any, rows: Any, t: int) -> Contributions:
-    """Of row t, which must be the last that the bank has predicted."""
-    raise TypeError(f"{type(bank).__name__} does not say what features add to its predictions")
+    """Return the contributions for row t, which must be the last row the bank predicted."""
+    raise TypeError(f"{type(bank).__name__} cannot attribute its predictions to features")
 
 
 @contributions_of.register
-def _of_ball(bank: BallBank, rows: Any, t: int) -> Contributions:
+def _ball_contributions(bank: BallBank, rows: Any, t: int) -> Contributions:
     x = rows.row(t)
     return Contributions(2 * np.arange(len(x)), x[:, None, None] * bank.W)
 
 
 @contributions_of.register
-def _of_linear(bank: LinearBank, rows: Any, t: int) -> Contributions:
+def _linear_contributions(bank: LinearBank, rows: Any, t: int) -> Contributions:
     terms = _terms(bank.inputs, rows, t)
     return Contributions(
         _active(rows, t), terms.reshape(len(terms), -1, len(bank.keep)) * bank.keep
@@ -68,7 +70,7 @@ def _of_linear(bank: LinearBank, rows: Any, t: int) -> Contributions:
 
 
 @contributions_of.register
-def _of_stumps(bank: StumpBank, rows: Any, t: int) -> Contributions:
+def _stumps_contributions(bank: StumpBank, rows: Any, t: int) -> Contributions:
     feature, z = _normalised(bank.S, rows, t)
     known = feature < len(bank.S)
     score = np.zeros((len(feature), len(bank.unseen)))
@@ -82,31 +84,31 @@ def _of_stumps(bank: StumpBank, rows: Any, t: int) -> Contributions:
 
 
 @contributions_of.register
-def _of_network(bank: NetworkBank, rows: Any, t: int) -> Contributions:
+def _network_contributions(bank: NetworkBank, rows: Any, t: int) -> Contributions:
     terms = _terms(bank.inputs, rows, t)
     terms = terms.reshape(len(terms), len(bank.V) - 1, -1)  # [active, H, N]
-    said, moved = np.tanh(terms[0] / 2), terms[1:].sum(axis=0)  # the constant comes first
-    slope = (1 - said**2) / 2
-    np.divide(bank.scratch.unit[1:] - said, moved, out=slope, where=np.abs(moved) > 1e-9)
+    base, moved = np.tanh(terms[0] / 2), terms[1:].sum(axis=0)  # the constant comes first
+    slope = (1 - base**2) / 2
+    np.divide(bank.scratch.unit[1:] - base, moved, out=slope, where=np.abs(moved) > 1e-9)
     amount = np.einsum("jkn,fjn->fkn", bank.V[1:], slope * terms)
-    amount[0] = bank.V[0] + np.einsum("jkn,jn->kn", bank.V[1:], said)
+    amount[0] = bank.V[0] + np.einsum("jkn,jn->kn", bank.V[1:], base)
     return Contributions(_active(rows, t), amount)
 
 
 @contributions_of.register
-def _of_pairs(bank: SymmetrisedBank, rows: Any, t: int) -> Contributions:
+def _symmetrised_contributions(bank: SymmetrisedBank, rows: Any, t: int) -> Contributions:
     pairs = contributions_of(bank.bank, rows, t)
-    cut = pairs.amount * shrinkage(pairs.total, float(bank.D))
+    clipped = pairs.amount * shrinkage(pairs.total, float(bank.D))
     lead = hedge_rate(2, int(bank.t[0]), 2 * float(bank.D)) * (bank.sums[1] - bank.sums[0])
     q1 = (1 + np.tanh(lead / 2)) / 2
-    return Contributions(pairs.feature, q1 * cut[:, :, ::2] - (1 - q1) * cut[:, :, 1::2])
+    return Contributions(pairs.feature, q1 * clipped[:, :, ::2] - (1 - q1) * clipped[:, :, 1::2])
 
 
 @contributions_of.register
-def _of_trees(bank: TreeBank, rows: Any, t: int) -> Contributions:
+def _trees_contributions(bank: TreeBank, rows: Any, t: int) -> Contributions:
     mean, trees = _node_means(bank), np.arange(len(bank.place))
     node = bank.scratch.node.copy()
-    features, amounts = [np.full(len(trees), NOBODY)], [mean[:, 0]]
+    features, amounts = [np.full(len(trees), NO_FEATURE)], [mean[:, 0]]
     copies = [trees]
     while (below := np.flatnonzero(node)).size:
         v = node[below]
@@ -122,9 +124,9 @@ def _of_trees(bank: TreeBank, rows: Any, t: int) -> Contributions:
 
 
 def _node_means(bank: TreeBank) -> Array:
-    """[N, node, d] what leaves predict; of inner nodes the mean over the leaves below."""
+    """Return [N, node, d]: predictions of leaves, and for inner nodes the mean of those below."""
     mean, weight = bank.mean.astype(np.float64), bank.weight.astype(np.float64)
-    if isinstance(bank.aim, Pulled):
+    if isinstance(bank.aim, LinearLeaves):
         root = np.sqrt(2.0 * bank.spread)
         mean *= np.divide(bank.aim.D * weight, root, out=np.zeros_like(root), where=root > 0)[
             :, :, None
@@ -142,13 +144,13 @@ def _node_means(bank: TreeBank) -> Array:
 
 
 def shrinkage(columns: Array, radius: float) -> Array:
-    """What the projection onto the ball of this radius multiplies each column [d, N] by."""
+    """Return the factor by which projecting onto the ball scales each column of [d, N]."""
     norms = np.sqrt(np.square(columns, dtype=np.float64).sum(axis=0))
     return np.divide(radius, norms, out=np.ones_like(norms), where=norms > radius)
 
 
 def _terms(inputs: FeatureWeights, rows: Block, t: int) -> Array:
-    """[active, lane] of the sums W_f z_f."""
+    """Return the terms W_f z_f, [active, lane]."""
     feature, z = _normalised(inputs.S, rows, t)
     known = feature < len(inputs.W)
     terms = np.zeros((len(feature), inputs.W.shape[1]))
@@ -157,7 +159,7 @@ def _terms(inputs: FeatureWeights, rows: Block, t: int) -> Array:
 
 
 def _normalised(S: Array, rows: Block, t: int) -> tuple[Array, Array]:
-    """The active features of row t as the bank numbers them, and their values z."""
+    """Return the active features of row t as the bank numbers them, and their values z."""
     x = rows.row(t)
     size = np.zeros(len(x.feature))
     known = x.feature < len(S)
@@ -167,13 +169,13 @@ def _normalised(S: Array, rows: Block, t: int) -> tuple[Array, Array]:
 
 
 def _active(rows: Block, t: int) -> Array:
-    """The active features of row t as `Cells` numbers them, in the order of `Block.row`."""
+    """Return the active features of row t as `Cells` numbers them, in `Block.row`'s order."""
     entries = slice(rows.indptr[t], rows.indptr[t + 1])
     dense, data = rows.X[t], rows.data[entries]
     stored = rows.indices[entries][(data != 0) & ~np.isnan(data)]
     return np.concatenate(
         [
-            [NOBODY],
+            [NO_FEATURE],
             2 * np.flatnonzero((dense != 0) & ~np.isnan(dense)),
             2 * (stored & rows.mask),
             2 * np.flatnonzero(rows.codes[t] >= 0) + 1,

@@ -1,9 +1,9 @@
 """A finite class of functions, learned by Hedge.
 
-R(T) = 2 D (2 sqrt(T/2 ln M) + sqrt(ln M / 8)) for M functions: a 1-Lipschitz linear loss of a
-prediction of norm <= D lies in an interval of width 2 D. The randomised learner predicts with one
-function drawn from Hedge's weights; against an adversary that does not see the draws R(T) holds
-in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/delta)).
+For M functions, R(T) = 2 D (2 sqrt(T/2 ln M) + sqrt(ln M / 8)), because a 1-Lipschitz linear loss
+of a prediction of norm at most D lies in an interval of width 2 D. The randomised learner predicts
+with one function drawn from Hedge's weights. Against an adversary that does not see the draws, R(T)
+then holds in expectation, and with probability 1 - delta after adding 2 D sqrt(T/2 ln(1/delta)).
 """
 
 import math
@@ -25,10 +25,11 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class FiniteClass:
-    """Hedge over `functions` of a row, each a number or a vector of R^d of norm at most D.
+    """Hedge over a finite class of functions.
 
-    Without `functions` the row itself holds the values of the M functions, [M] or [M, d].
-    `randomised` predicts with one function drawn at random instead of the mixture of all.
+    functions: each maps a row to a number, or to a vector in R^d, of norm at most D. Without
+        functions, the row itself holds the values of the M functions, [M] or [M, d].
+    randomised: whether to predict with one function drawn at random, not the mixture of all.
     """
 
     functions: Sequence[Function] | None = None
@@ -40,19 +41,19 @@ class FiniteClass:
         return not self.randomised
 
     def check(self, task: Task) -> None:
-        """A class needs a function."""
+        """Raise a ValueError if there are no functions."""
         if self.functions is not None and len(tuple(self.functions)) == 0:
             raise ValueError("FiniteClass needs at least one function")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
-        """The values of all functions on each row, [rows, M, d]."""
+        """Return the values of all functions on each row, [rows, M, d]."""
         values = self._values(X)
         norms = _largest_norms(values)
         finite = np.isfinite(norms)
-        refuse_first(~finite, lambda t: "a function of the class has no finite value here")
+        refuse_first(~finite, lambda t: "a function of the class has no finite value for this row")
         refuse_first(
             norms > D * (1 + 1e-9),
-            lambda t: f"a function's value has norm {norms[t]:g}, above D={D:g}",
+            lambda t: f"the value of a function has norm {norms[t]:g}, above D={D:g}",
         )
         return values
 
@@ -61,16 +62,16 @@ class FiniteClass:
             X = parse_rows(X, 3 if np.ndim(X) == 3 else 2)
         else:
             X = parse_rows(X).view()
-            X.flags.writeable = False  # a function that writes to its row is a mistake
+            X.flags.writeable = False  # so that a function that writes to its row fails
             X = np.array([[f(x) for f in self.functions] for x in X], dtype=np.float64)
         values = np.ascontiguousarray(X, dtype=np.float64)
         return values[:, :, None] if values.ndim == 2 else values
 
     def bank(self, task: Task) -> "FiniteBank":
-        """N copies of Hedge, all weights equal."""
+        """Return N copies of Hedge with equal weights."""
         _, M, d = task.rows.shape
         if d != task.d:
-            raise ValueError(f"the functions have {d} outputs, the loss {task.d}")
+            raise ValueError(f"the functions have {d} outputs, but the loss has {task.d}")
         rng = streams(task.seed, task.n)
         return FiniteBank(
             sums=np.zeros((M, task.n)),
@@ -83,28 +84,28 @@ class FiniteClass:
         )
 
     def regret(self, T: int, D: float) -> float:
-        """R(T) of the module's docstring; needs `functions`, to know how many there are."""
+        """Return R(T) as in the module's docstring; this needs `functions`, to count them."""
         if self.functions is None:
-            raise ValueError("R(T) depends on the number of functions: use experts.hedge_regret")
+            raise ValueError("R(T) depends on the number of functions: call hedge_regret instead")
         return hedge_regret(len(self.functions), T, 2 * D)
 
 
 def _largest_norms(values: Array) -> Array:
-    """The largest norm of a function's value, row by row."""
-    if values.shape[2] == 1:  # no copies of what may be a large block
+    """Return the largest norm of a function's value in each row."""
+    if values.shape[2] == 1:  # without copying a block that may be large
         return np.asarray(np.maximum(values.max(axis=(1, 2)), -values.min(axis=(1, 2))))
     with np.errstate(over="ignore"):
         return np.asarray(np.sqrt((values * values).sum(axis=2)).max(axis=1))
 
 
 def symmetric(functions: Sequence[Function]) -> list[Function]:
-    """The class closed under negation, with the zero function: the paper's standing assumption."""
+    """Return the functions, their negations and the zero function, as the paper assumes."""
     return [*functions, *(Times(-1.0, f) for f in functions), Times(0.0, functions[0])]
 
 
 @dataclass(frozen=True)
 class Times:
-    """A multiple of a function."""
+    """A function multiplied by a factor."""
 
     factor: float
     function: Function
@@ -114,34 +115,34 @@ class Times:
 
 
 class FiniteScratch(NamedTuple):
-    """Room for one round."""
+    """Scratch space for one round."""
 
-    point: Array  # [d, N] one function's value, for all copies
-    loss: Array  # [N] of predicting it
-    rng: Array  # [N, 6] where the streams will be once this round is learned
+    point: Array  # [d, N] the value of one function, repeated for all copies
+    loss: Array  # [N] the loss of predicting it
+    rng: Array  # [N, 6] states of the random streams after this round
 
 
 @kernel
 class FiniteBank(NamedTuple):
-    """N copies of Hedge over M functions. A row is their values, x[function, output]."""
+    """N copies of Hedge over M functions. A row holds their values, x[function, output]."""
 
-    sums: Array  # [M, N] summed losses of every function, as copy i was given them
-    best: Array  # [N] the least of them
-    t: Array  # [1] the round to come
-    spread: Array  # [N] width of the interval the losses lie in
+    sums: Array  # [M, N] summed losses of every function, in each copy
+    best: Array  # [N] the smallest of these sums
+    t: Array  # [1] number of the next round
+    spread: Array  # [N] width of the interval that contains the losses
     randomised: bool
-    rng: Array  # [N, 6] one stream a copy
+    rng: Array  # [N, 6] state of each copy's random stream
     scratch: FiniteScratch
 
     def predict(self, x: Array, h: Array) -> None:
-        """The mixture of the functions with Hedge's weights, or one drawn from them."""
+        """Predict Hedge's weighted mean of the functions, or one function drawn by the weights."""
         if self.randomised:
             _draw(self, x, h)
         else:
             _mix(self, x, h)
 
     def update(self, x: Array, h: Array, feedback: Feedback) -> None:
-        """Add the loss of every function to its sum, for every copy at once."""
+        """Add the loss of every function to its sum, in all copies at once."""
         best = self.best
         best.fill(np.inf)
         for j in range(x.shape[0]):
@@ -151,7 +152,7 @@ class FiniteBank(NamedTuple):
             row = self.sums[j]
             for i in range(best.shape[0]):
                 row[i] += self.scratch.loss[i]
-                if row[i] < best[i]:  # noqa: PLR1730  (min does not vectorise: NaN has its rules)
+                if row[i] < best[i]:  # noqa: PLR1730  (min handles NaN, so it does not vectorise)
                     best[i] = row[i]
         self.t[0] += 1
         for i in range(self.rng.shape[0]):
@@ -161,6 +162,7 @@ class FiniteBank(NamedTuple):
 
 @kernel
 def _mix(bank: FiniteBank, x: Array, h: Array) -> None:
+    """Set h to the weighted mean of the functions' values."""
     M, n = bank.sums.shape
     h.fill(0)
     for i in range(n):
@@ -177,7 +179,11 @@ def _mix(bank: FiniteBank, x: Array, h: Array) -> None:
 
 @kernel
 def _draw(bank: FiniteBank, x: Array, h: Array) -> None:
-    """By rejection, which looks at few weights: propose any, accept with weight / best."""
+    """Set h to the value of one function, drawn by rejection sampling.
+
+    Propose a function uniformly; accept it with probability weight / largest weight. This computes
+    few of the weights.
+    """
     M, n = bank.sums.shape
     for i in range(n):
         rate = hedge_rate(M, bank.t[0], bank.spread[i])

@@ -1,16 +1,18 @@
 """Two-layer networks: sigmoid units between normalised features and a linear output.
 
-Unit j of a copy is s_j = tanh(a_j / 2), a_j = sum_f W_fj z_f over the features of a row, and output
-k is V_0k + sum_j V_jk s_j. The steps are those of descent.py in the linearised network: every
-weight steps along its own gradient by rate / root of the sum of its squares, all of them for as
-long as the gradient flow of the loss says, reckoned by how far the outputs move together.
+Unit j of a copy is s_j = tanh(a_j / 2), where a_j is the sum of W_fj z_f over the features f of a
+row. Output k is V_0k + sum_j V_jk s_j. The steps are those of descent.py, applied to the linearised
+network: every weight steps along its own gradient, divided by the root of the sum of its squared
+gradients. One factor per copy scales all these steps. It follows the gradient flow of the loss, and
+depends on how far the outputs move if all weights step together.
 
-The output layer starts at 0, the units at random: each W_fj at a number of its own between -1 and
-1, made of the seed, the copy and its place, so that copies differ, and neither their number nor the
-moment when a feature appears matters.
+The output layer starts at 0. Each W_fj starts at a pseudo-random number between -1 and 1, a hash of
+the seed, the copy, the unit and the feature. So the copies differ, and a weight's start depends
+neither on the number of copies nor on when its feature first appears.
 
-Under linear feedback the functions are kept D-bounded: the units lie between -1 and 1, so that it
-takes sum_j ||V_j|| <= D, the constant's among them, by shrinking the output layer of a copy.
+Under linear feedback the functions are kept D-bounded. The units lie between -1 and 1, so it is
+enough that sum_j ||V_j|| <= D, including the constant j = 0. Otherwise the output layer of the copy
+is scaled down.
 """
 
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from spanboost.learners.feature_weights import (
     FeatureWeights,
     new_feature_weights,
     rescale_squares,
-    shorten,
+    shrink_to_bound,
 )
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.block import Row
@@ -36,18 +38,18 @@ from spanboost.rows.block import Row
 
 @dataclass(frozen=True)
 class Network(Descent):
-    """Two layers: `hidden` sigmoid units of all features, a linear output."""
+    """Two-layer networks: `hidden` sigmoid units over all features, and a linear output."""
 
     hidden: int = 10
 
     def check(self, task: Task) -> None:
-        """Refuse parameters out of range."""
+        """Raise a ValueError if a parameter is out of range."""
         super().check(task)
         if not (is_integer(self.hidden) and self.hidden >= 1):
-            raise ValueError(f"hidden={self.hidden!r} is not allowed: a whole number of units")
+            raise ValueError(f"hidden must be a positive integer (got {self.hidden!r})")
 
     def bank(self, task: Task) -> "NetworkBank":
-        """N copies, each with units of its own and an output layer of 0."""
+        """Return N copies with different units and an output layer of 0."""
         H, d, n = int(self.hidden), task.d, task.n
         key = hash_integers(
             hash_integers(np.uint64(task.seed % 2**64)) + task.copy.astype(np.uint64)
@@ -78,17 +80,17 @@ class Network(Descent):
 
 
 class NetworkScratch(NamedTuple):
-    """What a round leaves for its update."""
+    """Scratch space, from `predict` to `update`."""
 
-    unit: Array  # [1 + H, N] what the units said, after a constant 1
-    raw: Array  # [d, N] what was predicted, before it was cut to norm D
-    slope: Array  # [d, N] of the losses
-    back: Array  # [H, N] slopes of the units' sums a
-    rate: Array  # [1 + H, d, N] how far the output layer steps along its gradients
-    reach: Array  # [H, N] how far a unit of slope moves the units' sums
-    along: Array  # [N] slope . movement of the outputs, by a step of size 1; then the size
-    square: Array  # [N] its norm squared
-    moved: Array  # [N] one output of it
+    unit: Array  # [1 + H, N] a constant 1, then the values of the units
+    raw: Array  # [d, N] the predictions before the projection to norm D
+    slope: Array  # [d, N] slopes of the losses
+    back: Array  # [H, N] slopes of the losses with respect to the sums a
+    rate: Array  # [1 + H, d, N] step factors of the output layer
+    reach: Array  # [H, N] how far a unit of slope moves the sums a
+    along: Array  # [N] slope . movement of the outputs, for step size 1; then the step size
+    square: Array  # [N] squared norm of the movement
+    moved: Array  # [N] movement of one output; then the reach
 
 
 @kernel
@@ -97,30 +99,30 @@ class NetworkBank(NamedTuple):
 
     inputs: FeatureWeights
     V: Array  # [1 + H, d, N] the output layer, the constant first
-    G: Array  # [1 + H, d, N] its summed squared gradients
-    key: Array  # [lane] where the numbers come from that the inputs' weights start at
-    D: float  # bound of the functions under linear feedback
+    G: Array  # [1 + H, d, N] summed squared gradients of V
+    key: Array  # [lane] hash keys of the initial weights of the inputs
+    D: float  # bound on the functions under linear feedback
     steps: Steps
     scratch: NetworkScratch
 
     def grown(self, features: int, width: int) -> "NetworkBank":
-        """The same functions, with room for more features and wider rows."""
+        """Return the same functions with room for more features and wider rows."""
         inputs, known = self.inputs.grown(features, width), len(self.inputs.W)
         for f in range(known, len(inputs.W), 1024):
             new = inputs.W[f : f + 1024]
-            new[...] = start(self.key, np.arange(f, f + len(new), dtype=np.uint64))
+            new[...] = initial_weights(self.key, np.arange(f, f + len(new), dtype=np.uint64))
         return self._replace(inputs=inputs)
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units: functions times a, slopes times b, those of the units times a b."""
+        """Multiply the functions by a, past slopes by b, and those of the units by a b."""
         self.V[...] *= a
         rescale_squares(self.G, b * b)
         rescale_squares(self.inputs.G, (a * b) ** 2, np.flatnonzero(self.inputs.S))
 
     def effects(self) -> tuple[Array, Array]:
-        """The features seen, and how far each can move each copy's prediction [features, N].
+        """Return the features seen, and how far each can move the predictions [features, N].
 
-        tanh(a / 2) is never steeper than 1/2.
+        The slope of tanh(a / 2) is at most 1/2.
         """
         seen = np.flatnonzero(self.inputs.S)
         units = np.abs(self.V[1:]).sum(axis=1)  # [H, N]
@@ -128,11 +130,11 @@ class NetworkBank(NamedTuple):
         return seen, (inputs * units).sum(axis=1) / 2
 
     def predict(self, x: Row, h: Array) -> None:
-        """Units first, then outputs, for all copies at once."""
+        """Compute the units, then the outputs, for all copies at once."""
         unit = self.scratch.unit
         unit[0].fill(1)
         sums = unit[1:].reshape(-1)
-        self.inputs.sum_up(x, sums)
+        self.inputs.sum_terms(x, sums)
         for i in range(sums.shape[0]):
             sums[i] = sigmoid(sums[i], sums)
         h.fill(0)
@@ -146,23 +148,23 @@ class NetworkBank(NamedTuple):
                 raw[i] = out[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
-        """One step of every copy."""
+        """Make one gradient step in every copy."""
         weight = feedback.weight
-        self.steps.ask(feedback, self.scratch.raw, h, self.scratch.slope)
-        self.propagate()
+        self.steps.find_slopes(feedback, self.scratch.raw, h, self.scratch.slope)
+        self.backpropagate()
         back, reach = self.scratch.back.reshape(-1), self.scratch.reach.reshape(-1)
-        pace = self.inputs.measure(self.steps, x, weight, back, reach)
+        pace = self.inputs.prepare_steps(self.steps, x, weight, back, reach)
         pace_out = self.steps.pace(1.0, self.V.shape[0])
         self.measure_movement(weight, pace, pace_out)
         size, far, one = self.scratch.along, self.scratch.moved, back.dtype.type(1)
         for i in range(size.shape[0]):
-            size[i] = self.steps.size(i, one, weight, far[i])
+            size[i] = self.steps.step_size(i, one, weight, far[i])
         self.move_units(x, pace)
         self.move_outputs(pace_out)
         feedback.restrain(self, 0)
 
-    def propagate(self) -> None:
-        """back = slopes of the units' sums: (1 - s^2) / 2 times what the outputs pass back."""
+    def backpropagate(self) -> None:
+        """Set `back` to the slopes with respect to the sums a: (1 - s^2) / 2 times V . slope."""
         one, half = self.V.dtype.type(1), self.V.dtype.type(0.5)
         for j in range(self.scratch.back.shape[0]):
             back, s = self.scratch.back[j], self.scratch.unit[1 + j]
@@ -175,9 +177,10 @@ class NetworkBank(NamedTuple):
                 back[i] *= (one - s[i] * s[i]) * half
 
     def measure_movement(self, weight: float, pace: float, pace_out: float) -> None:
-        """How far all outputs of a copy move: the reach |movement|^2 / (slope . movement).
+        """Set `moved` to the reach of each copy, |movement|^2 / (slope . movement).
 
-        Of slopes at weight 1, the squares of which do not overflow.
+        The movement is that of all outputs, for step size 1. Slopes are divided by the weight of
+        the row, so that their squares do not overflow.
         """
         one, half = self.V.dtype.type(1), self.V.dtype.type(0.5)
         along, square, moved = self.scratch.along, self.scratch.square, self.scratch.moved
@@ -187,7 +190,7 @@ class NetworkBank(NamedTuple):
             slope = self.scratch.slope[k]
             moved.fill(0)
             for j in range(self.V.shape[0]):
-                self.gather_output(j, k, weight)
+                self.accumulate_output(j, k, weight)
             for i in range(moved.shape[0]):
                 moved[i] *= pace_out * (slope[i] / weight)
             for j in range(self.scratch.back.shape[0]):
@@ -202,8 +205,8 @@ class NetworkBank(NamedTuple):
         for i in range(moved.shape[0]):
             moved[i] = square[i] / along[i] if along[i] > 0 else along.dtype.type(0)
 
-    def gather_output(self, j: int, k: int, weight: float) -> None:
-        """As `Steps.gather`, for the weight of unit j in output k, an input of each copy's own."""
+    def accumulate_output(self, j: int, k: int, weight: float) -> None:
+        """Do what `Steps.accumulate` does, for the weight of unit j in output k."""
         G, rate, s = self.G[j, k], self.scratch.rate[j, k], self.scratch.unit[j]
         slope, reach = self.scratch.slope[k], self.scratch.moved
         if self.steps.decay < 0:
@@ -213,12 +216,12 @@ class NetworkBank(NamedTuple):
                 G[i] += gradient * (gradient / weight)
                 rate[i] = one / np.sqrt(G[i])
         else:
-            rate.fill(self.steps.slowed(self.inputs.seen[0]))
+            rate.fill(self.steps.decayed_step(self.inputs.seen[0]))
         for i in range(s.shape[0]):
             reach[i] += s[i] * s[i] * rate[i]
 
     def move_units(self, x: Row, pace: float) -> None:
-        """One step of the units' weights."""
+        """Move the weights of the units by one step."""
         size = self.scratch.along
         for j in range(self.scratch.back.shape[0]):
             back = self.scratch.back[j]
@@ -229,7 +232,7 @@ class NetworkBank(NamedTuple):
             self.inputs.move(x, a, step)
 
     def move_outputs(self, pace_out: float) -> None:
-        """One step of the output layer."""
+        """Move the output layer by one step."""
         size = self.scratch.along
         for k in range(self.V.shape[1]):
             slope = self.scratch.slope[k]
@@ -241,20 +244,20 @@ class NetworkBank(NamedTuple):
                     V[i] -= slope[i] * s[i] * rate[i]
 
     def hold(self, f: int) -> None:
-        """Shrink the output layers of copies whose functions could exceed D."""
-        shorten(self.V, self.D)
+        """Scale down the output layers of copies whose functions could exceed D."""
+        shrink_to_bound(self.V, self.D)
 
 
 @kernel
 def sigmoid(a: float, like: Array) -> float:
-    """tanh(a / 2)."""
+    """Return tanh(a / 2)."""
     one = like.dtype.type(1)
     e = exponential(abs(a), like)
     s = (e - one) / (e + one)
     return s if a > 0 else -s
 
 
-def start(key: Array, features: Array) -> Array:
-    """Numbers in (-1, 1), [feature, lane]."""
+def initial_weights(key: Array, features: Array) -> Array:
+    """Return pseudo-random numbers in (-1, 1), [feature, lane]."""
     bits = hash_integers(key + hash_integers(features)[:, None])
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - (1 - 2.0**-53)

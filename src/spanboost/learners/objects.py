@@ -1,4 +1,4 @@
-"""Any object as a weak learner: N deep copies of it, run as plain Python."""
+"""Python objects as weak learners: N deep copies of an object, run as plain Python."""
 
 import copy
 import inspect
@@ -10,16 +10,20 @@ from spanboost.compiling.arrays import Array
 from spanboost.learners.external import adapt_external
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows.block import ObjectRows, Rows
-from spanboost.rows.validation import any_rows
+from spanboost.rows.validation import check_rows
 
 
 class CopyLoss:
-    """The loss function one copy receives in one round: value and slope at any prediction.
+    """The loss function that one copy receives in one round, with its value and slope anywhere.
 
-    `h` is what the copy predicted, `weight` the row's importance (already in value and slope).
-    At weight 1 `lipschitz` bounds the slope of every loss this copy will get, and `smoothness` is
-    their curvature alpha^2 beta_B as the booster reckons it; `D` bounds the predictions, `linear`
-    says that the slope is the same everywhere. All of it is in the copy's own units (`Units`).
+    h: the prediction of the copy.
+    weight: the weight of the row; value and slope already contain it.
+    lipschitz: bound on the slope of every loss that this copy receives, at weight 1.
+    smoothness: the curvature alpha^2 beta_B of these losses, at weight 1.
+    D: bound on the predictions.
+    linear: whether the slope is the same everywhere.
+
+    All of them are in the units of the copy (see `Units`).
     """
 
     def __init__(self, feedback: Feedback, i: int, h: Array, task: Task, units: "Units") -> None:
@@ -31,13 +35,13 @@ class CopyLoss:
         self.D, self.linear = task.D / units.value, task.linear
 
     def value(self, h: Any) -> float:
-        """The loss of predicting h."""
+        """Return the loss of predicting h."""
         out = np.zeros(1)
         self._feedback.losses(self._column(h), out)
         return float(out[0]) / (self._units.value * self._units.slope)
 
     def slope(self, h: Any) -> Any:
-        """Its slope at h: a number for one output, else a vector."""
+        """Return the slope at h: a number if there is one output, else a vector."""
         out = np.empty((self._d, 1))
         self._feedback.slopes(self._column(h), out)
         return self._out(out[:, 0] / self._units.slope)
@@ -50,10 +54,10 @@ class CopyLoss:
 
 
 class Units(NamedTuple):
-    """What a copy's predictions, and the slopes of its losses, are worth in the model's units.
+    """Factors that convert a copy's predictions and slopes to the units of the model.
 
-    Nobody can scale what an object has learned. Where the label range grows, the object stays in
-    the units in which it began, and what it says and hears is converted.
+    The state of an object cannot be rescaled. When the label range grows, the object keeps its
+    first units, and its predictions and losses are converted.
     """
 
     value: float = 1.0
@@ -61,22 +65,22 @@ class Units(NamedTuple):
 
 
 class UpdatesByLoss(Protocol):
-    """What an object must offer to be boosted as it is."""
+    """The methods of an object that learns from losses."""
 
     def predict(self, x: Any) -> Any:
-        """A number, or a vector for several outputs."""
+        """Return a number, or a vector if there are several outputs."""
 
     def update(self, x: Any, loss: CopyLoss) -> None:
-        """Learn from the loss function of this round."""
+        """Learn from the loss function of the round."""
 
 
 class ObjectLearner:
     """N independent deep copies of an object with `predict(x)` and `update(x, loss)`.
 
-    An object that only learns from targets, with `predict_one(x)` and `learn_one(x, y)`, is wrapped
-    in `FromTargets`; those of other libraries in what makes them such objects (external/). Rows go
-    to the copies as they are: arrays, dictionaries, anything. The copies start equal: an object
-    that draws at random draws the same in all of them.
+    An object that learns from targets, with `predict_one(x)` and `learn_one(x, y)`, is wrapped in
+    `FromTargets`; a learner of another library is first wrapped by an adapter (external/). Rows are
+    passed to the copies unchanged: arrays, dictionaries or anything else. The copies start equal,
+    so an object that draws random numbers draws the same ones in all of them.
     """
 
     def __init__(self, prototype: Any) -> None:
@@ -85,16 +89,16 @@ class ObjectLearner:
         if not _updates_by_loss(prototype):
             if not (hasattr(prototype, "predict_one") and hasattr(prototype, "learn_one")):
                 raise TypeError(
-                    f"{type(prototype).__name__} is no weak learner: it needs predict(x) and "
+                    f"{type(prototype).__name__} is not a weak learner: it needs predict(x) and "
                     "update(x, loss), or predict_one(x) and learn_one(x, y), or predict(X) and "
                     "partial_fit(X, y)"
                 )
             prototype = FromTargets(prototype)
-        self.prototype = copy.deepcopy(prototype)  # the user's own may go on changing
+        self.prototype = copy.deepcopy(prototype)  # the original may change later
 
     @property
     def scalable(self) -> bool:
-        """The label range may grow: what objects say is converted."""
+        """Whether the label range may grow; predictions and losses are then converted."""
         return True
 
     @property
@@ -104,32 +108,32 @@ class ObjectLearner:
 
     @property
     def deterministic(self) -> bool:
-        """Whether the object says that it does not draw at random, or nothing."""
+        """Whether the object draws no random numbers; assumed unless it has `deterministic`."""
         return bool(getattr(self.prototype, "deterministic", True))
 
     def check(self, task: Task) -> None:
-        """Targets cannot stand for every loss."""
+        """Raise a ValueError if the object cannot learn from the losses of this task."""
         if isinstance(self.prototype, FromTargets):
             self.prototype.check(task)
 
     def encode(self, X: Any, D: float) -> ObjectRows:
-        """Rows as they are."""
+        """Return the rows unchanged, after checking for infinite numbers."""
         if isinstance(X, Rows) or hasattr(X, "columns"):
             raise ValueError(
-                f"objects learn row by row, and {type(X).__name__} is no sequence of rows: give an "
-                "array, or a list of rows, such as frame.to_dict('records')"
+                f"{type(X).__name__} is not a sequence of rows: for a learner that is an object, "
+                "pass an array or a list of rows, such as frame.to_dict('records')"
             )
-        return ObjectRows(any_rows(X))
+        return ObjectRows(check_rows(X))
 
     def bank(self, task: Task) -> "ObjectBank":
-        """N deep copies."""
+        """Return N deep copies."""
         return ObjectBank([copy.deepcopy(self.prototype) for _ in range(task.n)], task)
 
 
 def as_learner(learner: Any) -> Learner:
-    """A learner as it is, any other object as one."""
+    """Return a learner unchanged, and any other object as an `ObjectLearner`."""
     if isinstance(learner, type):
-        raise TypeError(f"{learner.__name__} is a class: give an object, {learner.__name__}(...)")
+        raise TypeError(f"{learner.__name__} is a class: pass an instance, {learner.__name__}(...)")
     return learner if isinstance(learner, Learner) else ObjectLearner(learner)
 
 
@@ -138,18 +142,18 @@ def _updates_by_loss(item: Any) -> bool:
 
 
 class ObjectBank:
-    """The copies themselves."""
+    """N objects."""
 
     def __init__(self, copies: list[UpdatesByLoss], task: Task) -> None:
         self.copies, self.task, self.units = copies, task, Units()
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units; of a range without width nothing but 0 was learned, in any units."""
+        """Change the units. With a = 0 the range had no width, and only 0 was learned."""
         if a > 0:
             self.units = Units(self.units.value * a, self.units.slope * b)
 
     def predict(self, x: Any, h: Array) -> None:
-        """Ask each copy in turn."""
+        """Let each copy predict."""
         for i, learner in enumerate(self.copies):
             prediction = learner.predict(x)
             values = np.asarray(prediction, dtype=np.float64)
@@ -160,20 +164,21 @@ class ObjectBank:
             h[:, i] = self.units.value * values.reshape(-1)
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
-        """Give each copy its loss."""
+        """Pass each copy its loss."""
         for i, learner in enumerate(self.copies):
             learner.update(x, CopyLoss(feedback, i, h, self.task, self.units))
 
 
 class FromTargets:
-    """A learner that only accepts (x, y), given the target its loss function asks for.
+    """A learner that learns from pairs (x, y): each loss is converted to a target.
 
-    Greedy feedback: the minimiser of the loss's quadratic upper bound at the prediction h,
+    Under greedy feedback, the target minimises the quadratic upper bound of the loss at the
+    prediction h:
 
-        target = h - slope(h) / (alpha^2 beta_B),
+        target = h - slope(h) / (alpha^2 beta_B).
 
-    which for squared loss is exactly (y - offset) / alpha. Linear feedback: -D sign(slope), with
-    the size of the slope as the weight of the row.
+    For squared loss that is exactly (y - offset) / alpha. Under linear feedback the target is
+    -D sign(slope), and the weight of the row is the size of the slope.
     """
 
     def __init__(self, learner: Any) -> None:
@@ -185,34 +190,34 @@ class FromTargets:
 
     @property
     def weighted(self) -> bool:
-        """Whether the learner takes a weight with a row."""
+        """Whether `learn_one` accepts a weight."""
         return bool(self._weight) and bool(getattr(self.learner, "weighted", True))
 
     @property
     def deterministic(self) -> bool:
-        """Whether the learner says that it does not draw at random, or nothing."""
+        """Whether the learner draws no random numbers; assumed unless it has `deterministic`."""
         return bool(getattr(self.learner, "deterministic", True))
 
     def check(self, task: Task) -> None:
-        """Refuse losses that no target stands for."""
+        """Raise a ValueError if the losses cannot be converted to targets."""
         name = type(self.learner).__name__
         if not self.weighted and not task.smoothness.all():
             raise ValueError(
-                f"{name}.learn_one takes no weight, and a linear loss says by the weight how much "
-                "a row matters: use feedback='greedy' and a loss that is smooth and not linear"
+                f"{name}.learn_one takes no weight, but the rows of linear losses are weighted by "
+                "the slope: use feedback='greedy' and a loss that is smooth and not linear"
             )
         if not np.isfinite(task.smoothness).all():
             raise ValueError(
-                f"no target stands for a loss with a kink, and {name} learns from targets only: "
-                "use another loss, or feedback='linear' if learn_one takes a weight"
+                f"a loss with a kink has no target, and {name} learns from targets only: "
+                "use a smooth loss, or feedback='linear' if learn_one takes a weight"
             )
 
     def predict(self, x: Any) -> Any:
-        """As the learner predicts."""
+        """Return the learner's prediction."""
         return self.learner.predict_one(x)
 
     def update(self, x: Any, loss: CopyLoss) -> None:
-        """Learn from the target."""
+        """Convert the loss to a target and learn from it."""
         target, weight = target_of(loss)
         if weight == 0:
             return
@@ -223,7 +228,7 @@ class FromTargets:
 
 
 def target_of(loss: CopyLoss) -> tuple[Any, float]:
-    """The target and the weight that stand for a loss function (see `FromTargets`)."""
+    """Return the target and the weight for a loss function (see `FromTargets`)."""
     slope = loss.slope(loss.h)
     if loss.smoothness > 0:
         return loss.h - slope / (loss.weight * loss.smoothness), loss.weight

@@ -1,8 +1,8 @@
-"""What a weak learner is to a booster: a bank of N copies.
+"""The protocol between a booster and its weak learners.
 
-A *learner* is what the user writes down: parameters, no state. Asked for a bank, it answers with
-the state of all N copies: a NamedTuple of arrays with `predict` and `update`, compiled into the
-booster's loop, or any object with these two methods, run as plain Python.
+A *learner* holds parameters and no state. Its method `bank` creates a *bank*: the state of all N
+copies, with `predict` and `update`. A bank that is a NamedTuple of arrays is compiled into the
+booster's loop; any other object runs as plain Python.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -14,72 +14,78 @@ Feedback = LinearFeedback | GreedyFeedback
 
 
 class Task(NamedTuple):
-    """What a learner is told before its first round."""
+    """The setting of a learner, fixed before its first round."""
 
-    n: int  # copies
-    d: int  # outputs
+    n: int  # number of copies
+    d: int  # number of outputs
     rows: Any  # the first rows, as `encode` returned them
     D: float  # predictions have norm at most D
-    linear: bool  # whether the feedback is linear, or greedy
-    lipschitz: Array  # [n] of the losses each copy will receive
-    smoothness: Array  # [n] likewise
-    seed: int
-    copy: Array  # [n] their numbers, which learners that start at random start from
-    rounds: int = 1  # how often a row comes, with replay
+    linear: bool  # whether the feedback is linear; else it is greedy
+    lipschitz: Array  # [n] Lipschitz constant of the losses that each copy receives
+    smoothness: Array  # [n] smoothness of these losses
+    seed: int  # for learners with random numbers
+    copy: Array  # [n] number of each copy, from which its random numbers are derived
+    rounds: int = 1  # how often each row is learned, with replay
 
 
 class Bank(Protocol):
     """The state of N copies. Arrays are [output, copy].
 
-    What matters only within a round, from `predict` to `update`, lies in a field `scratch`. Banks
-    of this package allocate nothing in a round, which the compiled loop relies on.
+    Values that are needed only within a round, from `predict` to `update`, are in a field
+    `scratch`. Banks of this package allocate no memory in a round; the compiled loop relies on it.
 
-    A bank that reads a `Block` also has `grown(features, width)`: itself with room for more
-    features, and for rows with so many of them. That of a `scalable` learner has `rescale(a, b)`,
-    for when the label range has grown: it multiplies function values by a <= 1, slopes by b and
-    losses by a b, in place. Where D and the projection of Algorithm 1 cut nothing, predictions in
-    the user's units do not change. One that looks up places it keeps in arrays says in `sound`
-    whether these exist, which files are asked.
+    Optional members:
+
+    - `grown(features, width)`, for a bank that reads a `Block`: returns the bank with room for
+      `features` features, and for rows with `width` of them.
+    - `rescale(a, b)`, for the bank of a `scalable` learner: called when the label range has grown.
+      It multiplies function values by a <= 1, slopes by b and losses by a b, in place. Predictions
+      in the user's units do not change, unless D or the projection of Algorithm 1 applies.
+    - `sound`, for a bank with indices in its arrays: whether they are all in range. It is checked
+      when a model file is loaded.
     """
 
     def predict(self, x: Any, h: Array) -> None:
-        """h[:, i] = what copy i predicts for the row x. Learns nothing."""
+        """Set h[:, i] to the prediction of copy i for the row x. This learns nothing."""
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
-        """Give every copy its loss; h is what was predicted, cut to norm D. Follows `predict`."""
+        """Pass every copy its loss. Follows `predict`; h is its result, projected to norm D."""
 
 
 @runtime_checkable
 class Learner(Protocol):
     """Parameters of a weak learner.
 
-    It may say `deterministic = False`, that it draws at random, `weighted = False`, that rows can
-    only have the weights 0 and 1, `scalable = True`, that its bank has `rescale`, `named = True`,
-    that it reads sparse rows too, so that rows may be dictionaries of features, and `greedy_step`,
-    the step alpha of greedy fitting that suits it better than Algorithm 1's own.
+    Optional attributes:
+
+    - `deterministic = False`: it draws random numbers.
+    - `weighted = False`: rows may only have the weights 0 and 1.
+    - `scalable = True`: its bank has `rescale`.
+    - `named = True`: it reads sparse rows, so rows may be dictionaries of features.
+    - `greedy_step`: the step alpha of greedy feedback, instead of that of Algorithm 1.
     """
 
     def check(self, task: Task) -> None:
-        """Refuse parameters, or a task, it cannot work with; `rows` are not known yet."""
+        """Raise a ValueError for invalid parameters or an unsuitable task (without `rows`)."""
 
     def encode(self, X: Any, D: float) -> Any:
-        """A block of rows as the bank wants them, checked; a DataError names the first bad one."""
+        """Check and encode a block of rows for the bank; a DataError names the first bad row."""
 
     def bank(self, task: Task) -> Bank:
-        """N copies, fresh."""
+        """Return a new bank of N copies."""
 
 
 class ReadsFeatures:
-    """What learners of features have in common."""
+    """Attributes common to all learners that read features."""
 
     @property
     def named(self) -> bool:
-        """Rows may be dictionaries of features."""
+        """Whether rows may be dictionaries of features."""
         return True
 
     @property
     def scalable(self) -> bool:
-        """The label range may grow."""
+        """Whether the label range may grow."""
         return True
 
 
@@ -88,7 +94,7 @@ class Provable(Protocol):
     """A learner with a regret bound."""
 
     def regret(self, T: int, D: float) -> float:
-        """R(T): after T linear losses with Lipschitz constant 1, against functions of norm <= D.
+        """Return R(T), the regret after T linear losses with Lipschitz constant 1.
 
-        For losses with Lipschitz constant L it is L R(T).
+        It is against functions of norm at most D. For the Lipschitz constant L it is L R(T).
         """

@@ -1,12 +1,12 @@
-"""Regression stumps: a linear function of every single feature, the best of them predicts.
+"""Regression stumps: one linear function per feature, of which the best one predicts.
 
-Each feature f of a row, the constant among them, has a function of its own, U_f z_f (or, with an
-intercept, U_f z_f + V_f), learned by the steps of descent.py as if it were alone. It predicts for
-the rows where it is the *best-performing* one among the features present: that with the largest
-advantage over predicting 0, summed over the rounds where it was present. Ties go to the first in
-the row; the constant comes first, so an empty row is predicted by the constant alone.
+Each feature f, including the constant, has a function of its own, U_f z_f (with an intercept,
+U_f z_f + V_f). It is learned by the steps of descent.py as if it were the only one. The prediction
+for a row is that of the *best-performing* feature in the row: the one whose advantage over
+predicting 0, summed over the rounds where it was present, is largest. Ties go to the first feature
+in the row. The constant comes first, so an empty row is predicted by the constant alone.
 
-Under linear feedback every single function is projected onto the D-bounded ones.
+Under linear feedback every function is kept D-bounded.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Descent, Steps
 from spanboost.learners.feature_weights import (
     LEAST,
-    more,
+    grow_table,
     normalise,
     rescale_squares,
-    shorten,
-    widen,
+    shrink_to_bound,
+    update_scale,
 )
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.block import Row
@@ -31,15 +31,15 @@ from spanboost.rows.block import Row
 
 @dataclass(frozen=True)
 class Stumps(Descent):
-    """One weight for each feature and a constant; the best feature of a row predicts.
+    """Stumps: one weight for each feature, and a constant; the best feature of a row predicts.
 
-    intercept: whether each feature also has an intercept of its own.
+    intercept: whether each feature also has its own intercept.
     """
 
     intercept: bool = False
 
     def bank(self, task: Task) -> "StumpBank":
-        """N copies, all weights and scores 0."""
+        """Return N copies with all weights and scores 0."""
         parts = 2 if self.intercept else 1
         shape = (task.d, task.n)
         return StumpBank(
@@ -65,13 +65,13 @@ class Stumps(Descent):
 
 
 class StumpScratch(NamedTuple):
-    """What one feature of a row is reckoned with."""
+    """Scratch space for one feature of a row."""
 
-    best: Array  # [N] the best score so far
-    raw: Array  # [d, N] what the feature predicts
-    value: Array  # [d, N] the same, cut to norm D where it is learned from
-    slope: Array  # [d, N] of the losses there
-    rate: Array  # [part, d, N] how far each weight steps along its gradient
+    best: Array  # [N] the best score among the features so far
+    raw: Array  # [d, N] the prediction of the feature
+    value: Array  # [d, N] the same; in `update`, projected to norm D
+    slope: Array  # [d, N] slopes of the losses at `value`
+    rate: Array  # [part, d, N] step factors of the weights
     reach: Array  # [N] how far a unit of slope moves the prediction
     nothing: Array  # [N] loss of predicting 0
     own: Array  # [N] loss of the feature's prediction
@@ -79,66 +79,66 @@ class StumpScratch(NamedTuple):
 
 @kernel
 class StumpBank(NamedTuple):
-    """N times one function a feature; part 0 is the feature's weight, part 1 its intercept."""
+    """N functions per feature; part 0 is the weight of the feature, part 1 its intercept."""
 
     U: Array  # [feature, part, d, N] weights of the normalised features
     G: Array  # [feature, part, d, N] summed squared gradients
     score: Array  # [feature, N] summed advantage over predicting 0
-    unseen: Array  # [N] zeros, the score of a feature never seen
-    seen: Array  # [feature, 2] rows learned with the feature, and the sum of its inputs squared
+    unseen: Array  # [N] zeros: the scores of a feature never seen
+    seen: Array  # [feature, 2] weight of the rows with the feature, sum of its squared inputs
     S: Array  # [feature] largest |x| seen
-    D: float  # bound of predictions as they are scored, and of functions under linear feedback
+    D: float  # bound on predictions that are scored; under linear feedback, on functions
     steps: Steps
     scratch: StumpScratch
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Fields with a row for each feature; S is 0 while it has not been seen."""
+        """Names of the fields with a row per feature; S is 0 until the feature is seen."""
         return ("S", "U", "G", "score", "seen")
 
     def grown(self, features: int, width: int) -> "StumpBank":
-        """The same functions, with room for more features and wider rows."""
-        G = more(self.G, features)
-        G[len(self.G) :, 1:] = LEAST  # the first sight of a feature says this of its weight alone
+        """Return the same functions with room for more features and wider rows."""
+        G = grow_table(self.G, features)
+        G[len(self.G) :, 1:] = LEAST  # `update_scale` initialises part 0 only
         return self._replace(
-            U=more(self.U, features),
+            U=grow_table(self.U, features),
             G=G,
-            score=more(self.score, features),
-            seen=more(self.seen, features),
-            S=more(self.S, features),
+            score=grow_table(self.score, features),
+            seen=grow_table(self.seen, features),
+            S=grow_table(self.S, features),
         )
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units: functions times a, slopes times b."""
+        """Multiply the functions by a, past slopes by b and scores by a b."""
         seen = np.flatnonzero(self.S)
         self.U[seen] *= a
         self.score[seen] *= a * b
         rescale_squares(self.G, b * b, seen)
 
     def effects(self) -> tuple[Array, Array]:
-        """The features seen, and how far each can move each copy's prediction [features, N].
+        """Return the features seen, and how far each can move the predictions [features, N].
 
-        That is 0 unless it is the one that predicts where all of them are present.
+        That is 0 for all but the feature that predicts if all of them are present.
         """
         seen = np.flatnonzero(self.S)
         score = self.score[seen]
         return seen, np.abs(self.U[seen]).sum(axis=(1, 2)) * (score == score.max(axis=0))
 
     def predict(self, x: Row, h: Array) -> None:
-        """What the best feature says; one never seen has score 0 and says 0."""
+        """Predict with the best feature; one never seen has score 0 and predicts 0."""
         normalise(self.S, x)
         self.scratch.best.fill(-np.inf)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
             if f < self.score.shape[0]:
-                self.say(f, x.z[a])
-                self.choose(self.score[f], h)
+                self.predict_feature(f, x.z[a])
+                self.update_best(self.score[f], h)
             else:
                 self.scratch.value.fill(0)
-                self.choose(self.unseen, h)
+                self.update_best(self.unseen, h)
 
-    def say(self, f: int, z: float) -> None:
-        """value = what feature f predicts."""
+    def predict_feature(self, f: int, z: float) -> None:
+        """Set `value` to the prediction of feature f."""
         for k in range(self.scratch.value.shape[0]):
             value, U = self.scratch.value[k], self.U[f, 0, k]
             for i in range(value.shape[0]):
@@ -148,8 +148,8 @@ class StumpBank(NamedTuple):
                 for i in range(value.shape[0]):
                     value[i] += V[i]
 
-    def choose(self, score: Array, h: Array) -> None:
-        """h = value in the copies where the score is the best so far."""
+    def update_best(self, score: Array, h: Array) -> None:
+        """Set h to `value` in the copies where the score is the best so far."""
         best = self.scratch.best
         for k in range(h.shape[0]):
             out, value = h[k], self.scratch.value[k]
@@ -159,21 +159,21 @@ class StumpBank(NamedTuple):
             best[i] = score[i] if score[i] > best[i] else best[i]
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
-        """One step of every feature of the row, each by its own prediction."""
+        """Score every feature of the row and move it by one step, based on its own prediction."""
         raw, value = self.scratch.raw, self.scratch.value
         nothing, own = self.scratch.nothing, self.scratch.own
         value.fill(0)
         feedback.losses(value, nothing)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            widen(self.S, self.G[f, 0].reshape(-1), x, a)
+            update_scale(self.S, self.G[f, 0].reshape(-1), x, a)
             z = x.z[a]
-            self.say(f, z)
+            self.predict_feature(f, z)
             for k in range(value.shape[0]):
                 for i in range(value.shape[1]):
                     raw[k, i] = value[k, i]
             self.steps.output.project_columns(value, self.D)
-            self.steps.ask(feedback, raw, value, self.scratch.slope)
+            self.steps.find_slopes(feedback, raw, value, self.scratch.slope)
             feedback.losses(value, own)
             score = self.score[f]
             for i in range(score.shape[0]):
@@ -182,7 +182,7 @@ class StumpBank(NamedTuple):
             feedback.restrain(self, f)
 
     def step(self, f: int, z: float, weight: float) -> None:
-        """One step of feature f."""
+        """Move the weights of feature f by one step."""
         parts, one = self.U.shape[1], self.scratch.slope.dtype.type(1)
         self.seen[f, 0] += weight
         for p in range(parts):
@@ -195,9 +195,9 @@ class StumpBank(NamedTuple):
             for p in range(parts):
                 v = z if p == 0 else one
                 G, rate = self.G[f, p, k], self.scratch.rate[p, k]
-                self.steps.gather(G, slope, v * v, weight, self.seen[f, 0], rate, reach)
+                self.steps.accumulate(G, slope, v * v, weight, self.seen[f, 0], rate, reach)
             for i in range(slope.shape[0]):
-                slope[i] *= self.steps.size(i, pace, weight, reach[i])
+                slope[i] *= self.steps.step_size(i, pace, weight, reach[i])
             for p in range(parts):
                 v = z if p == 0 else one
                 U, rate = self.U[f, p, k], self.scratch.rate[p, k]
@@ -205,5 +205,5 @@ class StumpBank(NamedTuple):
                     U[i] -= slope[i] * v * rate[i]
 
     def hold(self, f: int) -> None:
-        """Shrink feature f's functions that could exceed D."""
-        shorten(self.U[f], self.D)
+        """Scale down the functions of feature f that could exceed D."""
+        shrink_to_bound(self.U[f], self.D)

@@ -1,12 +1,13 @@
-"""The paper's footnote: any online linear learner made to compete with -f and 0 as well as f.
+"""A wrapper that makes any online linear learner compete with -f and 0 as well as f.
 
-Hedge runs over two copies of the learner. Copy 1 is given each loss l, copy 2 is given -l and its
-output enters negated, so Hedge's two losses are l(a1) and l(-a2), and the prediction is the
-mixture q1 a1 - q2 a2: deterministic, because the losses are linear. They lie in [-D, D], so
+The construction is from a footnote of the paper. Hedge combines two copies of the learner. Copy 1
+receives each loss l, copy 2 receives -l, and its output a2 is negated. So Hedge's two losses are
+l(a1) and l(-a2), and the prediction is the mixture q1 a1 - q2 a2. It need not be randomised,
+because the losses are linear. The losses lie in [-D, D], so
 
     R'(T) = R(T) + 2 D (2 sqrt(T/2 ln 2) + sqrt(ln 2 / 8)).
 
-Only linear losses can be negated and stay convex: with greedy feedback this is an error.
+Only linear losses stay convex when they are negated: greedy feedback raises an error.
 """
 
 import math
@@ -26,7 +27,7 @@ from spanboost.learners.protocol import Provable, Task
 
 @dataclass(frozen=True)
 class Symmetrised:
-    """Hedge over `learner` and its negation. Linear feedback only."""
+    """Hedge over `learner` and its negation, for linear feedback only."""
 
     learner: Any
 
@@ -45,17 +46,17 @@ class Symmetrised:
 
     @property
     def dtype(self) -> Any:
-        """The learner's own."""
+        """The type of the wrapped learner's state."""
         return getattr(self.learner, "dtype", np.float64)
 
     @property
     def named(self) -> bool:
-        """Whether rows may be dictionaries."""
+        """Whether rows may be dictionaries of features."""
         return getattr(self.learner, "named", False) is True
 
     @property
     def bits(self) -> Any:
-        """The learner's own."""
+        """The `bits` of the wrapped learner."""
         return self.learner.bits
 
     @property
@@ -65,25 +66,25 @@ class Symmetrised:
 
     @property
     def symmetric(self) -> bool:
-        """It competes with -f as well as f."""
+        """Whether the class contains -f with every f."""
         return True
 
     def check(self, task: Task) -> None:
-        """Linear feedback, and whatever the learner asks."""
+        """Raise a ValueError for greedy feedback, or a task the wrapped learner does not accept."""
         if not task.linear:
             raise ValueError(
                 "Symmetrised needs feedback='linear': the negative of a greedy loss is not convex"
             )
-        self.learner.check(_twice(task))
+        self.learner.check(_pair_copies(task))
 
     def encode(self, X: Any, D: float = math.inf) -> Any:
-        """As the learner itself does."""
+        """Encode rows for the wrapped learner."""
         return self.learner.encode(X, D)
 
     def bank(self, task: Task) -> "SymmetrisedBank":
-        """2 N copies of the learner in pairs, the second of each negated."""
+        """Return 2 N copies of the wrapped learner, in N pairs."""
         return SymmetrisedBank(
-            bank=self.learner.bank(_twice(task)),
+            bank=self.learner.bank(_pair_copies(task)),
             sums=np.zeros((2, task.n)),
             t=np.ones(1, dtype=np.int64),
             D=np.dtype(self.dtype).type(task.D),
@@ -92,14 +93,14 @@ class Symmetrised:
         )
 
     def regret(self, T: int, D: float) -> float:
-        """R'(T) of the module's docstring."""
+        """Return R'(T) as in the module's docstring."""
         if not isinstance(self.learner, Provable):
-            raise ValueError(f"{type(self.learner).__name__} states no regret bound")
+            raise ValueError(f"{type(self.learner).__name__} has no regret bound")
         return self.learner.regret(T, D) + hedge_regret(2, T, 2 * D)
 
 
-def _twice(task: Task) -> Task:
-    """The task of the pairs."""
+def _pair_copies(task: Task) -> Task:
+    """Return the task with each copy replaced by a pair."""
     return task._replace(
         n=2 * task.n,
         lipschitz=np.repeat(task.lipschitz, 2),
@@ -109,34 +110,34 @@ def _twice(task: Task) -> Task:
 
 
 class SymmetrisedScratch(NamedTuple):
-    """What a round leaves for its update."""
+    """Scratch space, from `predict` to `update`."""
 
-    h: Array  # [d, 2 N] what the copies predicted
-    slope: Array  # [d, 2 N]
+    h: Array  # [d, 2 N] predictions of the copies
+    slope: Array  # [d, 2 N] slopes of their losses
 
 
 @kernel
 class SymmetrisedBank(NamedTuple):
-    """N pairs of copies, each pair mixed by Hedge."""
+    """N pairs of copies, each combined by Hedge."""
 
-    bank: Any  # of 2 N copies
+    bank: Any  # the bank of the 2 N copies
     sums: Array  # [2, N] Hedge's summed losses
-    t: Array  # [1] the round to come
+    t: Array  # [1] number of the next round
     D: float
     output: Output
     scratch: SymmetrisedScratch
 
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
-        """The same, over copies with room for more features."""
+        """Return the same pairs with room for more features and wider rows."""
         return self._replace(bank=self.bank.grown(features, width))
 
     def rescale(self, a: float, b: float) -> None:
-        """In wider units; Hedge's sums are then of the losses as they would have been there."""
+        """Rescale the copies, and multiply Hedge's sums of losses by a b."""
         self.bank.rescale(a, b)
         self.sums[...] *= a * b
 
     def predict(self, x: Any, h: Array) -> None:
-        """q1 a1 - q2 a2."""
+        """Predict q1 a1 - q2 a2."""
         n = h.shape[1]
         self.bank.predict(x, self.scratch.h)
         rate = hedge_rate(2, self.t[0], 2 * np.float64(self.D))
@@ -150,7 +151,7 @@ class SymmetrisedBank(NamedTuple):
                 h[k, i] = q1 * self.scratch.h[k, 2 * i] - q2 * self.scratch.h[k, 2 * i + 1]
 
     def update(self, x: Any, h: Array, feedback: LinearFeedback) -> None:
-        """l to the first of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
+        """Pass l to the first copy of each pair, -l to the second, l(a1) and l(-a2) to Hedge."""
         n, slope = h.shape[1], self.scratch.slope
         for k in range(h.shape[0]):
             for i in range(n):

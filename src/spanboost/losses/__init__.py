@@ -1,4 +1,4 @@
-"""Loss functions and the constants the paper asks of them: L_b, beta_b, eps_b, and the radius B."""
+"""Loss functions, their constants L_b, beta_b and eps_b of the paper, and the radius B."""
 
 from spanboost.losses.constants import (
     NAMES,

@@ -1,4 +1,4 @@
-"""The constants a booster needs of its loss, and the radius B made of them."""
+"""Look up losses by name, compute their constants, and compute the radius B from them."""
 
 import math
 import sys
@@ -33,23 +33,24 @@ NAMES = {
 
 
 def resolve(loss: Any) -> Any:
-    """The loss object for a name or an object, with its parameters checked."""
+    """Return the loss object for a name or a loss object, and check its parameters."""
     if isinstance(loss, str):
         if loss not in NAMES:
             raise ValueError(
-                f"loss={loss!r} is not known; allowed are {', '.join(map(repr, NAMES))}, or a loss "
+                f"unknown loss {loss!r}: give one of {', '.join(map(repr, NAMES))}, or a loss "
                 "object such as PNorm(4), Quantile(0.9), Huber(0.1) or Softmax(3)"
             )
         return NAMES[loss]
     if isinstance(loss, type):
-        raise TypeError(f"{loss.__name__} is a class: give an object, {loss.__name__}(...)")
+        raise TypeError(f"{loss.__name__} is a class: pass an instance, {loss.__name__}(...)")
     if callable(getattr(loss, "check", None)):
         loss.check()
     missing = [name for name in MEANING if not callable(getattr(loss, name, None))]
     if missing and can_estimate(loss):
         warn_caller(
-            f"{type(loss).__name__} does not say {', '.join(MEANING[name] for name in missing)}: "
-            "estimated from its gradient, for a convex loss; guarantees need methods "
+            f"{type(loss).__name__} does not define "
+            f"{', '.join(MEANING[name] for name in missing)}: "
+            "estimated from its gradient, assuming a convex loss; for guarantees, add the methods "
             f"{', '.join(f'{name}(b)' for name in missing)}",
             ConstantWarning,
         )
@@ -57,55 +58,59 @@ def resolve(loss: Any) -> Any:
 
 
 def predicts_scores(loss: Any) -> bool:
-    """Whether predictions are scores, not numbers in label units."""
+    """Return whether predictions are scores rather than numbers in label units."""
     return is_binary(loss) or getattr(loss, "margin", False) is True
 
 
 def is_binary(loss: Any) -> bool:
-    """Whether the labels are -1 and +1."""
+    """Return whether the labels are -1 and +1."""
     return getattr(loss, "binary", False) is True
 
 
 def degree(loss: Any) -> float:
-    """The p with l(a y*, a y) = a^p l(y*, y): 2, unless the loss says otherwise.
+    """Return the p for which l(a y*, a y) = a^p l(y*, y); 2, unless the loss defines it.
 
-    A loss that is not of one degree, such as Huber's, is taken for what a smooth loss is near the
-    label: of degree 2.
+    A loss without such a p, such as Huber's, counts as degree 2: that is how a smooth loss behaves
+    near the label.
     """
     p = getattr(loss, "degree", 2.0)
     if not (is_number(p) and 1 <= p < math.inf):
-        raise ValueError(f"{type(loss).__name__}.degree is {p!r}, not a number from 1 on")
+        raise ValueError(f"{type(loss).__name__}.degree must be a number, at least 1 (got {p!r})")
     return float(p)
 
 
 def constant(loss: Any, name: str, b: float) -> float:
-    """L_b, beta_b or eps_b of a loss; estimated where it does not define it (estimates.py)."""
+    """Return L_b, beta_b or eps_b of a loss, estimated if undefined (estimates.py)."""
     method = getattr(loss, name, None)
     if not callable(method):
         if not can_estimate(loss):
             raise ValueError(
-                f"the loss {type(loss).__name__} has no method {name}(b), {MEANING[name]}"
+                f"the loss {type(loss).__name__} has no method {name}(b), {MEANING[name]}; "
+                "estimating it needs the methods value(label, y) and gradient(label, y)"
             )
         method = partial(estimate, loss, name)
     try:
         value = float(method(b))
         if not value >= 0 or (name == "L" and value == 0):
-            raise ValueError(f"{type(loss).__name__}.{name}({b:g}) is {value:g}, not above 0")
+            allowed = "positive" if name == "L" else "at least 0"
+            raise ValueError(
+                f"{type(loss).__name__}.{name}({b:g}) must be {allowed} (got {value:g})"
+            )
         return value
     except OverflowError:
-        return sys.float_info.max  # a number too large, where infinity would say a kink
+        return sys.float_info.max  # finite: infinity would mean that the loss has a kink
 
 
 def radius(loss: Any, eta: float, N: int, D: float) -> float:
-    """B = min{eta N D, inf{b >= D : eta beta_b b^2 >= eps_b D}} (Algorithm 1, line 1).
+    """Return B = min{eta N D, inf{b >= D : eta beta_b b^2 >= eps_b D}} (Algorithm 1, line 1).
 
-    Scaling the learner by lambda is D -> lambda D. Exact to the last float: beta_b b^2 grows with b
-    and eps_b falls, by their definitions, so the infimum is found by bisection. A loss with a kink
-    (beta_b infinite) asks eps_b = 0 instead, so that projecting never costs anything.
+    For a learner scaled by lambda, pass lambda D as D. By definition beta_b b^2 increases with b
+    and eps_b decreases, so bisection finds the infimum, exact to the last float. A loss with a kink
+    (beta_b infinite) needs eps_b = 0 instead, so that projecting costs nothing.
 
     >>> radius(Squared(), eta=0.1, N=100, D=1.0)
     1.0
-    >>> radius(Logistic(), eta=0.1, N=100, D=1.0)  # printed: ln(4 / eta) = 3.69
+    >>> radius(Logistic(), eta=0.1, N=100, D=1.0)  # the paper states ln(4 / eta) = 3.69
     2.0...
     """
     loss = resolve(loss)

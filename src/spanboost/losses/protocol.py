@@ -1,18 +1,23 @@
-"""What a loss must offer.
+"""The methods of a loss.
 
-``value`` and ``gradient`` take a label y* and a prediction y; ``L``, ``beta`` and ``eps`` give, for
-the ball of radius b > 0 (the paper's "Loss function classes"),
+``value`` and ``gradient`` take a label y* and a prediction y. ``L``, ``beta`` and ``eps`` return
+constants of the loss on the ball of radius b > 0 (the paper's "Loss function classes"):
 
 - ``L(b)``: the largest norm of a (sub)gradient inside the ball,
 - ``beta(b)``: the smoothness inside the ball, infinity for a loss with a kink,
-- ``eps(b)``: what projecting a prediction onto the ball can cost, per unit of distance.
+- ``eps(b)``: the most that projecting a prediction onto the ball can cost, per unit of distance.
 
-Upper bounds will do; what a scalar loss leaves out is estimated, with a warning (estimates.py). A
-loss of your own is a NamedTuple with these methods, and plain helper
-methods whose names do not begin with an underscore; an ordinary class works too, uncompiled. Where
-``binary`` is true the labels are -1 and +1; there, and where ``margin`` is true, a prediction is a
-score whose sign is the answer, not a number in label units. ``degree`` is the p of a loss with
-l(a y*, a y) = a^p l(y*, y), 2 unless it is given.
+Upper bounds are enough. Constants that a scalar loss does not define are estimated, with a warning
+(estimates.py).
+
+To write your own loss, define a NamedTuple with these methods; names of helper methods must not
+begin with an underscore. An ordinary class works too, but is not compiled. Three optional
+properties describe the labels:
+
+- ``binary``: true if the labels are -1 and +1; a prediction is then a score whose sign is the
+  predicted label,
+- ``margin``: true if predictions are scores although the labels are not binary,
+- ``degree``: the p for which l(a y*, a y) = a^p l(y*, y) (default: 2).
 """
 
 from typing import Protocol
@@ -21,39 +26,39 @@ from spanboost.compiling.arrays import Array
 
 
 class Loss(Protocol):
-    """What boosters ask of a scalar loss; it may also have ``binary``, ``margin`` or ``degree``."""
+    """A scalar loss, optionally with ``binary``, ``margin`` or ``degree``."""
 
     def value(self, label: float, y: float) -> float:
-        """l(y*, y)."""
+        """Return l(y*, y)."""
 
     def gradient(self, label: float, y: float) -> float:
-        """A subgradient of l(y*, .) at y."""
+        """Return a subgradient of l(y*, .) at y."""
 
     def L(self, b: float) -> float:
-        """Lipschitz constant L_b."""
+        """Return the Lipschitz constant L_b."""
 
     def beta(self, b: float) -> float:
-        """Smoothness beta_b."""
+        """Return the smoothness beta_b."""
 
     def eps(self, b: float) -> float:
-        """Projection loss eps_b."""
+        """Return the projection loss eps_b."""
 
 
 class VectorLoss(Protocol):
-    """What the compiled loop asks of a loss on R^d."""
+    """A loss on R^d, as the compiled loop calls it."""
 
     @property
     def d(self) -> int:
-        """Dimension of the predictions."""
+        """The dimension of the predictions."""
 
     def values(self, label: Array, Y: Array, out: Array) -> None:
-        """out[i] = l(label, Y[:, i])."""
+        """Set out[i] to l(label, Y[:, i])."""
 
     def gradients(self, label: Array, Y: Array, out: Array) -> None:
-        """out[:, i] = a subgradient of l(label, .) at Y[:, i]."""
+        """Set out[:, i] to a subgradient of l(label, .) at Y[:, i]."""
 
 
 def require(good: bool, loss: object, field: str, allowed: str) -> None:
-    """Refuse a parameter outside its range."""
+    """Raise a ValueError unless the parameter is `good`."""
     if not good:
         raise ValueError(f"{loss!r}: {field} must satisfy {allowed}")

@@ -1,9 +1,9 @@
-"""Losses on R: the paper's four, and four more.
+"""Losses on R: the four of the paper (linear, p-norm, modified least squares, logistic) and others.
 
-Labels are in [-1, 1], or just -1 and +1 where ``binary`` is true: the constants printed in the
-paper for modified least squares and the logistic loss hold for those two labels only. (At y* = 1/2
-and b = 1 projecting loses 1/4 per unit of distance under modified least squares, where the printed
-eps_1 is 0.)
+Labels lie in [-1, 1]. Losses with ``binary`` accept only the labels -1 and +1, because the paper's
+constants for modified least squares and the logistic loss hold for those two labels only. (Under
+modified least squares with y* = 1/2 and b = 1, projecting costs 1/4 per unit of distance, while the
+paper states eps_1 = 0.)
 """
 
 import math
@@ -39,7 +39,7 @@ class Linear(NamedTuple):
 
 @kernel
 class Squared(NamedTuple):
-    """l(y*, y) = (y* - y)^2, the p-norm loss with p = 2; no half."""
+    """l(y*, y) = (y* - y)^2, the p-norm loss with p = 2 (without a factor 1/2)."""
 
     def value(self, label: float, y: float) -> float:
         return (label - y) * (label - y)
@@ -119,7 +119,7 @@ class Logistic(NamedTuple):
         return True
 
     def value(self, label: float, y: float) -> float:
-        m = label * y  # no exponential below can overflow
+        m = label * y  # the exponents below are never positive, so exp cannot overflow
         return math.log1p(math.exp(-abs(m))) + max(-m, 0.0)
 
     def gradient(self, label: float, y: float) -> float:
@@ -163,7 +163,7 @@ class Absolute(NamedTuple):
 
 @kernel
 class Quantile(NamedTuple):
-    """The pinball loss, least at the tau-quantile of the label; not smooth."""
+    """The pinball loss, minimised by the tau-quantile of the label; not smooth."""
 
     tau: float = 0.5
 
@@ -216,7 +216,7 @@ class Hinge(NamedTuple):
 
 @kernel
 class Huber(NamedTuple):
-    """Half the squared residual up to delta, then linear with slope delta."""
+    """Half the squared residual up to delta, linear with slope delta beyond."""
 
     delta: float = 0.1
 

@@ -1,4 +1,4 @@
-"""Losses on R^d. Predictions are the columns of Y[output, copy]: one call serves all copies."""
+"""Losses on R^d. Predictions are the columns of Y[output, copy]; one call handles all copies."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from spanboost.losses.protocol import Loss, require
 
 @kernel
 class Scalar(NamedTuple):
-    """A scalar loss, for a booster whose predictions are numbers (d = 1)."""
+    """A scalar loss as a loss on R^1, for boosters whose predictions are numbers."""
 
     loss: Loss
 
@@ -27,7 +27,7 @@ class Scalar(NamedTuple):
             out[i] = self.loss.value(y_star, np.float64(y[i]))
 
     def gradients(self, label: Array, Y: Array, out: Array) -> None:
-        # in double precision, rounded once: compiled and plain Python then agree to the last bit
+        # in double precision, rounded once, so that compiled code and plain Python agree exactly
         y_star, y, g = np.float64(label[0]), Y[0], out[0]
         for i in range(y.shape[0]):
             g[i] = self.loss.gradient(y_star, np.float64(y[i]))
@@ -68,13 +68,14 @@ class SquaredEuclidean(NamedTuple):
 
 @kernel
 class Softmax(NamedTuple):
-    """Cross-entropy ln sum_j exp(y_j) - y_c of class c, the label being the unit vector e_c.
+    """Cross-entropy ln sum_j exp(y_j) - y_c of class c, whose label is the unit vector e_c.
 
-    Norms are Euclidean. With d classes L_b <= sqrt(2) s(sqrt(2) b + ln(d - 1)), s the logistic
-    function, is exact for d = 2; beta_b <= 1/2; eps_b is exact. A shift of all scores costs
-    nothing, so on the sphere of radius b the class's score may lead the others by any b delta with
-    delta up to sqrt(d / (d - 1)), and eps_b = max_delta delta / (1 + exp(b delta) / (d - 1)).
-    Without the upper end that is W((d - 1) / e) / b, Lambert's W, where b delta = 1 + W.
+    Norms are Euclidean. For d classes L_b <= sqrt(2) s(sqrt(2) b + ln(d - 1)), where s is the
+    logistic function; this is exact for d = 2. beta_b <= 1/2. eps_b is exact: adding a number to
+    all scores does not change the loss, so on the sphere of radius b the score of the class can
+    exceed the others by b delta for any delta up to sqrt(d / (d - 1)), and
+    eps_b = max_delta delta / (1 + exp(b delta) / (d - 1)). Without the bound on delta the maximum
+    is W((d - 1) / e) / b, with Lambert's W, attained at b delta = 1 + W.
     """
 
     d: int
@@ -122,7 +123,7 @@ class Softmax(NamedTuple):
 
 
 def _lambert_w(x: float) -> float:
-    """The w >= 0 with w exp(w) = x, by Newton's method."""
+    """Return the w >= 0 with w exp(w) = x, by Newton's method."""
     w = math.log1p(x)
     for _ in range(50):
         w -= (w - x * math.exp(-w)) / (1 + w)
@@ -130,7 +131,7 @@ def _lambert_w(x: float) -> float:
 
 
 def on_vectors(loss: Any) -> Any:
-    """The loss as one on R^d: itself if it is one, lifted if it is scalar."""
+    """Return the loss as a loss on R^d; a scalar loss is wrapped in `Scalar`."""
     if callable(getattr(loss, "values", None)) and callable(getattr(loss, "gradients", None)):
         return loss
     for name in ("value", "gradient"):
@@ -140,7 +141,7 @@ def on_vectors(loss: Any) -> Any:
 
 
 def values_of(loss: Any, labels: Array, Y: Array) -> Array:
-    """The losses of predictions Y[rows, d] under labels[rows, d], both float64 and contiguous."""
+    """Return the losses of predictions Y[rows, d] under labels[rows, d], contiguous float64."""
     out = np.empty(len(Y))
     _values(loss, labels, Y, out)
     return out

@@ -38,7 +38,9 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
 
 def model_options() -> dict[str, Option]:
     """Return the parameters that the command line offers, by name."""
-    return {one.name: one.metadata["option"] for one in fields(ModelSpec) if one.metadata}
+    shared = {one.name for one in fields(SharedParameters)}
+    ordered = sorted(fields(ModelSpec), key=lambda one: one.name in shared)  # the learner first
+    return {one.name: one.metadata["option"] for one in ordered if one.metadata}
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ class ModelSpec(SharedParameters):
         0,
         "an integer of at least 0",
         is_count(0),
-        Option("Random seed (default: 0)", kind="count"),
+        Option("Random seed (default: 0)", metavar="N", kind="count"),
     )
     classes: int | None = None
 

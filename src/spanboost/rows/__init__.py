@@ -1,1 +1,1 @@
-"""Rows and labels as users give them, checked and encoded for learners."""
+"""Checking and encoding of the rows and labels that users pass in."""

@@ -1,15 +1,15 @@
-"""Blocks of rows as the loop reads them, and the active features of one row.
+"""Blocks of rows as the loop reads them.
 
-Learners of features see a row as its active features: numbered, with a value each, the constant
-first. A feature is active when it is neither 0 nor missing (NaN, or a negative code). Numbers come
-dense or sparse (CSR); a category code is a feature of its own with value 1, computed while the row
-is read, never stored.
+The linear, stump and network learners see a row as a list of its active features, each with a
+number and a value; the constant comes first. A feature is active if it is neither 0 nor missing
+(NaN, or a negative code). Numbers are dense or sparse (CSR). Each code of a category is a feature
+of its own with value 1; it is computed when the row is read and never stored.
 
 The constant is feature 0. Without codes, column j is feature 1 + j. With C code columns, column j
-is 1 + 2 j and code c of code column j is 2 + 2 (c C + j): both kinds grow without end and never
-meet. In a hashed table of 2^b rows the number is taken modulo 2^b.
+is feature 1 + 2 j, and code c of code column j is feature 2 + 2 (c C + j): both ranges are
+unbounded and do not overlap. In a hashed table of 2^b rows, feature numbers are taken modulo 2^b.
 
-Trees see a row as its cells, whatever is in them: see `Cells`.
+Trees see a row as its cells, including zeros and missing values: see `Cells`.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,15 @@ from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError
 from spanboost.rows.validation import Sparse, parse_rows, refuse_first
 
-_LARGEST = 2**40  # of columns and codes: no feature's number overflows
+_LIMIT = 2**40  # of column numbers and codes, so that no feature number overflows
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Numbers, dense or sparse or None, with columns of category codes (negative: missing)."""
+    """Rows with category codes: numbers (dense, sparse or None), and columns of codes.
+
+    A negative code is a missing category.
+    """
 
     numbers: Any
     codes: Any
@@ -35,25 +38,25 @@ class Rows:
     def __len__(self) -> int:
         given = self.numbers if self.codes is None else self.codes
         if not np.shape(given):
-            raise ValueError(f"{given!r} is no block of rows")
+            raise ValueError(f"{given!r} is not a block of rows")
         return int(np.shape(given)[0])
 
     def take(self, rows: Any) -> "Rows":
-        """Some of them: their numbers, or which of all."""
+        """Return some of the rows, given by a NumPy index."""
         return Rows(None if self.numbers is None else self.numbers[rows], self.codes[rows])
 
 
 class Row(NamedTuple):
     """The active features of one row."""
 
-    feature: Array  # [active] their numbers
-    x: Array  # [active] their values
-    z: Array  # [active] room for what a bank makes of them
+    feature: Array  # [active] feature numbers
+    x: Array  # [active] values
+    z: Array  # [active] scratch space for the bank
 
 
-@kernel(counted=True)  # Numba asks it of a method that returns an array
+@kernel(counted=True)  # Numba needs it for a method that returns an array
 class ArrayRows(NamedTuple):
-    """Rows that are arrays, handed over as they are."""
+    """Rows that are arrays, passed on unchanged."""
 
     X: Array
 
@@ -63,7 +66,7 @@ class ArrayRows(NamedTuple):
 
 
 class ObjectRows:
-    """Rows of any kind, handed over as they are; never compiled."""
+    """Rows of any type, passed on unchanged; never compiled."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -77,18 +80,18 @@ class ObjectRows:
 class Block(NamedTuple):
     """Dense or sparse numbers and category codes, read as active features."""
 
-    X: Array  # [rows, columns]; no columns when sparse
-    indptr: Array  # [rows + 1] where sparse rows begin; all 0 when dense
-    indices: Array  # [entries]
-    data: Array  # [entries]
-    codes: Array  # [rows, C]
-    mask: Any  # 2^b - 1 for a hashed table, all ones otherwise
+    X: Array  # [rows, columns]; no columns for sparse rows
+    indptr: Array  # [rows + 1] where sparse rows begin; all 0 for dense rows
+    indices: Array  # [entries] their columns
+    data: Array  # [entries] their values
+    codes: Array  # [rows, C] category codes
+    mask: Any  # 2^b - 1 for a hashed table, -1 (all ones) otherwise
     feature: Array  # scratch, wider than the widest row
     x: Array  # scratch
     z: Array  # scratch
 
     def row(self, t: int) -> Row:
-        """The active features of row t."""
+        """Return the active features of row t."""
         C = self.codes.shape[1]
         stride = 2 if C > 0 else 1
         self.feature[0], self.x[0] = 0, 1
@@ -111,7 +114,7 @@ class Block(NamedTuple):
 
     @property
     def features(self) -> int:
-        """How many rows a table needs for this block."""
+        """The number of features: the rows that a table needs for this block."""
         if self.mask >= 0:
             return int(self.mask) + 1
         C = int(self.codes.shape[1])
@@ -119,28 +122,28 @@ class Block(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Columns of numbers, as far as the block shows."""
+        """The number of columns of numbers that occur in the block."""
         return max(int(self.X.shape[1]), int(self.indices.max(initial=-1)) + 1)
 
     @property
     def largest(self) -> int:
-        """Of the codes."""
+        """The largest code."""
         return int(self.codes.max(initial=0))
 
 
 @kernel
 class Cells(Block):
-    """The same block read as it stands: zeros, missing values (NaN) and codes are cells too.
+    """The same block, read as cells: zeros, missing values (NaN) and codes are cells too.
 
-    Column j is feature 2 j, code column j is 2 j + 1. A code is its own value, modulo 2^24, which a
-    float32 holds exactly; a missing one is -1. Sparse rows are the cells they store that are not 0,
-    their columns taken modulo 2^b where they are hashed.
+    Column j is feature 2 j, code column j is feature 2 j + 1. The value of a code cell is the code
+    modulo 2^24, which a float32 represents exactly; a missing code is -1. The cells of a sparse row
+    are its stored entries that are not 0; hashed columns are taken modulo 2^b.
     """
 
     __slots__ = ()
 
     def row(self, t: int) -> Row:
-        """The cells of row t."""
+        """Return the cells of row t."""
         cells = 0
         dense = self.X[t]
         for j in range(dense.shape[0]):
@@ -159,18 +162,21 @@ class Cells(Block):
 
     @property
     def features(self) -> int:
-        """One more than the largest number of a cell."""
+        """The number of features: one more than the largest that occurs."""
         columns = self.columns if self.mask < 0 else min(self.columns, int(self.mask) + 1)
         return 2 * max(columns, int(self.codes.shape[1]))
 
 
 def as_rows(rows: Any) -> Any:
-    """Encoded rows as the loop reads them."""
+    """Return encoded rows in the form that the loop reads."""
     return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
 def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
-    """What must be the same in every block, the number of features first; empty for any rows."""
+    """Return the shape that every block must share, the number of features first.
+
+    It is empty for rows of any type.
+    """
     if isinstance(rows, Block):
         return rows.X.shape[1], rows.codes.shape[1]
     if isinstance(rows, np.ndarray):
@@ -179,9 +185,9 @@ def shape_of(X: Any, rows: Any) -> tuple[Any, ...]:
 
 
 def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
-    """A block from an array, a CSR matrix, or `Rows` of one of those and codes.
+    """Return a block for an array, a CSR matrix, `Rows`, or an encoded block.
 
-    An encoded block of the same precision and hashing is taken as it is, with its own scratch.
+    An encoded block of the same precision and hashing is reused, with new scratch space.
     """
     mask = np.int64(-1 if bits is None else 2**bits - 1)
     if isinstance(X, Block):
@@ -195,20 +201,22 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         numbers = Sparse(np.zeros(len(X) + 1, np.int64), none, none, (len(X),))
     form = getattr(numbers, "format", "csr")
     if isinstance(form, str) and form != "csr":
-        raise ValueError(f"the sparse matrix is in {form} form: use its tocsr()")
+        raise ValueError(f"the sparse matrix is in {form} format: convert it with tocsr()")
     if hasattr(numbers, "indptr"):
         dense = np.zeros((numbers.shape[0], 0), dtype)
-        indptr, indices, data = _csr(numbers, dtype)
+        indptr, indices, data = _parse_csr(numbers, dtype)
     else:
         given = parse_rows(numbers)
         dense = _cast(given, dtype)
         if given.dtype != dense.dtype:
-            refuse_first(np.isinf(dense).any(axis=1), lambda t: "a feature is too large a number")
+            refuse_first(
+                np.isinf(dense).any(axis=1), lambda t: f"a feature is too large for {dense.dtype}"
+            )
         indptr, indices = np.zeros(len(dense) + 1, np.int64), np.zeros(0, np.int64)
         data = np.zeros(0, dtype)
     rows = len(dense)
-    codes = np.zeros((rows, 0), np.int64) if codes is None else _codes(codes, rows)
-    # the constant before them, and behind them the place that `row` writes to and may not count
+    codes = np.zeros((rows, 0), np.int64) if codes is None else _parse_codes(codes, rows)
+    # one more for the constant, and one because `row` writes an entry before it skips it
     width = 2 + dense.shape[1] + int(np.diff(indptr).max(initial=0)) + codes.shape[1]
     return Block(
         X=dense,
@@ -224,12 +232,12 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
 
 
 def features_of(block: Any) -> int:
-    """How many features a bank needs room for, for this block; none for rows of another kind."""
+    """Return the number of features of a block; 0 for rows of another type."""
     return block.features if isinstance(block, Block) else 0
 
 
 def origin_of(feature: int, C: int) -> tuple[int, int | None]:
-    """(column j, None), or (code column j, code), of a feature beside C code columns.
+    """Return (column, None) or (code column, code) for a feature number, with C code columns.
 
     The constant is (-1, None).
     """
@@ -242,13 +250,13 @@ def origin_of(feature: int, C: int) -> tuple[int, int | None]:
 
 
 def _cast(values: Any, dtype: Any) -> Array:
-    """An array as compiled code knows it: one that nobody may write to is another type there."""
+    """Return the values as a writable, contiguous array: to Numba, read-only is another type."""
     with np.errstate(over="ignore"):
         return np.require(values, dtype, ["C", "A", "W"])
 
 
-def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
-    """The parts of a CSR matrix, checked."""
+def _parse_csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
+    """Check the parts of a CSR matrix and return them."""
     indptr, indices = _cast(matrix.indptr, np.int64), _cast(matrix.indices, np.int64)
     data = np.asarray(matrix.data)
     rows = matrix.shape[0]
@@ -261,27 +269,27 @@ def _csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
         or (np.diff(indptr) < 0).any()
         or (entries and indices.min() < 0)
     ):
-        raise ValueError("the sparse matrix is not in CSR form: its parts do not fit together")
-    _refuse_entries(indptr, indices >= _LARGEST, "a column's number is too large")
+        raise ValueError("the CSR matrix is invalid: indptr, indices and data do not match")
+    _refuse_entries(indptr, indices >= _LIMIT, "a column number is too large")
     if data.dtype.kind not in "biuf":
-        raise ValueError(f"rows must be numbers; {data.dtype} is no kind of number")
+        raise ValueError(f"rows must be numbers ({data.dtype} is not a numeric type)")
     data = _cast(data, dtype)
-    _refuse_entries(indptr, np.isinf(data), "a feature is infinite, or too large a number")
+    _refuse_entries(indptr, np.isinf(data), f"a feature is infinite or too large for {data.dtype}")
     return indptr, indices, data
 
 
 def _refuse_entries(indptr: Array, bad: Array, what: str) -> None:
-    """Raise for the row of the first bad entry, if there is one."""
+    """Raise a DataError for the row of the first bad entry, if there is one."""
     if bad.any():
         raise DataError(int(np.searchsorted(indptr, bad.argmax(), side="right")) - 1, what)
 
 
-def _codes(codes: Any, rows: int) -> Array:
+def _parse_codes(codes: Any, rows: int) -> Array:
     given = np.asarray(codes)
     if given.ndim != 2 or len(given) != rows or given.dtype.kind not in "iu":
         raise ValueError(
-            f"codes are whole numbers, one row of them to each of {rows} rows; these are "
-            f"{given.dtype} of shape {given.shape}"
+            f"codes must be integers, with one row for each of the {rows} rows "
+            f"(got {given.dtype} of shape {given.shape})"
         )
-    refuse_first((given >= _LARGEST).any(axis=1), lambda t: "a code is too large a number")
+    refuse_first((given >= _LIMIT).any(axis=1), lambda t: "a code is too large")
     return _cast(given, np.int64)

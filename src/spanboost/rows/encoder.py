@@ -1,4 +1,4 @@
-"""Rows as users give them, read into what the learner's bank wants, block by block or singly."""
+"""Encoding of the rows that users pass in for the learner's bank, in blocks or one by one."""
 
 from typing import Any, NamedTuple
 
@@ -11,52 +11,56 @@ from spanboost.rows.single_row import SingleRow, are_plain, row_key
 
 
 class NumberedBlock(NamedTuple):
-    """A block whose features have numbers: as it came or, of dictionaries, made a matrix."""
+    """A block whose features are numbered: dictionaries have been converted to a matrix."""
 
-    X: Any
-    rows: int
-    named: bool
+    X: Any  # the rows
+    rows: int  # number of rows
+    named: bool  # whether the rows were dictionaries
     new: dict[str, int]  # columns of names not known yet
 
 
 class EncodedBlock(NamedTuple):
-    """A block, checked."""
+    """A block that has been checked and encoded."""
 
-    encoded: Any  # as the learner encoded it
-    rows: Any  # as the loop reads it
-    number: int  # of rows
-    features: int  # rows a table needs for them
-    width: int  # active features of the widest row, at most
+    encoded: Any  # the rows as encoded by the learner
+    rows: Any  # the rows as read by the loop
+    number: int  # number of rows
+    features: int  # number of features
+    width: int  # upper bound on the active features of a row
     kind: "RowKind"
     new: dict[str, int]  # columns of names not known yet
 
 
 class RowKind(NamedTuple):
-    """What must be the same in every block of a model."""
+    """The properties that all blocks of a model must share."""
 
-    shape: tuple[Any, ...]  # of its rows, the number of features first; empty for any rows
-    named: bool  # dictionaries of features
+    shape: tuple[Any, ...]  # shape of a row, the number of features first; empty for any rows
+    named: bool  # whether rows are dictionaries of features
 
     def refuse(self, other: "RowKind") -> None:
-        """Say why rows of another kind cannot be read by this model."""
+        """Raise a DataError that says why the model cannot read rows of another kind."""
         if self.named != other.named:
             kinds = "a dictionary", "a sequence of numbers"
-            now, then = kinds if other.named else kinds[::-1]
-            raise DataError(0, f"the row is {now}, and the model's rows are each {then}")
+            got, expected = kinds if other.named else kinds[::-1]
+            raise DataError(0, f"the row is {got}, but the model expects {expected}")
         if self.shape[0] != other.shape[0]:
             sparse = (
-                "; sparse rows have columns of their own"
+                "; sparse and dense rows cannot be mixed"
                 if 0 in (self.shape[0], other.shape[0])
                 else ""
             )
             raise DataError(
-                0, f"the row has {other.shape[0]} features, the model {self.shape[0]}{sparse}"
+                0,
+                f"the row has {other.shape[0]} features, "
+                f"but the model expects {self.shape[0]}{sparse}",
             )
-        raise DataError(0, f"the row's shape is {other.shape[1:]}, the model's {self.shape[1:]}")
+        raise DataError(
+            0, f"the row has shape {other.shape[1:]}, but the model expects {self.shape[1:]}"
+        )
 
 
 class RowEncoder:
-    """The rows of one model: all of one kind and one width, or dictionaries of named features."""
+    """Encodes the rows of one model: all of the same length, or dictionaries of features."""
 
     def __init__(self, learner: Any, D: float) -> None:
         self.learner, self.D = learner, D
@@ -68,7 +72,7 @@ class RowEncoder:
         self._last: EncodedBlock | None = None
 
     def numbered(self, X: Any) -> NumberedBlock:
-        """A block by the numbers of its features: the same for all who know the same names."""
+        """Return a block with numbered features; equal names give equal numbers."""
         if isinstance(X, NumberedBlock):
             return X
         number = count_rows(X)
@@ -78,36 +82,36 @@ class RowEncoder:
         return NumberedBlock(matrix, number, True, new)
 
     def read(self, X: Any) -> EncodedBlock:
-        """A block, checked; a DataError names the first bad row. Changes nothing."""
+        """Check and encode a block; a DataError names the first bad row. This changes no state."""
         X, number, named, new = self.numbered(X)
         encoded = self.learner.encode(X, self.D)
         kind = RowKind(shape_of(X, encoded), named)
         if self.kind is not None and kind != self.kind:
-            self.kind.refuse(kind)  # compiled code must never meet another shape than its own
+            self.kind.refuse(kind)  # compiled code must not see another shape
         width = len(encoded.x) if isinstance(encoded, Block) else 0
         return EncodedBlock(
             encoded, as_rows(encoded), number, features_of(encoded), width, kind, new
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_single": None, "_last": None}  # the next row makes them again
+        return vars(self) | {"_single": None, "_last": None}  # the next row creates them again
 
     def accept(self, reading: EncodedBlock) -> None:
-        """These rows are learned now, and their names."""
+        """Add the new names of a block, once its rows are about to be learned."""
         if reading.new and self.names is not None:
             self.names.add(reading.new)
 
     def blank(self, kind: RowKind) -> Any:
-        """A row of this kind, for learners that ask for one before they make a bank."""
+        """Return a row of zeros of this kind, for learners that need one to create a bank."""
         if self.names is not None or len(kind.shape) < 2:
             return None
         return np.zeros((1, *kind.shape[1]))
 
     def single(self, x: Any) -> EncodedBlock | None:
-        """One row, written into the block of the row before it where that is possible (single.py).
+        """Encode one row, in the block of the previous row if possible (single_row.py).
 
-        None where that block cannot tell: for learners that read no features, the first row of all,
-        rows of another kind or width, and whatever `read` has to say about a bad one.
+        Return None if the caller must use `read`: for learners that do not read features, for the
+        first row of all, and for a row that is invalid, which `read` reports.
         """
         if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
             x = x.tolist()
@@ -122,14 +126,14 @@ class RowEncoder:
         values, numbers, fits = x, reading.encoded.X, not reading.new
         if type(x) is dict:
             values, numbers = x.values(), reading.encoded.data
-            fits = fits and all(type(name) is str for name in x)  # 1 and True are one key
+            fits = fits and all(type(name) is str for name in x)  # 1 and True are the same key
         if fits and are_plain(values):
             self._single, self._last = SingleRow(row_key(x), numbers), reading
         return reading
 
 
 def count_rows(X: Any) -> int:
-    """How many rows a block has; a ValueError if it is none, or has none."""
+    """Return the number of rows of a block; raise a ValueError if there are none."""
     shape = getattr(X, "shape", None)
     if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
         raise ValueError(f"a block is a sequence of rows, not {X!r}")

@@ -1,13 +1,13 @@
-"""Bounded replay: after each new row, rows of the recent past are learned again.
+"""Bounded replay: after each new row, some recent rows are learned again.
 
-The stream is still read once, each row is still predicted before its label is seen, and memory does
-not grow: the last `size` rows are kept, and after each new one `times` of those before it, drawn at
-random, are given to the booster as rounds of their own. What one pass leaves on the table is so
-picked up, at 1 + `times` times the cost. The theorems speak of rows that come once: of none of
-this.
+The stream is still read once, each row is still predicted before its label is seen, and memory is
+bounded: the last `size` rows are kept. After each new row, `times` of the rows before it are drawn
+at random and passed to the booster as rounds of their own. The model thus learns more from each
+row, at 1 + `times` times the cost. The theorems do not cover replay: they assume that each row
+comes once.
 
-Which rows come again depends on `times`, `size`, the seed and how many rows were learned before,
-nothing else: blocks of any size, and runs that were stopped and went on, draw the same ones.
+The draws depend only on `times`, `size`, the seed and the number of rows learned before. Blocks of
+any size, and runs that were interrupted and resumed, draw the same rows.
 """
 
 import copy
@@ -20,56 +20,56 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.rows.block import Block, ObjectRows
 
-ROUNDS = 1024  # that are laid out at a time, about
+ROUNDS = 1024  # approximate number of rounds in a piece
 
 
 class Piece(NamedTuple):
-    """New rows and the ones that come again, in the order in which they are learned."""
+    """New rows and replayed rows, in the order in which they are learned."""
 
-    rows: Any  # as a learner encodes them
+    rows: Any  # as encoded by the learner
     labels: Array  # [rounds, d]
     weights: Array  # [rounds]
-    place: Array  # where among them the new ones are
-    first: int
-    last: int  # the new ones are rows `first` to before `last` of the block
+    place: Array  # positions of the new rows among them
+    first: int  # the new rows are the rows first <= t < last of the block
+    last: int
 
 
 class ReplayMemory:
-    """The last rows that were learned."""
+    """The rows that were learned last."""
 
     def __init__(self, times: int, size: int, seed: int) -> None:
         self.times, self.size = times, size
         self.key = hash_integers(np.uint64(seed % 2**64))
-        self.learned = 0  # rows in all
-        self.piece = max(1, ROUNDS // (1 + times))  # rows that are laid out at a time
-        # behind the rows that can still be drawn, room for those that are being laid out
+        self.learned = 0  # total number of rows learned
+        self.piece = max(1, ROUNDS // (1 + times))  # new rows in a piece
+        # room for the rows that can still be drawn, and for the new rows of a piece
         self.ring = size + self.piece
         self.rows: Any = None
         self.labels: Array = np.zeros((0, 0))
         self.weights: Array = np.zeros(0)
 
     def reserve(self, rows: Any, d: int, dtype: Any) -> None:
-        """Make room for rows of this kind."""
+        """Allocate the memory for rows of this kind, on the first call."""
         if self.rows is None:
-            slots = self.ring + self.piece  # behind the ring, for rows that are only answered
+            slots = self.ring + self.piece  # after the ring, for rows that are only predicted
             self.labels, self.weights = np.zeros((slots, d), dtype), np.zeros(slots, dtype)
-            self.rows = _kept(rows, slots)
+            self.rows = _new_slots(rows, slots)
 
     def pieces(
         self, rows: Any, labels: Array, weights: Array, first: int, last: int
     ) -> Iterator[Piece]:
-        """Rows `first` to before `last` of a block, each followed by rows that come again."""
+        """Yield the rows first <= t < last of a block, each followed by replayed rows."""
         for start in range(first, last, self.piece):
             stop = min(start + self.piece, last)
-            yield self._piece(rows, labels, weights, start, stop)
-            self.learned += int(np.count_nonzero(weights[start:stop]))  # now it has been
+            yield self._next_piece(rows, labels, weights, start, stop)
+            self.learned += int(np.count_nonzero(weights[start:stop]))  # they are learned now
 
     def rescale(self, a: float) -> None:
-        """Labels in wider units."""
+        """Multiply the labels by a, after the units changed."""
         self.labels *= a
 
     def state(self) -> dict[str, Array]:
-        """The rows that can still be drawn, the oldest first; nothing if there are none."""
+        """Return the rows that can still be drawn, oldest first; empty if there are none."""
         index = np.arange(max(0, self.learned - self.size), self.learned) % self.ring
         if len(index) == 0:
             return {}
@@ -77,23 +77,23 @@ class ReplayMemory:
         return kept | {"labels": self.labels[index], "weights": self.weights[index]}
 
     def restore(self, rows: Any, labels: Array, weights: Array, learned: int) -> None:
-        """Take these for the last rows of so many."""
+        """Restore the memory: these are the last of `learned` rows."""
         self.reserve(rows, labels.shape[1], labels.dtype)
         slots = np.arange(learned - len(weights), learned) % self.ring
         self.rows.put(rows, 0, len(weights), slots)
         self.labels[slots], self.weights[slots] = labels, weights
         self.learned = learned
 
-    def _piece(self, rows: Any, labels: Array, weights: Array, first: int, last: int) -> Piece:
-        learned = weights[first:last] > 0  # the others are answered, and forgotten
+    def _next_piece(self, rows: Any, labels: Array, weights: Array, first: int, last: int) -> Piece:
+        learned = weights[first:last] > 0  # the others are predicted and not kept
         number = self.learned + np.cumsum(learned) - learned
         slots = np.where(learned, number % self.ring, self.ring + np.arange(last - first))
         self.rows.put(rows, first, last, slots)
         self.labels[slots], self.weights[slots] = labels[first:last], weights[first:last]
-        order = np.column_stack([slots, self._drawn(number) % self.ring])
-        comes = np.ones(order.shape, bool)
-        comes[:, 1:] = (learned & (number > 0))[:, None]  # before the first there is none
-        index, rounds = order[comes], comes.sum(axis=1)
+        order = np.column_stack([slots, self._draw(number) % self.ring])
+        used = np.ones(order.shape, bool)
+        used[:, 1:] = (learned & (number > 0))[:, None]  # nothing to draw before the first row
+        index, rounds = order[used], used.sum(axis=1)
         return Piece(
             self.rows.take(index),
             self.labels[index],
@@ -103,8 +103,8 @@ class ReplayMemory:
             last,
         )
 
-    def _drawn(self, number: Array) -> Array:
-        """[rows, times] which rows come again after each of these, by their numbers."""
+    def _draw(self, number: Array) -> Array:
+        """Return the numbers of the rows to replay after each of these rows, [rows, times]."""
         turn = number[:, None] * self.times + np.arange(self.times)
         uniform = (hash_integers(turn.astype(np.uint64) + self.key) >> np.uint64(11)) * 2.0**-53
         among = np.minimum(number, self.size)[:, None]
@@ -112,7 +112,7 @@ class ReplayMemory:
         return drawn
 
 
-def _kept(rows: Any, slots: int) -> "BlockSlots | ArraySlots | ObjectSlots":
+def _new_slots(rows: Any, slots: int) -> "BlockSlots | ArraySlots | ObjectSlots":
     if isinstance(rows, Block):
         return BlockSlots(rows, slots)
     return ArraySlots(rows, slots) if isinstance(rows, np.ndarray) else ObjectSlots(slots)
@@ -125,13 +125,13 @@ class BlockSlots:
         self.kind, self.mask = type(like), like.mask
         self.X: Array = np.zeros((slots, like.X.shape[1]), like.X.dtype)
         self.codes: Array = np.zeros((slots, like.codes.shape[1]), np.int64)
-        # what is sparse of them: columns and values, each row as long as it is
+        # sparse rows: (columns, values), each of its own length
         self.sparse = not like.X.shape[1]
-        nothing = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
-        self.entries = [nothing] * (slots if self.sparse else 1)
+        empty = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
+        self.entries = [empty] * (slots if self.sparse else 1)
 
     def put(self, block: Block, first: int, last: int, to: Array) -> None:
-        """Rows `first` to before `last` of a block, into these slots."""
+        """Write the rows first <= t < last of a block into these slots."""
         self.X[to], self.codes[to] = block.X[first:last], block.codes[first:last]
         if self.sparse:
             edges = block.indptr[first : last + 1].tolist()
@@ -139,7 +139,7 @@ class BlockSlots:
                 self.entries[slot] = block.indices[a:b].copy(), block.data[a:b].copy()
 
     def take(self, index: Array) -> Block:
-        """The rows of these slots."""
+        """Return the rows of these slots."""
         indptr, indices, data = self._entries(index)
         room = 2 + self.X.shape[1] + int(np.diff(indptr).max()) + self.codes.shape[1]
         return self.kind(
@@ -149,13 +149,13 @@ class BlockSlots:
             data=data,
             codes=self.codes[index],
             mask=self.mask,
-            feature=np.zeros(room, np.int64),  # as for `block_of`
+            feature=np.zeros(room, np.int64),  # as in `block_of`
             x=np.zeros(room, self.X.dtype),
             z=np.zeros(room, self.X.dtype),
         )
 
     def state(self, index: Array) -> dict[str, Array]:
-        """The rows of these slots."""
+        """Return the rows of these slots as arrays by name."""
         indptr, indices, data = self._entries(index)
         parts = {"indptr": indptr, "indices": indices, "data": data}
         return parts | {"X": self.X[index], "codes": self.codes[index]}
@@ -176,15 +176,15 @@ class ArraySlots:
         self.X: Array = np.zeros((slots, *like.shape[1:]), like.dtype)
 
     def put(self, rows: Array, first: int, last: int, to: Array) -> None:
-        """Rows `first` to before `last` of a block, into these slots."""
+        """Write the rows first <= t < last of a block into these slots."""
         self.X[to] = rows[first:last]
 
     def take(self, index: Array) -> Array:
-        """The rows of these slots."""
+        """Return the rows of these slots."""
         return self.X[index]
 
     def state(self, index: Array) -> dict[str, Array]:
-        """The rows of these slots."""
+        """Return the rows of these slots as arrays by name."""
         return {"X": self.X[index]}
 
 
@@ -195,10 +195,10 @@ class ObjectSlots:
         self.X: list[Any] = [None] * slots
 
     def put(self, rows: ObjectRows, first: int, last: int, to: Array) -> None:
-        """Copies of rows `first` to before `last` of a block, into these slots."""
+        """Copy the rows first <= t < last of a block into these slots."""
         for t, slot in zip(range(first, last), to.tolist(), strict=True):
-            self.X[slot] = copy.copy(rows.row(t))  # the caller may use its own for the next one
+            self.X[slot] = copy.copy(rows.row(t))  # the caller may reuse the object
 
     def take(self, index: Array) -> ObjectRows:
-        """The rows of these slots."""
+        """Return the rows of these slots."""
         return ObjectRows([self.X[slot] for slot in index.tolist()])

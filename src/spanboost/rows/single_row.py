@@ -1,9 +1,8 @@
-"""One row at a time, in a block made once.
+"""A fast path for single rows, which reuses one block.
 
-To make a block, and to check it with NumPy, costs many times what it takes to learn one row. A row
-of plain numbers is written into the block of the row before it instead, if that had the same names
-or the same width. Everything else, and everything that is wrong, is left to the general way, which
-says what is wrong.
+Creating a block and checking it with NumPy takes much longer than learning one row. So a row of
+plain numbers is written into the block of the previous row, if both have the same names or the same
+length. All other rows, and all invalid ones, take the general path, which reports errors.
 """
 
 import struct
@@ -14,12 +13,12 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.rows.feature_names import canonical_order
 
-_LIMIT = 3e38  # below what a float32 holds
+_LIMIT = 3e38  # slightly less than the largest float32
 PLAIN = frozenset([int, float, bool])
 
 
 class SingleRow:
-    """Room for the numbers of rows with these names, or of this width."""
+    """Writes rows with these names, or of this length, into one array."""
 
     def __init__(self, key: Any, numbers: Array) -> None:
         self._key = key if isinstance(key, int) else frozenset(key)
@@ -29,9 +28,9 @@ class SingleRow:
         self._write = struct.Struct(f"{numbers.size}{letter}").pack_into
 
     def write(self, x: Any) -> bool:
-        """Write the numbers of a row, if they are plain ones and have a place here.
+        """Write the numbers of a row, and return whether that was possible.
 
-        If they have not, what was written before may be lost.
+        If it was not, the array may hold anything.
         """
         if row_key(x) != self._key:
             return False
@@ -46,12 +45,12 @@ class SingleRow:
 
 
 def row_key(x: Any) -> Any:
-    """The names of a row, in any order, or its width; None for a row of another kind."""
+    """Return the names of a row, in any order, or its length; None for other types of rows."""
     if type(x) is dict:
         return x.keys()
     return len(x) if type(x) in (list, tuple) else None
 
 
 def are_plain(values: Any) -> bool:
-    """Whether these are Python's own numbers, which need no more than to be written."""
+    """Return whether all values are of the types int, float and bool."""
     return PLAIN.issuperset(map(type, values))

@@ -1,5 +1,7 @@
 """`spanboost demo`: compare each base learner, alone and boosted, on a generated stream."""
 
+import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TextIO
@@ -83,3 +85,11 @@ def run(rows: int, n: int, seed: int, out: TextIO) -> None:
         alone = final[f"{name} alone"]
         gains = ", ".join(f"{way} {1 - final[f'{name} {way}'] / alone:+.0%}" for way in WAYS[1:])
         print(f"improvement over {name} alone: {gains}", file=out)
+
+
+def demo(args: Namespace) -> int:
+    """Run `spanboost demo`."""
+    if args.save is not None:
+        save(args.rows, args.seed, args.save)
+    run(args.rows, args.n, args.seed, sys.stdout)
+    return 0

@@ -1,4 +1,4 @@
-"""Learners of other libraries as weak learners; no library is imported before it is used."""
+"""Adapters for learners of other libraries; each library is imported only when it is used."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from spanboost.compiling.arrays import Array
 
 
 def adapt_external(learner: Any) -> Any:
-    """A learner of another library as an object that can be boosted; any other as it is."""
+    """Wrap a learner of another library so that it can be boosted; return others unchanged."""
     library = type(learner).__module__.partition(".")[0]
     if library == "vowpalwabbit":
         from spanboost.learners.external.vw import VowpalWabbit
@@ -24,18 +24,16 @@ def adapt_external(learner: Any) -> Any:
         return PartialFit(learner)
     if hasattr(learner, "backward") or hasattr(learner, "state_dict"):
         raise TypeError(
-            f"{type(learner).__name__} has parameters, but nothing that learns them: give "
-            "spanboost.TorchModule(module, optimiser), such as "
+            f"{type(learner).__name__} has parameters but no optimiser: pass "
+            "spanboost.TorchModule(module, optimiser), for example "
             "TorchModule(module, lambda parameters: torch.optim.SGD(parameters, lr=0.1))"
         )
     return learner
 
 
-def numbers(x: Any, learner: Any) -> Array:
-    """A row that is a sequence of numbers; a TypeError in one sentence for any other."""
+def to_vector(x: Any, learner: Any) -> Array:
+    """Return a row as an array of numbers; raise a TypeError if it is not a sequence of numbers."""
     try:
         return np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{type(learner).__name__} learns from rows of numbers, and this one is {x!r:.60}"
-        ) from None
+        raise TypeError(f"{type(learner).__name__} needs rows of numbers (got {x!r:.60})") from None

@@ -1,29 +1,29 @@
-"""Regressors of scikit-learn that have `partial_fit`."""
+"""Adapter for scikit-learn regressors with `partial_fit`."""
 
 import inspect
 from typing import Any
 
-from spanboost.learners.external import numbers
+from spanboost.learners.external import to_vector
 
 
 class PartialFit:
-    """A regressor with `partial_fit(X, y)` and `predict(X)`, given one row at a time.
+    """A regressor with `partial_fit(X, y)` and `predict(X)`, called with one row at a time.
 
-    It predicts 0 until it has been given one.
+    It predicts 0 until it has learned a row.
     """
 
     def __init__(self, regressor: Any) -> None:
         names = inspect.signature(regressor.partial_fit).parameters
         if "classes" in names:
             raise TypeError(
-                f"{type(regressor).__name__} is a classifier, and a weak learner predicts numbers: "
-                "take a regressor"
+                f"{type(regressor).__name__} is a classifier, but weak learners predict numbers: "
+                "use a regressor"
             )
         self.regressor, self.started = regressor, False
         self.weighted = "sample_weight" in names
 
     def predict_one(self, x: Any) -> Any:
-        """As the regressor predicts."""
+        """Return the regressor's prediction."""
         return self.regressor.predict(self._block(x))[0] if self.started else 0.0
 
     def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:
@@ -33,4 +33,4 @@ class PartialFit:
         self.started = True
 
     def _block(self, x: Any) -> Any:
-        return numbers(x, self.regressor).reshape(1, -1)
+        return to_vector(x, self.regressor).reshape(1, -1)

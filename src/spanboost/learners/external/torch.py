@@ -1,4 +1,4 @@
-"""Modules of PyTorch."""
+"""Adapter for PyTorch modules."""
 
 import copy
 from collections.abc import Callable
@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.learners.external import numbers
+from spanboost.learners.external import to_vector
 from spanboost.learners.objects import CopyLoss
 
 
 class TorchModule:
-    """A module of PyTorch with an optimiser: the weak learner's loss flows back into it.
+    """A PyTorch module with an optimiser, trained by backpropagating the weak learner's loss.
 
-    module: from a row, a vector of float32, to as many numbers as there are outputs.
-    optimiser: makes an optimiser for the parameters of one copy.
+    module: maps a row, a vector of float32, to one number per output.
+    optimiser: takes the parameters of a copy and returns an optimiser for them.
 
-    Every loss and both kinds of feedback will do: a copy steps along the slope of its loss, in
-    units of the loss's curvature (of its largest slope where it has none), so that one learning
-    rate suits all copies; squared losses are (h - target)^2 / 2. The copies start as copies of the
-    module, and predict as modules do that are not being trained.
+    Every loss and both kinds of feedback work. A copy steps along the slope of its loss, divided by
+    the curvature of the loss (by its Lipschitz constant if it has no curvature), so the same
+    learning rate suits all copies; a squared loss becomes (h - target)^2 / 2. Every copy starts as
+    a copy of the module. Predictions are made in evaluation mode.
 
     >>> import pytest
     >>> torch = pytest.importorskip("torch")
@@ -35,26 +35,26 @@ class TorchModule:
     def __init__(self, module: Any, optimiser: Callable[[Any], Any]) -> None:
         if not callable(optimiser):
             raise TypeError(
-                f"{type(optimiser).__name__} is the optimiser of one module, and each copy has its "
-                "own: give what makes one, such as "
+                f"{type(optimiser).__name__} is an optimiser, but each copy needs its own: pass a "
+                "function that creates one, such as "
                 "lambda parameters: torch.optim.SGD(parameters, lr=0.1)"
             )
         self.module, self.make = module, optimiser
         self.optimiser = optimiser(module.parameters())
 
     def __deepcopy__(self, memo: Any) -> "TorchModule":
-        # an optimiser copied as it is would go on changing the parameters of the original
+        # a plain copy of the optimiser would still update the parameters of the original
         twin = TorchModule(copy.deepcopy(self.module, memo), self.make)
         twin.optimiser.load_state_dict(copy.deepcopy(self.optimiser.state_dict(), memo))
         return twin
 
     def predict(self, x: Any) -> Any:
-        """The module's answer to one row."""
+        """Return the module's prediction for one row."""
         import torch
 
         trained = [part for part in self.module.modules() if part.training]
         for part in trained:
-            part.training = False  # no dropout, and no other chance
+            part.training = False  # no dropout or other randomness
         try:
             with torch.no_grad():
                 return self.module(self._row(x)).reshape(-1).numpy().astype(np.float64)
@@ -63,7 +63,7 @@ class TorchModule:
                 part.training = True
 
     def update(self, x: Any, loss: CopyLoss) -> None:
-        """One step of the optimiser along the slope of the loss."""
+        """Make one step of the optimiser along the slope of the loss."""
         import torch
 
         self.optimiser.zero_grad()
@@ -76,4 +76,4 @@ class TorchModule:
     def _row(self, x: Any) -> Any:
         import torch
 
-        return torch.from_numpy(numbers(x, self.module).astype(np.float32))
+        return torch.from_numpy(to_vector(x, self.module).astype(np.float32))

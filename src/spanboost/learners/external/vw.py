@@ -1,4 +1,4 @@
-"""Workspaces of Vowpal Wabbit."""
+"""Adapter for Vowpal Wabbit workspaces."""
 
 import math
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class VowpalWabbit:
-    """A workspace of Vowpal Wabbit for each copy, made of the words of a command line.
+    """A Vowpal Wabbit workspace per copy, created from command-line arguments.
 
-    Rows are dictionaries of numbers and strings, or sequences of numbers; zeros are left out.
+    Rows are dictionaries of numbers and strings, or sequences of numbers; zeros are omitted.
     """
 
     def __init__(self, arguments: str = "") -> None:
@@ -23,7 +23,7 @@ class VowpalWabbit:
         return vars(self)
 
     def predict_one(self, x: Any) -> float:
-        """As the workspace predicts."""
+        """Return the workspace's prediction."""
         return float(self.workspace.predict(_example(x)))
 
     def learn_one(self, x: Any, y: float, w: float = 1.0) -> None:
@@ -32,13 +32,13 @@ class VowpalWabbit:
 
     @property
     def workspace(self) -> Any:
-        """Its own, made when it is needed first."""
+        """The workspace of this copy, created on first use."""
         if self._workspace is None:
             try:
                 from vowpalwabbit import Workspace
             except ImportError:
                 raise ImportError(
-                    "a VowpalWabbit learner needs its Python package: pip install vowpalwabbit"
+                    "VowpalWabbit needs the package vowpalwabbit: pip install vowpalwabbit"
                 ) from None
             self._workspace = Workspace(f"{self.arguments} --quiet")
         return self._workspace
@@ -51,11 +51,11 @@ def _example(x: Any) -> str:
 def _features(x: Any) -> Iterator[str]:
     for name, value in x.items() if isinstance(x, dict) else enumerate(x):
         if isinstance(value, str):
-            yield _plain(f"{name}={value}")
-        elif value is not None and value != 0 and not math.isnan(value):  # missing is absent
-            yield f"{_plain(str(name))}:{float(value)!r}"
+            yield _escape(f"{name}={value}")
+        elif value is not None and value != 0 and not math.isnan(value):  # omit missing values
+            yield f"{_escape(str(name))}:{float(value)!r}"
 
 
-def _plain(name: str) -> str:
-    """A name without the letters that mean something in VW's text."""
+def _escape(name: str) -> str:
+    """Replace the characters that have a meaning in VW's text format."""
     return name.translate({ord(letter): "_" for letter in " :|\t\n"})
