@@ -368,7 +368,7 @@ def test_memory_without_replay_is_refused(tmp_path):
         header["parameters"]["replay"] = 0
 
     changed(tmp_path / "good.sb", without)
-    with pytest.raises(ModelFileError, match="nobody asks for"):
+    with pytest.raises(ModelFileError, match="the file holds rows for replay that are never read"):
         load(tmp_path / "good.sb")
 
 
@@ -381,7 +381,7 @@ def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
     load(tmp_path / "good.sb")
     nothing = np.full((SIZE, 4), np.nan, dtype)
     changed(tmp_path / "good.sb", tensors=lambda arrays: arrays | {"memory.X": nothing})
-    with pytest.raises(ModelFileError, match="not of its kind"):
+    with pytest.raises(ModelFileError, match="rows for replay are not of the kind the model reads"):
         load(tmp_path / "good.sb")
 
 
