@@ -18,8 +18,14 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 
 
 def pytest_collection_modifyitems(items):
-    """A name with an address in it differs between processes, and parallel runs refuse it."""
+    """Mark the pages as slow, and refuse test names that contain an address in memory.
+
+    Such a name differs from process to process, and parallel runs need equal names.
+    """
     assert not [item.nodeid for item in items if " at 0x" in item.nodeid]
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

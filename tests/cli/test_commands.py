@@ -215,6 +215,7 @@ def test_quiet_is_quiet_and_nothing_but_results_goes_to_standard_output(data, sh
     assert len(numbers(out)) == len(HOUSES)
 
 
+@pytest.mark.process
 def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 100))
@@ -236,6 +237,7 @@ def test_a_terminal_has_a_bar_and_a_pipe_has_none(data):
     assert b"\r" not in done.stderr
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_imported_for_help():
     code = (
         "import sys; from spanboost.cli.main import main\n"
@@ -291,6 +293,7 @@ def test_where_predictions_go(data, model, shell, tmp_path):
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
 
 
+@pytest.mark.process
 def test_a_reader_that_has_seen_enough(data, model):
     command = f"{sys.executable} -m spanboost predict {data} -m {model} | head -n 1"
     done = subprocess.run(

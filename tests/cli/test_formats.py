@@ -102,6 +102,7 @@ def test_standard_input(name, shell, standard_input, tmp_path):
     assert trained(shell, tmp_path, "-", "--format", form) == model
 
 
+@pytest.mark.process
 def test_a_pipe(shell, tmp_path):
     path = put(tmp_path, "x.csv", TABLES["x.csv"])
     command = [sys.executable, "-m", "spanboost", "train", "-", "--format", "csv", *EVERY]

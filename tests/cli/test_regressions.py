@@ -92,6 +92,7 @@ def test_a_finished_model_of_another_run_is_not_this_one(change, data, tmp_path,
     )
 
 
+@pytest.mark.process
 def test_a_live_csv_is_learned_as_it_comes_and_can_be_stopped():
     words = [sys.executable, "-m", "spanboost", "evaluate", "-", "--format", "csv", *FEW[:-1]]
     run = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -178,6 +179,7 @@ def out_of_memory(*_):
     raise MemoryError
 
 
+@pytest.mark.process
 def test_a_bad_row_leaves_no_parquet_file_and_no_noise(data, tmp_path, shell):
     model, bad = tmp_path / "m.sb", tmp_path / "bad.csv"
     shell("train", data, "-o", model, *FEW)
@@ -238,6 +240,7 @@ def test_files_come_in_the_order_in_which_they_are_named(data, tmp_path, shell):
     assert made[0] == made[1] == made[2]
 
 
+@pytest.mark.process
 def test_nobody_listening_is_no_reason_to_stop(data, tmp_path):
     command = f"{sys.executable} -m spanboost train {data} -o {tmp_path}/m.sb --learner linear -n 3"
     script = f"({command}; echo status $? > {tmp_path}/status) 2>&1 | true"

@@ -37,6 +37,7 @@ def package(tmp_path):
     return tmp_path
 
 
+@pytest.mark.process
 def test_machine_code_is_kept_and_follows_every_edit(package):
     both = SCRIPT + "model.predict_many(np.eye(2))\n"  # compiled apart
     first = in_new_process(package, both)
@@ -55,6 +56,7 @@ def test_machine_code_is_kept_and_follows_every_edit(package):
     assert in_new_process(package).stdout == first.stdout
 
 
+@pytest.mark.process
 def test_a_cache_with_classes_that_no_longer_exist_is_ignored(package):
     in_new_process(package)
     ball = package / "spanboost" / "learners" / "ball.py"
@@ -164,6 +166,7 @@ def test_kernels_stay_plain_python():
     assert double("ab") == "abab"
 
 
+@pytest.mark.process
 def test_without_a_folder_to_write_to_it_still_runs(package):
     folder = package / "spanboost"
     (folder / "__pycache__").touch()  # a file where Numba would make its folder
@@ -175,6 +178,7 @@ def test_without_a_folder_to_write_to_it_still_runs(package):
     assert float(done.stdout) == float(in_new_process(Path(spanboost.__file__).parents[1]).stdout)
 
 
+@pytest.mark.process
 def test_damaged_files_are_as_good_as_none(package):
     first = in_new_process(package)
     kept = [*(package / "spanboost" / "__pycache__").glob("*.nb[ci]")]
@@ -188,6 +192,7 @@ def test_damaged_files_are_as_good_as_none(package):
         assert in_new_process(package).stderr == ""  # and mended
 
 
+@pytest.mark.process
 def test_a_full_disk_costs_no_more_than_the_compiled_code(package):
     full = """
 from numba.core.caching import IndexDataCacheFile

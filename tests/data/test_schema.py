@@ -161,6 +161,7 @@ def test_other_things_are_no_schema(state):
         schema_from_json(state)
 
 
+@pytest.mark.process
 def test_a_schema_needs_no_arrow():
     code = "import spanboost, sys, spanboost.data.schema; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

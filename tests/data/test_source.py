@@ -252,6 +252,7 @@ def test_what_a_name_says(name, says):
     assert suffix(name) == says
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_imported_for_a_plain_file(tmp_path):
     (tmp_path / "x.csv").write_bytes(TEXT)
     code = (

@@ -74,6 +74,7 @@ def plainly(forecasts, labels, ridge=1.0):
     return np.array(answers), weights
 
 
+@pytest.mark.slow
 def test_it_combines_its_experts_as_it_says():
     X, y = stream()
     model = fast()
@@ -138,6 +139,7 @@ def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkey
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
+@pytest.mark.slow
 def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     X, y = stream(300)
     if loss == "logistic":

@@ -285,6 +285,7 @@ def test_a_dictionary_is_a_row_not_a_block():
         SpanBoost(Sgd(), n=1).learn_many({"a": [1.0]}, [0.5])
 
 
+@pytest.mark.process
 def test_a_full_disk_behind_the_output_is_one_sentence():
     command = [sys.executable, "-m", "spanboost", "demo", "--rows", "10", "-n", "2"]
     with open("/dev/full", "w") as full:

@@ -29,6 +29,7 @@ GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
         (Trees(grace=4), {"eta": [0.25, 1.0]}),
     ],
 )
+@pytest.mark.slow
 def test_a_sweep_elsewhere_is_the_same_sweep(learner, grid, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)  # many tasks
     monkeypatch.setattr("spanboost.tuning.search.LANES", 8)  # many groups

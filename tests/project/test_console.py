@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from golden import fits, lines_fit, said
 
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 
 

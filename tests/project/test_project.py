@@ -41,12 +41,14 @@ def test_algorithms_fit_on_a_few_screens():
     assert len(lines) <= 130
 
 
+@pytest.mark.process
 def test_importing_spanboost_imports_nothing_heavy():
     code = "import spanboost, spanboost.cli.main, sys; print({'numpy', 'numba'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.process
 def test_using_plain_objects_never_imports_numba():
     code = """
 import sys

@@ -13,6 +13,7 @@ def test_there_are_notebooks():
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_a_notebook_shows_what_it_shows(path):
     kept = notebooks.read(path)
     again = notebooks.run(kept)
