@@ -422,7 +422,7 @@ def test_nodes_and_leaves_that_cannot_be_are_refused(name, edit, tmp_path):
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: edit(arrays[name])})
-    with pytest.raises(ModelFileError, match=f"{name} is no list of features, nodes or leaves"):
+    with pytest.raises(ModelFileError, match=f"{name} is not a sorted list of table indices"):
         load(path)
 
 
