@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files atomically: completely or not at all."""
 
 import os
 import tempfile
@@ -9,45 +9,45 @@ from typing import BinaryIO
 
 from spanboost.errors import UserError
 
-PARTIAL = ".partial"  # how the name of a file ends while it is written
+PARTIAL = ".partial"  # suffix of a file that is being written
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """A UserError where no file can be written: better known before hours of work than after."""
+    """Raise a UserError if no file can be written to `path`, before hours of work are lost."""
     folder = Path(path).resolve().parent
     if Path(path).is_dir():
-        raise UserError(f"{path}: it is a folder")
+        raise UserError(f"{path} is a folder, not a file")
     if not folder.is_dir():
-        raise UserError(f"{path}: its folder does not exist")
+        raise UserError(f"{path}: the folder does not exist")
     if _is_device(Path(path)):
         return
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise UserError(f"{path}: its folder takes no files: {error.strerror}") from None
+        raise UserError(f"{path}: cannot write to the folder: {error.strerror}") from None
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, beside its place; moved there, with all that was written, at the end.
+    """Open a temporary file next to `path`, and move it to `path` when the block succeeds.
 
-    What is there already and no file, a pipe or /dev/null, is written to as it is.
+    If `path` exists and is not a regular file, such as a pipe or /dev/null, write to it directly.
     """
     if _is_device(Path(path)):
         with Path(path).open("wb") as file:
             yield file
         return
-    final = Path(path).resolve()  # what a link points to, which may be on another disk
-    descriptor, beside = tempfile.mkstemp(PARTIAL, f"{final.name}.", final.parent)
+    final = Path(path).resolve()  # the target of a link may be on another disk
+    descriptor, partial = tempfile.mkstemp(PARTIAL, f"{final.name}.", final.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, final)
+        os.chmod(partial, 0o666 & ~_umask())
+        os.replace(partial, final)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)  # it may just have been moved
+        Path(partial).unlink(missing_ok=True)  # an interrupt may come just after the move
         raise
     sync_folder(final.parent)
 
@@ -57,7 +57,7 @@ def _is_device(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """The new name, too, outlives a loss of power."""
+    """Flush a folder to disk, so that a new file name in it survives a power failure."""
     if hasattr(os, "O_DIRECTORY"):
         entry = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""What users are told: errors that are theirs to mend, and warnings."""
+"""Errors that users can fix, and warnings."""
 
 import sys
 import warnings
@@ -7,9 +7,11 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class DataError(ValueError):
-    """A row that cannot be learned or predicted; nothing of its block was learned.
+    """A row that cannot be learned or predicted. The model learned nothing from its block.
 
-    `row` is the row's number in the block that was given, counted from 0.
+    Attributes:
+        row: Index of the row in the block that was passed, counted from 0.
+        what: Description of the problem.
     """
 
     def __init__(self, row: int, what: str) -> None:
@@ -32,31 +34,31 @@ class ParameterError(ValueError):
 
 
 class UserError(ValueError):
-    """Something only the user can mend; its message is one sentence, and all that is needed."""
+    """An error that the user can fix. The message is one sentence, shown without a traceback."""
 
 
 class UsageError(UserError):
-    """Options that do not go together; one sentence says why."""
+    """Options that are invalid or contradict each other."""
 
 
 class ModelFileError(UserError):
-    """A file that holds no model this version can read."""
+    """A file that is not a model this version can read."""
 
 
 class ClusterError(RuntimeError):
-    """Machines that were to do the work have failed; its message is one sentence."""
+    """A failure of the machines of a cluster. The message is one sentence."""
 
 
 class LabelWarning(UserWarning):
-    """A label so far from all before it that what was learned shrinks to almost nothing."""
+    """A label so far outside the label range that widening it erases most of what was learned."""
 
 
 class ConstantWarning(UserWarning):
-    """A loss without the constants of the theorems: they are estimated."""
+    """A loss without the constants that the theorems need. They are estimated instead."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """A warning that points at the first line outside this package."""
+    """Issue a warning that points at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

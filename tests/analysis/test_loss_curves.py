@@ -143,9 +143,9 @@ def test_inline_pictures_take_the_colours_of_the_page():
     [
         ("c.pdf", r"c\.pdf: plots are \.png or \.svg files"),
         ("c", r"c: plots are \.png or \.svg files"),
-        ("nowhere/c.png", r"nowhere/c\.png: its folder does not exist"),
-        ("folder.svg", r"folder\.svg: it is a folder"),
-        ("file/c.png", r"file/c\.png: its folder does not exist"),
+        ("nowhere/c.png", r"nowhere/c\.png: the folder does not exist"),
+        ("folder.svg", r"folder\.svg is a folder, not a file"),
+        ("file/c.png", r"file/c\.png: the folder does not exist"),
     ],
 )
 def test_places_that_are_none_are_refused(name, message, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost
 from spanboost.analysis.progressive import LossTape, losses_of, progressive, rows_to_show
 from spanboost.data.batch import Batch
-from spanboost.data.generated import drifting
+from spanboost.data.generated import make_drifting_stream
 from spanboost.losses import Quantile, Softmax
 
 
@@ -27,7 +27,7 @@ def models():
 
 @given(st.lists(st.integers(1, 99), max_size=4, unique=True))
 def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
-    X, y = drifting(100)
+    X, y = make_drifting_stream(100)
     weights = np.random.default_rng(0).uniform(0, 2, 100)
     with closing(LossTape(3)) as tape:
         steps = list(progressive(models(), batches(X, y, cuts, weights), tape))
@@ -44,7 +44,7 @@ def test_totals_are_those_of_the_rows_whatever_the_batches(cuts):
 
 
 def test_without_learning_models_stay_as_they_are():
-    X, y = drifting(100)
+    X, y = make_drifting_stream(100)
     model = models()["hull"]
     model.learn_many(X, y)
     before = model.predict_many(X)

@@ -9,7 +9,7 @@ from spanboost import __version__
 from spanboost.cli import arguments
 from spanboost.cli.main import main
 from spanboost.data import stream
-from spanboost.data.generated import drifting
+from spanboost.data.generated import make_drifting_stream
 from spanboost.models.auto import EXPERTS
 from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import BUDGETS
@@ -72,7 +72,7 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 
 def test_the_stream_drifts_and_keeps_its_ranges():
-    X, y = drifting(4000, seed=1)
+    X, y = make_drifting_stream(4000, seed=1)
     assert np.abs(X).max() <= 1
     assert np.abs(y).max() <= 1
     first, second = (
@@ -80,7 +80,9 @@ def test_the_stream_drifts_and_keeps_its_ranges():
     )
     assert first[0] * second[0] < 0
     assert first[1] == pytest.approx(second[1], abs=0.05)
-    np.testing.assert_array_equal(drifting(10, seed=1)[0], drifting(10, seed=1)[0])
+    np.testing.assert_array_equal(
+        make_drifting_stream(10, seed=1)[0], make_drifting_stream(10, seed=1)[0]
+    )
 
 
 def test_the_words_of_the_command_line_are_those_that_are_understood():
@@ -88,5 +90,5 @@ def test_the_words_of_the_command_line_are_those_that_are_understood():
     assert set(arguments.FORMATS) == set(stream.FORMS)
     for loss in arguments.LOSSES:
         given = {"loss": loss.replace("TAU", "0.3"), "classes": 3}
-        assert ModelSpec(learner="stumps", n=1, **given).build().loss_
+        assert ModelSpec(learner="stumps", n=1, **given).build().loss_ is not None
     assert set(BUDGETS) == set(EXPERTS)

@@ -215,18 +215,18 @@ def test_some_rows_of_a_batch():
     X = Sparse(np.array([0, 2, 2, 5]), np.arange(5), np.arange(5.0), (3,))
     batch = Batch(X, np.arange(3.0), None, "file", np.array([4, 5, 9]))
     for rows in (np.array([0, 2]), np.array([True, False, True])):
-        part = batch.only(rows)
+        part = batch.take(rows)
         assert part.X.indptr.tolist() == [0, 2, 5]
         assert part.X.indices.tolist() == [0, 1, 2, 3, 4]
         assert part.lines.tolist() == [4, 9]
         assert part.y.tolist() == [0, 2]
-    assert batch.only(np.array([2])).X.data.tolist() == [2, 3, 4]
+    assert batch.take(np.array([2])).X.data.tolist() == [2, 3, 4]
 
 
 def test_a_pipe_that_cannot_be_asked_does_not_wait():
     source = Source("some", None, lambda: io.BytesIO(b"1\n"), seekable=False, once=True)
     with source.open():
-        assert not source.waits()
+        assert not source.would_block()
     assert Problems().count == 0
 
 

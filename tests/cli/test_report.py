@@ -73,7 +73,7 @@ def made():
     ]
     models = {spec.name: spec.build() for spec in specs}
     words = ["evaluate", NASTY, "--report", "it's.html"]
-    bad = [f"{NASTY}:{line}: '<b>' is no number" for line in range(1, 4)]
+    bad = [f"{NASTY}:{line}: '<b>' is not a number" for line in range(1, 4)]
     with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
         result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
@@ -113,7 +113,7 @@ def test_a_page_says_what_was_run_and_what_came_of_it(made):
     assert by_model["linear:hull"]["learner"].startswith("LinearSGD(rate=0.5")
     assert [row["n"] for row in by_model.values()] == ["2", "2", "1"]
     assert "7, of which the first:" in page.text["p"]
-    assert page.text["li"].count("'<b>' is no number") == 3
+    assert page.text["li"].count("'<b>' is not a number") == 3
 
 
 def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing(made):
@@ -201,10 +201,10 @@ def test_train_draws_the_rows_before_a_resumption_as_well(data, tmp_path, monkey
     ("option", "place", "message"),
     [
         ("--plot", "c.pdf", "plots are .png or .svg files"),
-        ("--plot", "no/c.png", "its folder does not exist"),
+        ("--plot", "no/c.png", "the folder does not exist"),
         ("--report", "r.txt", "reports are .html files"),
-        ("--report", "no/r.html", "its folder does not exist"),
-        ("--predictions", "no/p.csv", "its folder does not exist"),
+        ("--report", "no/r.html", "the folder does not exist"),
+        ("--predictions", "no/p.csv", "the folder does not exist"),
         ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
         ("--plot", "c.png", "plots need matplotlib: pip install 'spanboost[plot]'"),
     ],

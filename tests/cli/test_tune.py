@@ -146,7 +146,7 @@ def test_mistakes_get_a_sentence(words, message, data, shell):
 def test_a_bad_label_is_named_by_its_line(data, shell):
     said = shell("tune", data, *FEW, "--label-range", "0,300", status=2)
     assert f"{data}:" in said.err
-    assert "is outside the label range, 0 to 300" in said.err
+    assert "is outside the label range 0 to 300" in said.err
 
 
 def test_rows_that_weigh_nothing_choose_nothing(shell, tmp_path):

@@ -1,4 +1,4 @@
-"""CSV: every row as Python's own reader has it, bad ones found, whatever the size of pieces."""
+"""CSV files give the rows that Python's csv module gives, for any size of pieces."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import csv_oracle, file, outcome, table
+from tables import csv_oracle, read_all, source_of, table_schema
 
 from spanboost.data.formats import csv_records
 from spanboost.data.formats.csv import CsvReader
@@ -20,8 +20,8 @@ PLAIN = b'age,job,size,label\n39,clerk,1.5,1\n50,"smith, ""Joe""",,0\n\n38,,NA,1
 
 
 def read(data, schema=None, *, skip=False, labelled=True, **options):
-    reader = CsvReader(schema or table(), Problems(skip), labelled=labelled, **options)
-    return outcome(reader, file(data, "x.csv"))
+    reader = CsvReader(schema or table_schema(), Problems(skip), labelled=labelled, **options)
+    return read_all(reader, source_of(data, "x.csv"))
 
 
 def test_a_plain_file():
@@ -41,38 +41,38 @@ def test_a_plain_file():
         (b"", "x.csv: the file is empty"),
         (b"\n\r\n\n", "x.csv: the file is empty"),
         (b"\xef\xbb\xbf", "x.csv: the file is empty"),
-        (b"y\n1\n", "x.csv: no column is left to learn from beside 'y'"),
-        (b"a,b,a\n1,2,3\n", "x.csv: two columns are called 'a'"),
-        (b"a,y\n1,2\n1,2,3\n", "x.csv:3: 3 fields where there are 2 columns"),
-        (b"a,y\n1,2\n1\n", "x.csv:3: 1 field where there are 2 columns"),
-        (b"a,y\n1,2\ninf,3\n", "x.csv:3: 'inf' is not finite in column 'a'"),
-        (b"a,y\n1,2\n-1e999,3\n", "x.csv:3: '-inf' is not finite in column 'a'"),
-        (b"a,y\n1,2\n1e39,3\n", "x.csv:3: '1e+39' is too large a number in column 'a'"),
+        (b"y\n1\n", "x.csv: there are no feature columns besides the label 'y'"),
+        (b"a,b,a\n1,2,3\n", "x.csv: duplicate column 'a'"),
+        (b"a,y\n1,2\n1,2,3\n", "x.csv:3: expected 2 fields, got 3"),
+        (b"a,y\n1,2\n1\n", "x.csv:3: expected 2 fields, got 1"),
+        (b"a,y\n1,2\ninf,3\n", "x.csv:3: column 'a': 'inf' is not finite"),
+        (b"a,y\n1,2\n-1e999,3\n", "x.csv:3: column 'a': '-inf' is not finite"),
+        (b"a,y\n1,2\n1e39,3\n", "x.csv:3: column 'a': '1e+39' is too large for a 32-bit float"),
         (b"a,y\n1,2\n1,\n", "x.csv:3: the label is missing"),
         (b"a,y\n1,2\n1,?\n", "x.csv:3: the label is missing"),
         (b"a,y\n1,2\n1,inf\n", "x.csv:3: the label 'inf' is not finite"),
-        (b"a,y\n1,2\n1,yes\n", "x.csv:3: the label 'yes' is no number: for two classes"),
+        (b"a,y\n1,2\n1,yes\n", "x.csv:3: the label 'yes' is not a number; for two classes"),
         (b"a,y\n1,2\n1\xff,3\n", "x.csv:3: b'\\xff,3\\n' is not UTF-8"),
-        (b'a,y\n1,2\n"1"2,3\n', "x.csv:3: a double quote out of place: '\"1\"2,3'"),
-        (b'a,y\n1,2\n"1,3\n', "x.csv:3: a double quote"),
-        (b"a,y\n1,2\r1,2\n", "x.csv:2: a carriage return inside a line"),
+        (b'a,y\n1,2\n"1"2,3\n', "x.csv:3: unexpected double quote: '\"1\"2,3'"),
+        (b'a,y\n1,2\n"1,3\n', "x.csv:3: unclosed double quote"),
+        (b"a,y\n1,2\r1,2\n", "x.csv:2: carriage return inside a line"),
         (b"\xff,y\n1,2\n", "x.csv:1: b'\\xff"),
-        (b'"a"b,y\n1,2\n', "x.csv:1: a double quote out of place"),
+        (b'"a"b,y\n1,2\n', "x.csv:1: unexpected double quote"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(data, what):
+def test_error_messages(data, what):
     assert read(data).error.startswith(what)
 
 
 @pytest.mark.parametrize("weight", ["-1", "nan", "inf", "1e20", ""])
 def test_weights(weight):
     data = f"a,w,y\n1,2,3\n1,{weight},3\n".encode()
-    found = read(data, table(weight="w"))
+    found = read(data, table_schema(weight="w"))
     assert found.error.startswith("x.csv:3: the weight ")
     assert found.weights == [2]
     assert found.numbers == [[1]]
-    assert read(b"a,w,y\n1,x,3\n", table(weight="w")).error == (
-        "x.csv:2: 'x' is no number in column 'w'"
+    assert read(b"a,w,y\n1,x,3\n", table_schema(weight="w")).error == (
+        "x.csv:2: column 'w': 'x' is not a number"
     )
 
 
@@ -84,11 +84,11 @@ def test_rows_before_a_bad_one_come_first():
 
 def test_bad_rows_teach_nothing():
     data = b"a,c,y\n1,x\n2,y,no\ninf,z,maybe\n3,u,0\n3,v,yes\n3,w,neither\n"
-    found = read(data, table(BinaryTarget()), skip=True)
+    found = read(data, table_schema(BinaryTarget()), skip=True)
     assert found.state["columns"][1]["codes"] == ["y", "v"]
     assert found.state["target"]["values"] == ["no", "yes"]
     assert [what.split(":")[1] for what in found.bad[1:]] == ["2", "4", "5", "7"]
-    assert found.bad[3].startswith("x.csv:5: the label '0' does not go with 'no':")
+    assert found.bad[3].startswith("x.csv:5: the label '0' cannot be used together with 'no';")
 
 
 def test_header_only_and_no_header():
@@ -102,26 +102,28 @@ def test_header_only_and_no_header():
 
 
 def test_tabs():
-    found = read(b'a\tb\ty\n1,5\t"x\ty"\t2\n', table(), delimiter="\t")
+    found = read(b'a\tb\ty\n1,5\t"x\ty"\t2\n', table_schema(), delimiter="\t")
     assert found.codes == [[0, 0]]
     assert found.state["columns"][0]["codes"] == ["1,5"]
     assert found.y == [2]
 
 
 def test_columns_are_matched_by_name():
-    reader = CsvReader(table(), Problems(), labelled=True)
-    a, b = file(b"a,c,y\n1,u,2\n"), file(b"extra,y,c,a\nx,4,v,3\n")
-    found = outcome(reader, a, b)
+    reader = CsvReader(table_schema(), Problems(), labelled=True)
+    a, b = source_of(b"a,c,y\n1,u,2\n"), source_of(b"extra,y,c,a\nx,4,v,3\n")
+    found = read_all(reader, a, b)
     assert found.numbers == [[1], [3]]
     assert found.codes == [[0], [1]]
     assert found.y == [2, 4]
-    assert outcome(reader, file(b"y,c\n1,2\n", "z.csv")).error == "z.csv: there is no column 'a'"
-    near = outcome(reader, file(b"y,C,a\n1,2,3\n", "z.csv")).error
-    assert near == "z.csv: there is no column 'c'"
+    assert (
+        read_all(reader, source_of(b"y,c\n1,2\n", "z.csv")).error == "z.csv: column 'a' not found"
+    )
+    near = read_all(reader, source_of(b"y,C,a\n1,2,3\n", "z.csv")).error
+    assert near == "z.csv: column 'c' not found"
 
 
 def test_predicting_learns_nothing_and_needs_no_label():
-    schema = table(BinaryTarget(), weight="w")
+    schema = table_schema(BinaryTarget(), weight="w")
     read(b"a,c,w,y\n1,u,1,no\n2,v,1,yes\n", schema)
     before = schema.state()
     for data in (b"a,c\n3,v\n4,new\n5,\n", b"y,c,a\nmaybe,v,3\n,new,4\nx,,5\n"):
@@ -134,37 +136,39 @@ def test_predicting_learns_nothing_and_needs_no_label():
 
 def test_targets():
     data = b"a,y\n1,no\n2,yes\n3,no\n"
-    assert read(data, table(BinaryTarget())).y == [-1, 1, -1]
-    assert read(data, table(BinaryTarget("no"))).y == [1, -1, 1]
-    assert read(data, table(ClassTarget(2))).y == [0, 1, 0]
-    assert read(b"a,y\n1,3\n2,1.0\n3,3.0\n", table(ClassTarget(2))).y == [0, 1, 0]
-    assert read(b"a,y\n1,0\n2,1\n2,+1\n", table(BinaryTarget())).y == [-1, 1, 1]
-    assert read(data, table(ClassTarget(1))).error.startswith(
-        "x.csv:3: the label 'yes' is one more"
+    assert read(data, table_schema(BinaryTarget())).y == [-1, 1, -1]
+    assert read(data, table_schema(BinaryTarget("no"))).y == [1, -1, 1]
+    assert read(data, table_schema(ClassTarget(2))).y == [0, 1, 0]
+    assert read(b"a,y\n1,3\n2,1.0\n3,3.0\n", table_schema(ClassTarget(2))).y == [0, 1, 0]
+    assert read(b"a,y\n1,0\n2,1\n2,+1\n", table_schema(BinaryTarget())).y == [-1, 1, 1]
+    assert read(data, table_schema(ClassTarget(1))).error.startswith(
+        "x.csv:3: the label 'yes' is not one of the 1 classes 'no'"
     )
-    assert read(b"a,y\n1,3\n", table(NumberTarget((0, 2)))).error.endswith("label range, 0 to 2")
+    assert read(b"a,y\n1,3\n", table_schema(NumberTarget((0, 2)))).error.endswith(
+        "label range 0 to 2"
+    )
 
 
 def test_options():
     data = b"id,a,zip,y,z\n7,1,0123,5,1\n8,2,9,6,2\n"
-    found = read(data, table(label="y", ignore=("id",), categorical=("zip",)))
+    found = read(data, table_schema(label="y", ignore=("id",), categorical=("zip",)))
     assert found.numbers == [[1, 1], [2, 2]]
     assert found.state["columns"][1]["codes"] == ["0123", "9"]
     assert found.y == [5, 6]
-    hashed = read(data, table(label="y", categorical=("zip",), bits=4))
+    hashed = read(data, table_schema(label="y", categorical=("zip",), bits=4))
     assert max(max(row) for row in hashed.codes) < 16
     assert hashed.state["columns"][2]["codes"] == []
-    wrong = read(data, table(label="zipp")).error
-    assert wrong == "x.csv: there is no column 'zipp': did you mean 'zip'?"
+    wrong = read(data, table_schema(label="zipp")).error
+    assert wrong == "x.csv: column 'zipp' not found; did you mean 'zip'?"
 
 
-def test_kinds_are_decided_by_a_thousand_rows():
+def test_the_first_thousand_rows_determine_the_column_types():
     rows = ["1,1"] * 999 + ["x,1"] * 2
     text = "a,y\n" + "\n".join(rows) + "\n"
     for size in (10, 1000, 1 << 20):
         assert read(text.encode(), size=size).codes == [[0]] * 999 + [[1]] * 2
         assert read(text.replace("x,1", "1,1\nx,1", 1).encode(), size=size).error.startswith(
-            "x.csv:1002: 'x' is no number in column 'a'"
+            "x.csv:1002: column 'a': 'x' is not a number, unlike the first rows"
         )
 
 
@@ -179,7 +183,7 @@ TEXTS = st.lists(st.sampled_from([*'ab ,"\n\té(1', "\r\n"]), max_size=4).map(""
 
 @st.composite
 def tables(draw):
-    """CSV with every kind of row, mostly good, and the ways in which it may be written."""
+    """Generate CSV with good and bad rows, in different styles of quoting."""
     width = draw(st.integers(2, 4))
     kinds = draw(st.lists(st.booleans(), min_size=width - 1, max_size=width - 1))
     good = st.tuples(*[TEXTS if text else NUMBERS for text in kinds], NUMBERS)
@@ -198,7 +202,7 @@ def tables(draw):
 
 
 @given(text=tables(), size=st.integers(1, 40))
-def test_every_row_as_the_oracle_has_it(text, size):
+def test_rows_are_those_of_the_oracle(text, size):
     rows, bad = csv_oracle(text)
     data = text.encode()
     for found in (read(data, skip=True), read(data, skip=True, size=size)):
@@ -215,7 +219,7 @@ def test_every_row_as_the_oracle_has_it(text, size):
 
 
 @given(text=tables(), sizes=st.tuples(st.integers(1, 60), st.integers(1, 60)), data=st.data())
-def test_any_bytes_give_rows_or_a_sentence_whatever_the_pieces(text, sizes, data):
+def test_the_size_of_pieces_does_not_change_the_result(text, sizes, data):
     raw = bytearray(text.encode())
     for _ in range(data.draw(st.integers(0, 5))):
         place = data.draw(st.integers(0, len(raw)))
@@ -227,13 +231,13 @@ def test_any_bytes_give_rows_or_a_sentence_whatever_the_pieces(text, sizes, data
     skip = data.draw(st.booleans())
     target = data.draw(st.sampled_from([NumberTarget, BinaryTarget, lambda: ClassTarget(2)]))
     first, second, third = (
-        read(bytes(raw), table(target()), skip=skip, size=size) for size in (*sizes, 1 << 20)
+        read(bytes(raw), table_schema(target()), skip=skip, size=size) for size in (*sizes, 1 << 20)
     )
     assert first == second == third
 
 
 @given(st.binary(max_size=60))
-def test_noise(data):
+def test_random_bytes(data):
     assert read(data) == read(data, size=3)
     assert read(data, skip=True, header=False) == read(data, skip=True, header=False, size=3)
 
@@ -241,7 +245,7 @@ def test_noise(data):
 @given(
     st.lists(st.sampled_from(["5", "-7", "0x1", "3000000000", "2.5", "", "x", " 6"]), max_size=9)
 )
-def test_whole_numbers_are_only_a_quicker_way(fields):
+def test_parsing_integers_gives_the_same_rows(fields):
     data = "".join(["a,y\n", *(f"{field},1\n" for field in ["3"] * 1000 + fields)])
     rows, bad = csv_oracle(data)
     found = read(data.encode(), skip=True, size=2000)
@@ -249,18 +253,18 @@ def test_whole_numbers_are_only_a_quicker_way(fields):
     assert found.bad[0] == len(bad)
 
 
-def test_a_thread_that_gives_up_on_whole_numbers_disturbs_no_other(monkeypatch):
+def test_a_thread_that_stops_parsing_integers_does_not_affect_others(monkeypatch):
     data = b"word,x,label\nword,2,3\n"
     chunk = Chunk(data[data.index(b"\n") + 1 :], 2)
-    schema = table()
+    schema = table_schema()
     schema.label = "label"
-    schema.decide(["word", "x"], [True, False])
+    schema.set_columns(["word", "x"], [True, False])
     names = ["word", "x", "label"]
-    parser = Parser(schema, names, schema.places("x", names, True), ",", chunk)
+    parser = Parser(schema, names, schema.positions("x", names, True), ",", chunk)
 
     def meanwhile(data):
-        assert parser.whole is not None
-        parser.whole = None
+        assert parser.integer_options is not None
+        parser.integer_options = None
         return False
 
     monkeypatch.setattr(csv_records, "_may_be_hexadecimal", meanwhile)
@@ -268,24 +272,24 @@ def test_a_thread_that_gives_up_on_whole_numbers_disturbs_no_other(monkeypatch):
     assert [column.to_pylist() for column in part.numbers + part.categories] == [[2], ["word"]]
 
 
-def test_a_compressed_file_cut_short_says_so_after_its_rows(tmp_path):
+def test_a_truncated_compressed_file_fails_after_its_rows(tmp_path):
     import gzip
 
-    from spanboost.data.source import sources
+    from spanboost.data.source import find_sources
 
     text = "a,y\n" + "".join(f"{k},{k * k}\n" for k in range(50_000))
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(text.encode())[:-2000])
-    reader = CsvReader(table(), Problems(), labelled=True, size=1 << 14)
-    found = outcome(reader, *sources([str(path)]))
+    reader = CsvReader(table_schema(), Problems(), labelled=True, size=1 << 14)
+    found = read_all(reader, *find_sources([str(path)]))
     assert str(path) in found.error
     assert len(found.lines) > 10_000
 
 
-def test_stopping_early_leaves_nothing_running():
+def test_closing_early_stops_the_threads():
     text = "a,y\n" + "1,2\n" * 100_000
-    batches = CsvReader(table(), Problems(), labelled=True, size=1 << 12).batches(
-        file(text.encode())
+    batches = CsvReader(table_schema(), Problems(), labelled=True, size=1 << 12).batches(
+        source_of(text.encode())
     )
     assert len(next(batches)) > 0
     batches.close()

@@ -1,4 +1,4 @@
-"""Numbers in compiled code, against Python's float()."""
+"""Numbers parsed in compiled code, compared with Python's float()."""
 
 import math
 from fractions import Fraction
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from linewise import NUMBER, Recorded, read, read_as_plain_python, schema
+from text_formats import NUMBER, RecordedProblems, read, read_as_plain_python, schema
 
 from spanboost.compiling.kernels import jit
 from spanboost.data.formats.decimals import parse_number, powers_of_ten
@@ -16,18 +16,19 @@ from spanboost.data.formats.svmlight import SvmlightReader
 
 
 @jit
-def parsed(data, powers):
+def compiled_parse(data, powers):
     return parse_number(data, 0, powers)
 
 
 def parse(text):
     data = np.frombuffer(text + b"\n", np.uint8)
-    found = parsed(data, powers_of_ten())
-    np.testing.assert_equal(parse_number(data, 0, powers_of_ten()), found)  # as plain Python
+    found = compiled_parse(data, powers_of_ten())
+    np.testing.assert_equal(parse_number(data, 0, powers_of_ten()), found)  # without compilation
     return found
 
 
-def check(text):
+def is_certain(text):
+    """Check the bounds of a number; return whether they are equal."""
     low, high, end = parse(text)
     assert end == len(text)
     assert low <= float(text) <= high
@@ -35,9 +36,9 @@ def check(text):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_what_python_writes_is_read_back(x):
-    sure = check(repr(x).encode())
-    assert sure or not 1e-60 < abs(x) < 1e60
+def test_output_of_python_is_read_back(x):
+    certain = is_certain(repr(x).encode())
+    assert certain or not 1e-60 < abs(x) < 1e60
 
 
 @given(
@@ -62,20 +63,20 @@ def test_any_digits(sign, whole, point, fraction, e, exponent):
 
 
 @given(st.integers(2**53, 2**54 - 1), st.integers(-30, 30))
-def test_half_way_between_two_doubles(odd, shift):
-    """Where two doubles are equally near, or all but: never sure of the wrong one."""
-    half_way = 2 * odd + 1
-    exact = half_way << shift if shift >= 0 else half_way * 5**-shift
+def test_halfway_between_two_doubles(odd, shift):
+    """Numbers at or near the middle between two doubles are never rounded wrongly."""
+    halfway = 2 * odd + 1
+    exact = halfway << shift if shift >= 0 else halfway * 5**-shift
     for near in (exact - 1, exact, exact + 1):
-        check(f"{near}e{min(shift, 0)}".encode())
+        is_certain(f"{near}e{min(shift, 0)}".encode())
 
 
 @given(st.integers(10**15, 10**18 - 1), st.integers(-60, 40))
-def test_eighteen_digits_are_sure_unless_half_way(w, k):
+def test_eighteen_digits_are_certain_unless_halfway(w, k):
     text = f"{w}e{k}"
     x, near = Fraction(text), float(text)
-    half_way = [(Fraction(near) + Fraction(math.nextafter(near, to))) / 2 for to in (0, math.inf)]
-    assert check(text.encode()) or x in half_way
+    halfway = [(Fraction(near) + Fraction(math.nextafter(near, to))) / 2 for to in (0, math.inf)]
+    assert is_certain(text.encode()) or x in halfway
 
 
 def test_powers_of_ten():
@@ -92,7 +93,7 @@ def test_words(word):
 
 
 @pytest.mark.parametrize("text", ["", "-", ".", "+.", "e5", ".e5", "na", "in", "x", ".nan", "--1"])
-def test_no_numbers(text):
+def test_text_that_is_not_a_number(text):
     assert parse(text.encode())[2] == 0
 
 
@@ -106,8 +107,8 @@ def test_where_numbers_end(text, end):
 HARD = "9007199254740993.0000"
 
 
-def test_numbers_in_doubt_are_asked_for():
-    """Any number of them, in labels and features, on many lines."""
+def test_uncertain_numbers_are_resolved():
+    """Uncertain numbers can be in labels and features, and there can be many on a line."""
     hard = [
         "1e-250",
         "16777217.0000000000000000000000000001",
@@ -131,7 +132,7 @@ def test_numbers_in_doubt_are_asked_for():
             assert [value for _, value in features] == values
 
 
-def test_numbers_in_doubt_that_turn_out_infinite():
+def test_uncertain_numbers_that_are_infinite():
     rows, bad = read(
         SvmlightReader, b"1 1:1e100\n1e999 1:1\n1 1:340282356779733661637539395458142568448\n"
     )
@@ -139,5 +140,5 @@ def test_numbers_in_doubt_that_turn_out_infinite():
     assert [*bad] == [1, 2, 3]
     assert "infinite" in bad[1]
     assert "not finite" in bad[2]
-    reader = SvmlightReader(schema(), Recorded(), labelled=True)
+    reader = SvmlightReader(schema(), RecordedProblems(), labelled=True)
     assert reader.batch(Chunk(b"1 1:3.4028235e38\n", 1), "file").rows == 1

@@ -1,3 +1,5 @@
+"""JSON Lines, compared with a slow reader."""
+
 import io
 import json
 import math
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from spanboost.data.formats.jsonl import BadRowError, JsonReader, decoded
+from spanboost.data.formats.jsonl import BadRowError, JsonReader, decode_json
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.source import Source
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
@@ -27,27 +29,26 @@ class Schema:
 
 
 class AllProblems(Problems):
-    """Keeps every message."""
+    """Skips bad rows and keeps every message."""
 
     def __init__(self):
         super().__init__(skip=True)
         self.messages = []
 
-    def bad(self, file, line, what):
-        super().bad(file, line, what)
+    def report(self, file, line, what):
+        super().report(file, line, what)
         self.messages.append(f"{file}:{line}: {what}")
 
 
-def of_bytes(data):
+def source_of(data):
     return Source("x.json", len(data), lambda: io.BytesIO(data))
 
 
 def read(data, schema, labelled=True, size=1 << 20):
-    """The columns of all batches, and messages about bad rows."""
+    """Return the columns of all batches, and the messages about bad rows."""
     problems = AllProblems()
-    batches = list(
-        JsonReader(schema, problems, labelled=labelled, size=size).batches(of_bytes(data))
-    )
+    reader = JsonReader(schema, problems, labelled=labelled, size=size)
+    batches = list(reader.batches(source_of(data)))
     assert all(batch.rows for batch in batches)
     assert {batch.file for batch in batches} <= {"x.json"}
     columns = [
@@ -56,31 +57,31 @@ def read(data, schema, labelled=True, size=1 << 20):
     return columns, problems.messages
 
 
-def one(text, **options):
-    """What becomes of a single line: a row, or what is wrong with it."""
+def read_line(text, **options):
+    """Return the row of a single line, or its error message."""
     columns, messages = read(text.encode(), Schema(**{"target": NumberTarget()} | options))
     return columns[0][0] if columns[0] else messages[0].removeprefix("x.json:1: ")
 
 
 class Literal(str):
-    """A number as it is written."""
+    """A number as written in the file."""
 
 
-class Wrong(Exception):  # noqa: N818
+class Invalid(Exception):  # noqa: N818
     pass
 
 
-def plain(data, schema, labelled):
-    """Line by line, slowly: features, labels, weights, numbers of lines; and the bad lines."""
+def oracle(data, schema, labelled):
+    """Read line by line: features, labels, weights and line numbers; and the bad lines."""
     columns, bad = ([], [], [], []), []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
             text = line.decode()
             if not text.strip():
                 continue
-            row = plain_object(text)
-            values = plain_row(row, schema, labelled)
-        except (Wrong, UnicodeDecodeError, json.JSONDecodeError):
+            row = oracle_object(text)
+            values = oracle_row(row, schema, labelled)
+        except (Invalid, UnicodeDecodeError, json.JSONDecodeError):
             bad.append(number)
             continue
         for column, value in zip(columns, (*values, number), strict=True):
@@ -89,14 +90,14 @@ def plain(data, schema, labelled):
     return list(columns), bad
 
 
-def plain_object(text):
+def oracle_object(text):
     def members(pairs):
         if len({name for name, _ in pairs}) < len(pairs):
-            raise Wrong
+            raise Invalid
         return dict(pairs)
 
     def constant(name):
-        raise Wrong
+        raise Invalid
 
     row = json.loads(
         text,
@@ -106,7 +107,7 @@ def plain_object(text):
         parse_float=Literal,
     )
     if type(row) is not dict or re.search("[\ud800-\udfff]", "".join(strings(row))):
-        raise Wrong
+        raise Invalid
     return row
 
 
@@ -118,43 +119,43 @@ def strings(value):
     return [s for item in value for s in strings(item)] if isinstance(value, list) else []
 
 
-def plain_row(row, schema, labelled):
+def oracle_row(row, schema, labelled):
     label_name = schema.label or "label"
     features = {}
     for name, value in row.items():
         if name in (*schema.ignore, label_name, schema.weight):
             continue
         if isinstance(value, dict | list):
-            raise Wrong
+            raise Invalid
         if name in schema.categorical:
-            features[name] = plain_text(value)
+            features[name] = oracle_text(value)
             if features[name] in ("inf", "-inf") and isinstance(value, Literal):
-                raise Wrong
+                raise Invalid
             continue
         features[name] = value
         if isinstance(value, bool | Literal):
             features[name] = float(value)
             with np.errstate(over="ignore"):
                 if not np.isfinite(np.float32(features[name])):
-                    raise Wrong
+                    raise Invalid
     weight = None
     if schema.weight and labelled:
         weight = row.get(schema.weight)
         if not isinstance(weight, Literal) or not 0 <= float(weight) <= 1e19:
-            raise Wrong
+            raise Invalid
         weight = float(weight)
     if not labelled:
         return features, None, None
     label = row.get(label_name)
     if isinstance(label, dict | list):
-        raise Wrong
-    code = schema.target.code(plain_text(label) or "")
+        raise Invalid
+    code = schema.target.encode_text(oracle_text(label) or "")
     if math.isnan(code):
-        raise Wrong
+        raise Invalid
     return features, code, weight
 
 
-def plain_text(value):
+def oracle_text(value):
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Literal):
@@ -164,6 +165,7 @@ def plain_text(value):
     return value
 
 
+ALLOWED = "must be a number, a string, a boolean or null"
 NAMES = st.sampled_from(["label", "w", "c", "skip", "a", "b", "é"])
 NUMBERS = st.sampled_from(
     [
@@ -180,13 +182,13 @@ SCALARS = st.one_of(
 VALUES = SCALARS | st.sampled_from(["[]", "[1, [2]]", "{}", '{"a": 1, "a": 2}'])
 
 
-def written(pairs):
+def to_json(pairs):
     return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in pairs) + "}"
 
 
-OBJECTS = st.lists(st.tuples(NAMES, VALUES), max_size=6).map(written)
+OBJECTS = st.lists(st.tuples(NAMES, VALUES), max_size=6).map(to_json)
 GOOD = st.tuples(SCALARS, st.sampled_from(["0", "1.5", "2"]), SCALARS).map(
-    lambda v: written(zip(("label", "w", "c"), v, strict=True))
+    lambda v: to_json(zip(("label", "w", "c"), v, strict=True))
 )
 LINES = st.one_of(
     st.sampled_from(["", " \r", '{"label": 1', "[1]", "5", '"a"', "{} {}", "\ufeff{}", "null"]),
@@ -217,9 +219,7 @@ TARGETS = st.sampled_from(
 
 @given(FILES, EDITS, SCHEMAS, TARGETS, st.booleans(), st.integers(1, 100))
 @example(b'{"label": 5}\n{"label": 1}\n{"label": "x"}', [], {}, BinaryTarget, True, 1)
-def test_json_lines_are_what_reading_line_by_line_gives(
-    data, edits, options, target, labelled, size
-):
+def test_rows_are_those_of_the_oracle(data, edits, options, target, labelled, size):
     changed = bytearray(data)
     for number, length, piece in edits:
         place = number % (len(data) + 1)
@@ -227,7 +227,7 @@ def test_json_lines_are_what_reading_line_by_line_gives(
     data = bytes(changed)
     assume(data[:2] not in PACKED and data[1:3] != b"\x2a\x4d")
     schemas = [Schema(target(), **options) for _ in range(3)]
-    columns, bad = plain(data, schemas[0], labelled)
+    columns, bad = oracle(data, schemas[0], labelled)
     found, messages = read(data, schemas[1], labelled)
     assert found == columns
     assert [int(message.split(":")[1]) for message in messages] == bad
@@ -240,7 +240,7 @@ def test_json_lines_are_what_reading_line_by_line_gives(
 def test_any_bytes_are_read_or_refused(data, labelled):
     schema = Schema(BinaryTarget(), weight="w", categorical=("c",))
     try:
-        list(JsonReader(schema, Problems(), labelled=labelled).batches(of_bytes(data)))
+        list(JsonReader(schema, Problems(), labelled=labelled).batches(source_of(data)))
     except StreamError as error:
         message = str(error)
     else:
@@ -256,7 +256,7 @@ def test_rows_are_features_labels_and_weights():
 {"zip": 1234, "on": false, "c": null, "tags": [{}], "kind": 4, "w": 0}
 
 {"zip": 1.50, "kind": 4.0, "w": 1e19}"""
-    (batch,) = JsonReader(schema, Problems(), labelled=True).batches(of_bytes(data))
+    (batch,) = JsonReader(schema, Problems(), labelled=True).batches(source_of(data))
     assert batch.X == [
         {"a": 1.0, "b": 2.5, "c": "red", "d": 1.0},
         {"zip": "1234", "on": "false", "c": None},
@@ -272,7 +272,7 @@ def test_rows_are_features_labels_and_weights():
 def test_predicting_needs_neither_labels_nor_weights_and_learns_nothing():
     schema = Schema(ClassTarget(2), weight="w")
     data = b'{"a": 1}\n{"label": [1], "w": "no"}\n{"label": "new"}'
-    (batch,) = JsonReader(schema, Problems(), labelled=False).batches(of_bytes(data))
+    (batch,) = JsonReader(schema, Problems(), labelled=False).batches(source_of(data))
     assert batch.X == [{"a": 1.0}, {}, {}]
     assert batch.y is None
     assert batch.weights is None
@@ -282,73 +282,74 @@ def test_predicting_needs_neither_labels_nor_weights_and_learns_nothing():
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"a": 1', "Expecting ',' delimiter: column 8, ''"),
-        ('{"a": 1} x', "Extra data: column 10, 'x'"),
-        ("[1, 2]", "a list where an object is expected"),
-        ('"' + "x" * 90 + '"', "'" + "x" * 39 + " where an object is expected"),
-        ("null", "null where an object is expected"),
-        ('{"a": 1, "\\u0061": 2, "label": 3}', "'a' stands there twice"),
-        ('{"a": [1], "label": 3}', "'a' is a list"),
-        ('{"a": {}, "label": 3}', "'a' is an object"),
-        ('{"a": 1e39, "label": 3}', "'a' is too large a number"),
-        ('{"a": NaN, "label": 3}', "NaN is not JSON"),
-        ('{"a": "\\ud800", "label": 3}', "half a surrogate pair in a string"),
+        ('{"a": 1', "invalid JSON at column 8: Expecting ',' delimiter: ''"),
+        ('{"a": 1} x', "invalid JSON at column 10: Extra data: 'x'"),
+        ("[1, 2]", "expected a JSON object, got a list"),
+        ('"' + "x" * 90 + '"', "expected a JSON object, got '" + "x" * 39),
+        ("null", "expected a JSON object, got null"),
+        ('{"a": 1, "\\u0061": 2, "label": 3}', "duplicate key 'a'"),
+        ('{"a": [1], "label": 3}', f"'a' {ALLOWED} (got a list)"),
+        ('{"a": {}, "label": 3}', f"'a' {ALLOWED} (got an object)"),
+        ('{"a": 1e39, "label": 3}', "'a' is too large for a 32-bit float"),
+        ('{"a": NaN, "label": 3}', "NaN is not valid JSON"),
+        ('{"a": "\\ud800", "label": 3}', "a string contains an unpaired surrogate"),
         ('{"a": 1}', "the label is missing"),
         ('{"label": null}', "the label is missing"),
-        ('{"label": {}}', "the label is an object"),
+        ('{"label": {}}', "the label must be a number, a string or a boolean (got an object)"),
         ('{"label": 1e999}', "the label 'inf' is not finite"),
-        ('{"label": 9}', "the label '9' is outside the label range, -2 to 2"),
-        ('{"label": 1, "w": -1}', "the weight is -1, not a number from 0 to 1e+19"),
-        ('{"label": 1, "w": true}', "the weight is true, not a number from 0 to 1e+19"),
+        ('{"label": 9}', "the label '9' is outside the label range -2 to 2"),
+        ('{"label": 1, "w": -1}', "the weight must be a number between 0 and 1e+19 (got -1)"),
+        ('{"label": 1, "w": true}', "the weight must be a number between 0 and 1e+19 (got true)"),
         ('{"label": 1, "w": null}', "the weight is missing"),
     ],
 )
-def test_what_is_wrong_with_a_line(line, what):
+def test_error_messages(line, what):
     weight = "w" if '"w"' in line else None
-    assert one(line, target=NumberTarget((-2.0, 2.0)), weight=weight) == what
+    assert read_line(line, target=NumberTarget((-2.0, 2.0)), weight=weight) == what
 
 
-def test_strings_that_are_no_numbers_under_a_numeric_loss():
-    assert one('{"label": " 2.50"}') == {}
-    assert one('{"label": "two"}').startswith("the label 'two' is no number: for two classes")
-    assert one('{"label": true}').startswith("the label 'true' is no number")
+def test_strings_as_numeric_labels():
+    assert read_line('{"label": " 2.50"}') == {}
+    message = read_line('{"label": "two"}')
+    assert message.startswith("the label 'two' is not a number; for two classes")
+    assert read_line('{"label": true}').startswith("the label 'true' is not a number")
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a":' * 100_000, '{"a":' + "[" * 900 + "]" * 900]
 )
 def test_deep_nesting_is_a_bad_row(text):
-    assert isinstance(one(text), str)
+    assert isinstance(read_line(text), str)
 
 
-def test_whole_numbers_of_any_length():
+def test_integers_of_any_length():
     digits = "9" * 5000
     for text, options in ((digits, {}), ("-" + digits, {}), (digits, {"categorical": ("a",)})):
-        assert one('{"label": 1, "a": ' + text + "}", **options) == "'a' is too large a number"
-    assert one('{"label": ' + digits + "}") == "the label 'inf' is not finite"
-    assert one('{"label": 1, "a": ' + digits + "}", ignore=("a",)) == {}
+        line = '{"label": 1, "a": ' + text + "}"
+        assert read_line(line, **options) == "'a' is too large for a 32-bit float"
+    assert read_line('{"label": ' + digits + "}") == "the label 'inf' is not finite"
+    assert read_line('{"label": 1, "a": ' + digits + "}", ignore=("a",)) == {}
     few = digits[:25]
-    assert one('{"label": 1, "a": ' + few + "}", categorical=("a",)) == {"a": few}
+    assert read_line('{"label": 1, "a": ' + few + "}", categorical=("a",)) == {"a": few}
 
 
 def test_the_first_bad_row_is_the_one_reported():
     data = b'{"label": 1}\n{"label": 9}\n{"label": 1\n{"label": "x"}\n'
     reader = JsonReader(Schema(NumberTarget((0.0, 2.0))), Problems(), labelled=True)
     with pytest.raises(StreamError, match=r"^x.json:2: the label '9' is outside"):
-        list(reader.batches(of_bytes(data)))
+        list(reader.batches(source_of(data)))
 
 
-def test_rows_left_out_leave_nothing_behind():
+def test_the_target_learns_nothing_from_bad_rows():
     schema = Schema(ClassTarget(2))
-    data = (
-        b'{"label": "bad", "a": []}\n{"label": "x"}\n{"label": "y"}\n{"label": "z"}\n{"label": "x"}'
-    )
+    labels = b'{"label": "x"}\n{"label": "y"}\n{"label": "z"}\n{"label": "x"}'
+    data = b'{"label": "bad", "a": []}\n' + labels
     columns, messages = read(data, schema)
     assert columns[1] == [0, 1, 0]
     assert schema.target.values == ["x", "y"]
     assert messages == [
-        "x.json:1: 'a' is a list",
-        "x.json:4: the label 'z' is one more than the 2 classes 'x', 'y'",
+        f"x.json:1: 'a' {ALLOWED} (got a list)",
+        "x.json:4: the label 'z' is not one of the 2 classes 'x', 'y'",
     ]
 
 
@@ -363,15 +364,15 @@ OBJECTS = st.dictionaries(st.text(max_size=3), st.one_of(ATOMS, st.lists(ATOMS, 
 
 
 @given(st.one_of(OBJECTS, st.lists(st.one_of(OBJECTS, ATOMS))), st.booleans(), st.booleans())
-def test_what_is_decoded_is_what_the_standard_library_reads(value, ascii, spaced):
+def test_json_is_decoded_as_the_standard_library_does(value, ascii, spaced):
     text = json.dumps(value, ensure_ascii=ascii, separators=(" , ", " : ") if spaced else None)
-    assert repr(decoded(text, exact=True)) == repr(json.loads(text))
+    assert repr(decode_json(text, exact=True)) == repr(json.loads(text))
 
 
-def test_of_very_many_names_the_one_that_stands_twice_is_found_at_once():
+def test_a_duplicate_among_many_keys_is_found_quickly():
     names = [f'"name {k}":1' for k in range(200_000)]
-    with pytest.raises(BadRowError, match="'name 199999' stands there twice"):
-        decoded(f"{{{','.join([*names, names[-1]])}}}", exact=False)
+    with pytest.raises(BadRowError, match="duplicate key 'name 199999'"):
+        decode_json(f"{{{','.join([*names, names[-1]])}}}", exact=False)
 
 
 @given(
@@ -379,20 +380,20 @@ def test_of_very_many_names_the_one_that_stands_twice_is_found_at_once():
     st.lists(st.sampled_from(["1", '":"', '"\\u003a"', '"x\\":"', "null"]), min_size=4, max_size=4),
     st.sampled_from([":", " : "]),
 )
-def test_no_name_that_stands_twice_is_missed(names, values, colon):
+def test_no_duplicate_key_is_missed(names, values, colon):
     pairs = [name + colon + value for name, value in zip(names, values, strict=False)]
     text = "[{}, {" + ",".join(pairs) + "}]"
     distinct = {json.loads(name) for name in names}
     if len(distinct) == len(names):
-        assert decoded(text, exact=False) == json.loads(text)
+        assert decode_json(text, exact=False) == json.loads(text)
     else:
-        with pytest.raises(BadRowError, match="stands there twice"):
-            decoded(text, exact=False)
+        with pytest.raises(BadRowError, match="duplicate key"):
+            decode_json(text, exact=False)
 
 
-def test_long_whole_numbers_are_floats_where_digits_do_not_matter():
+def test_long_integers_are_floats_unless_exact():
     text = f"[{2**64 - 1}, {2**64}, {-(2**63)}, {-(2**63) - 1}]"
     row = f'{{"a": {2**64}, "b": {2**64 - 1}}}'
-    assert decoded(row, exact=False) == {"a": 2.0**64, "b": 2**64 - 1}
-    assert type(decoded(row, exact=False)["a"]) is float
-    assert repr(decoded(text, exact=True)) == text
+    assert decode_json(row, exact=False) == {"a": 2.0**64, "b": 2**64 - 1}
+    assert type(decode_json(row, exact=False)["a"]) is float
+    assert repr(decode_json(text, exact=True)) == text

@@ -1,3 +1,5 @@
+"""Chunks of complete lines, compared with a reader of the whole file."""
+
 import gzip
 import io
 import os
@@ -15,32 +17,32 @@ from spanboost.data.source import Source
 
 
 class AllProblems(Problems):
-    """Keeps the line of every bad row."""
+    """Skips bad rows and keeps their line numbers."""
 
     def __init__(self):
         super().__init__(skip=True)
         self.lines = []
 
-    def bad(self, file, line, what):
-        super().bad(file, line, what)
+    def report(self, file, line, what):
+        super().report(file, line, what)
         self.lines.append(line)
 
 
-def of_bytes(data):
+def source_of(data):
     return Source("some.data", len(data), lambda: io.BytesIO(data))
 
 
-def chunks(*args, **options):
-    """Chunks that can be kept."""
-    for chunk in lines.chunks(*args, **options):
+def copy_chunks(*args, **options):
+    """Yield copies of chunks, which stay valid."""
+    for chunk in lines.read_chunks(*args, **options):
         yield Chunk(bytes(chunk.data), chunk.first)
 
 
 def read(data, limit=lines.LIMIT, **options):
-    """Numbered lines, the lines of bad rows, and the chunks."""
+    """Return the numbered lines, the line numbers of bad rows, and the chunks."""
     problems = AllProblems()
     with mock.patch.object(lines, "LIMIT", limit):
-        found = list(chunks(of_bytes(data), problems, **options))
+        found = list(copy_chunks(source_of(data), problems, **options))
     numbered = [item for c in found for item in enumerate(split(c.data), c.first)]
     return numbered, problems.lines, found
 
@@ -51,8 +53,8 @@ def split(data):
     ]
 
 
-def plain(data, limit, quoted):
-    """Slowly, over the whole file: the numbered lines that are good, and where bad rows begin."""
+def oracle(data, limit, quoted):
+    """Return the numbered good lines of a whole file, and the lines where bad rows begin."""
     all_lines = split(data[3:] if data.startswith(b"\xef\xbb\xbf") else data)
     good, bad, first = [], [], 0
     while first < len(all_lines):
@@ -96,7 +98,7 @@ TEXTS = st.one_of(st.binary(max_size=200), st.lists(PIECES, max_size=60).map(b""
 @example(b"\xef\xbb", 1, 5, False)
 def test_chunks_are_what_reading_the_whole_file_gives(data, size, limit, quoted):
     numbered, bad, found = read(data, limit, size=size, quoted=quoted)
-    assert (numbered, bad) == plain(data, limit, quoted)
+    assert (numbered, bad) == oracle(data, limit, quoted)
     for chunk in found:
         assert chunk.data
         chunk.data.decode()
@@ -106,11 +108,11 @@ def test_chunks_are_what_reading_the_whole_file_gives(data, size, limit, quoted)
 
 @given(TEXTS, st.integers(1, 40), st.booleans())
 def test_the_first_bad_row_is_the_one_reported(data, size, quoted):
-    good, bad = plain(data, 20, quoted)
+    good, bad = oracle(data, 20, quoted)
     found, message = [], None
     with mock.patch.object(lines, "LIMIT", 20):
         try:
-            found.extend(chunks(of_bytes(data), Problems(), quoted=quoted, size=size))
+            found.extend(copy_chunks(source_of(data), Problems(), quoted=quoted, size=size))
         except StreamError as error:
             message = str(error)
     handed_on = sum(len(split(chunk.data)) for chunk in found)
@@ -133,7 +135,7 @@ def test_a_line_of_100_mb_is_not_held_in_memory():
     packed = b"".join([gzip.compress(b"1\n"), gzip.compress(long) * 100, gzip.compress(b"\n2\n")])
     problems = AllProblems()
     tracemalloc.start()
-    found = list(chunks(of_bytes(packed), problems, quoted=True))
+    found = list(copy_chunks(source_of(packed), problems, quoted=True))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [tuple(chunk) for chunk in found] == [(b"1\n", 1), (b"2\n", 3)]
@@ -141,7 +143,7 @@ def test_a_line_of_100_mb_is_not_held_in_memory():
     assert peak < 3 * lines.LIMIT
 
 
-def test_a_stray_quote_costs_one_line():
+def test_an_unclosed_quote_costs_one_line():
     row = b"1,2,3" + b" " * 1000 + b"\n"
     count = (1 << 25) // len(row)
     numbered, bad, found = read(row * 10 + b'1,2" long,3\n' + row * count, quoted=True)
@@ -159,20 +161,20 @@ def test_a_stray_quote_costs_one_line():
         b'""\n' * 50 + b'"' * 301 + b"\n",
     ],
 )
-def test_quotes_too_many_are_looked_at_a_few_times_only(part):
+def test_unclosed_quotes_are_not_scanned_repeatedly(part):
     data = part * 100
-    looked_at = 0
-    find = lines._newlines
+    scanned = 0
+    find = lines._unquoted_newlines
 
     def count(marks, *rest):
-        nonlocal looked_at
-        looked_at += len(marks)
+        nonlocal scanned
+        scanned += len(marks)
         return find(marks, *rest)
 
-    with mock.patch.object(lines, "_newlines", count):
+    with mock.patch.object(lines, "_unquoted_newlines", count):
         numbered, bad, _ = read(data, limit=500, size=100, quoted=True)
-    assert (numbered, bad) == plain(data, 500, quoted=True)
-    assert looked_at < 4 * len(data)
+    assert (numbered, bad) == oracle(data, 500, quoted=True)
+    assert scanned < 4 * len(data)
 
 
 def test_many_lines_that_are_not_utf8():
@@ -182,7 +184,7 @@ def test_many_lines_that_are_not_utf8():
     assert len(bad) == 200_000
 
 
-def test_what_passes_unchanged():
+def test_unusual_text_is_unchanged():
     for data in (b"a\r\nb\r\n", b"\0\n\0", b"\n\n", b"\r", "ä\u2028ö\n".encode()):
         for size in (1, 2, 100):
             assert b"".join(chunk.data for chunk in read(data, size=size)[2]) == data
@@ -190,28 +192,28 @@ def test_what_passes_unchanged():
     assert read(b"")[2] == read(b"\xef\xbb\xbf")[2] == read(gzip.compress(b""))[2] == []
 
 
-def test_what_a_message_shows():
+def test_error_messages():
     for data, what in (
         (b"ab\xff\xfecd\n", r"b'\xff\xfecd\n' is not UTF-8"),
-        (b'a"b\nc', "a double quote is not closed within 16 MiB"),
+        (b'a"b\nc', "unclosed double quote (records are limited to 16 MiB)"),
     ):
         with pytest.raises(StreamError) as stop:
-            list(chunks(of_bytes(data), Problems(), quoted=True))
+            list(copy_chunks(source_of(data), Problems(), quoted=True))
         assert str(stop.value) == f"some.data:1: {what}"
 
 
-def test_a_packed_file_that_is_cut_off():
+def test_a_truncated_compressed_file():
     found = []
     packed = gzip.compress(b"1\n" * 100_000, 0)
-    with pytest.raises(StreamError, match=r"some.data cannot be read: .*ended before"):
-        found.extend(chunks(of_bytes(packed[:-9]), Problems(skip=True), size=1000))
+    with pytest.raises(StreamError, match=r"some.data: cannot read the file: .*ended before"):
+        found.extend(copy_chunks(source_of(packed[:-9]), Problems(skip=True), size=1000))
     assert found  # what came before was good
 
 
-def test_a_pipe_gives_the_lines_that_are_there():
+def test_a_pipe_gives_the_lines_that_are_available():
     reading, writing = os.pipe()
     source = Source("pipe", None, lambda: io.FileIO(reading), seekable=False, once=True)
-    found = chunks(source, Problems())
+    found = copy_chunks(source, Problems())
     os.write(writing, b"1\n2\n3")
     assert next(found) == (b"1\n2\n", 1)
     os.write(writing, b"4\n")

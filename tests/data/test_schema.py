@@ -1,4 +1,4 @@
-"""The columns of a table: the label, the kinds, the codes; and a schema as data."""
+"""The schema: choice of the label, column types, category codes, and JSON."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import zlib
 
 import pytest
-from tables import table
+from tables import table_schema
 
 from spanboost.data.problems import StreamError
 from spanboost.data.schema import Column, schema_from_json
@@ -24,76 +24,85 @@ from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
         ({"label": "b", "weight": "label"}, "b", ["a", "c"]),
     ],
 )
-def test_the_label_is_found(options, label, features):
-    schema = table(**options)
-    assert schema.settle("x", ["a", "b", "label", "c"]) == features
+def test_the_label_is_chosen(options, label, features):
+    schema = table_schema(**options)
+    assert schema.choose_features("x", ["a", "b", "label", "c"]) == features
     assert schema.label == label
 
 
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"label": "agee"}, "x: there is no column 'agee': did you mean 'age'?"),
-        ({"weight": "w"}, "x: there is no column 'w'"),
-        ({"ignore": ("ag",)}, "x: there is no column 'ag': did you mean 'age'?"),
-        ({"categorical": ("siz",)}, "x: there is no column 'siz': did you mean 'size'?"),
-        ({"ignore": ("age", "size", "job")}, "x: no column is left to be the label"),
-        ({"ignore": ("age", "size")}, "x: no column is left to learn from beside 'job'"),
-        ({"label": "age", "ignore": ("age",)}, "the label 'age' is ignored, or is the weight"),
-        ({"label": "age", "weight": "age"}, "the label 'age' is ignored, or is the weight"),
+        ({"label": "agee"}, "x: column 'agee' not found; did you mean 'age'?"),
+        ({"weight": "w"}, "x: column 'w' not found"),
+        ({"ignore": ("ag",)}, "x: column 'ag' not found; did you mean 'age'?"),
+        ({"categorical": ("siz",)}, "x: column 'siz' not found; did you mean 'size'?"),
+        (
+            {"ignore": ("age", "size", "job")},
+            "x: --ignore and --weight leave no column for the label",
+        ),
+        ({"ignore": ("age", "size")}, "x: there are no feature columns besides the label 'job'"),
+        (
+            {"label": "age", "ignore": ("age",)},
+            "the label column 'age' is also in --ignore or --weight",
+        ),
+        (
+            {"label": "age", "weight": "age"},
+            "the label column 'age' is also in --ignore or --weight",
+        ),
     ],
 )
-def test_what_cannot_be(options, what):
+def test_impossible_choices(options, what):
     with pytest.raises(StreamError, match="^" + what.replace("?", r"\?")):
-        table(**options).settle("x", ["age", "size", "job"])
+        table_schema(**options).choose_features("x", ["age", "size", "job"])
 
 
-def test_names_stand_for_one_column():
-    with pytest.raises(StreamError, match="x: two columns are called 'b'"):
-        table().settle("x", ["a", "b", "b"])
+def test_duplicate_columns_are_refused():
+    with pytest.raises(StreamError, match="x: duplicate column 'b'"):
+        table_schema().choose_features("x", ["a", "b", "b"])
 
 
-def decided(**options):
-    schema = table(**options)
-    schema.decide(schema.settle("x", ["n", "c", "z", "label"]), [False, True, False])
+def schema_with_columns(**options):
+    schema = table_schema(**options)
+    schema.set_columns(schema.choose_features("x", ["n", "c", "z", "label"]), [False, True, False])
     return schema
 
 
-def test_columns_have_kinds_and_places():
-    schema = decided(categorical=("z",))
+def test_columns_have_types_and_positions():
+    schema = schema_with_columns(categorical=("z",))
     assert [column.category for column in schema.columns] == [False, True, True]
     names = ["more", "label", "z", "c", "n"]
-    assert schema.places("x", names, labelled=True) == ([4], [3, 2], 1, None)
-    assert schema.places("x", names[2:], labelled=False) == ([2], [1, 0], None, None)
-    with pytest.raises(StreamError, match="y: there is no column 'label'"):
-        schema.places("y", names[2:], labelled=True)
-    with pytest.raises(StreamError, match="y: two columns are called 'n'"):
-        schema.places("y", [*names, "n"], labelled=True)
+    assert schema.positions("x", names, labelled=True) == ([4], [3, 2], 1, None)
+    assert schema.positions("x", names[2:], labelled=False) == ([2], [1, 0], None, None)
+    with pytest.raises(StreamError, match="y: column 'label' not found"):
+        schema.positions("y", names[2:], labelled=True)
+    with pytest.raises(StreamError, match="y: duplicate column 'n'"):
+        schema.positions("y", [*names, "n"], labelled=True)
 
 
-def test_codes_are_numbered_as_they_come():
-    schema = decided()
+def test_categories_are_numbered_in_order_of_appearance():
+    schema = schema_with_columns()
     column = schema.columns[1]
-    assert schema.codes(column, ["b", None, "a", "", "b"], learn=True) == [0, -1, 1, -1, 0]
-    assert schema.codes(column, ["a", "new"], learn=False) == [1, -1]
+    assert schema.encode(column, ["b", None, "a", "", "b"], learn=True) == [0, -1, 1, -1, 0]
+    assert schema.encode(column, ["a", "new"], learn=False) == [1, -1]
     assert column.codes == {"b": 0, "a": 1}
 
 
-def test_hashed_codes_need_no_memory():
-    schema = decided(bits=5)
+def test_hashed_categories_are_not_stored():
+    schema = schema_with_columns(bits=5)
     column = schema.columns[1]
     expected = [zlib.crc32("é".encode()) % 32, -1]
-    assert schema.codes(column, ["é", ""], learn=True) == expected
-    assert schema.codes(column, ["é", ""], learn=False) == expected
+    assert schema.encode(column, ["é", ""], learn=True) == expected
+    assert schema.encode(column, ["é", ""], learn=False) == expected
     assert column.codes == {}
 
 
 @pytest.mark.parametrize("target", [NumberTarget([0, 1]), BinaryTarget("yes"), ClassTarget(3)])
-def test_a_schema_as_data(target):
+def test_a_schema_as_json(target):
     for options in ({}, {"bits": 7, "categorical": ("z",)}):
-        schema = decided(target=target, **options)
-        assert schema_from_json(table(target, **options).state()).columns is None
-        schema.codes(schema.columns[1], ["v", "u"], learn=True)
+        schema = schema_with_columns(target=target, **options)
+        assert schema_from_json(table_schema(target, **options).state()).columns is None
+        schema.encode(schema.columns[1], ["v", "u"], learn=True)
         state = json.loads(json.dumps(schema.state()))
         again = schema_from_json(state)
         assert again.state() == schema.state()
@@ -148,7 +157,7 @@ def column(**changes):
         {"more": 1},
     ],
 )
-def test_nonsense_is_no_schema(changes):
+def test_invalid_schemas_are_refused(changes):
     assert schema_from_json(GOOD).columns == [Column("c", True, {"u": 0, "v": 1})]
     with pytest.raises(ValueError, match=r".") as caught:
         schema_from_json(GOOD | changes)
@@ -156,12 +165,12 @@ def test_nonsense_is_no_schema(changes):
 
 
 @pytest.mark.parametrize("state", [None, 3, [], "table", {}, [1, 2]])
-def test_other_things_are_no_schema(state):
+def test_values_that_are_not_schemas_are_refused(state):
     with pytest.raises(ValueError, match=r"."):
         schema_from_json(state)
 
 
 @pytest.mark.process
-def test_a_schema_needs_no_arrow():
+def test_the_schema_does_not_import_arrow():
     code = "import spanboost, sys, spanboost.data.schema; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""svmlight's text: against a plain oracle, scikit-learn, and anything at all."""
+"""svmlight text, compared with an oracle and with scikit-learn, on valid and random text."""
 
 import os
 from pathlib import Path
@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from linewise import (
-    Recorded,
-    as_number,
-    assert_same,
+from text_formats import (
+    RecordedProblems,
+    as_float32,
+    assert_same_rows,
     expected,
-    finite,
+    parse_float,
     read,
     read_as_plain_python,
-    rows_of,
+    require_finite,
+    row_tuples,
     schema,
-    single,
 )
 
 from spanboost.data.formats.svmlight import SvmlightReader
 from spanboost.data.problems import Problems, StreamError
-from spanboost.data.source import sources
+from spanboost.data.source import find_sources
 
 DATA = Path(os.environ.get("SPANBOOST_DATA", "no such folder"))
 
@@ -34,7 +34,7 @@ def oracle(line, labelled):
         return None
     label = None
     if labelled:
-        label = finite(as_number(words[0])) or 0.0
+        label = require_finite(parse_float(words[0])) or 0.0
     if labelled or b":" not in words[0]:
         del words[0]
     if words and words[0].startswith(b"qid:"):
@@ -47,7 +47,7 @@ def oracle(line, labelled):
         if not index.isdigit() or int(index) <= before or int(index) >= 2**22:
             raise ValueError(word)
         before = int(index)
-        features.append((before, single(as_number(value))))
+        features.append((before, as_float32(parse_float(value))))
     return label, 1.0, features
 
 
@@ -68,14 +68,14 @@ texts = st.lists(pieces, max_size=30).map(b"".join) | st.binary(max_size=60)
 @example(b"1 1:2#\r", True)
 @example(b"# only\n\n1#\n", True)
 @example(b"1:2\n1 1:2\nqid:1 2:3\n1 qid:2 2:3", False)
-def test_reads_as_the_oracle_does(text, labelled):
-    assert_same(read(SvmlightReader, text, labelled), expected(oracle, text, labelled))
+def test_rows_are_those_of_the_oracle(text, labelled):
+    assert_same_rows(read(SvmlightReader, text, labelled), expected(oracle, text, labelled))
 
 
 @settings(max_examples=60)
 @given(texts, st.booleans())
-def test_the_same_as_plain_python_where_every_index_is_checked(text, labelled):
-    assert_same(
+def test_plain_python_with_index_checks_gives_the_same(text, labelled):
+    assert_same_rows(
         read_as_plain_python(SvmlightReader, text, labelled), expected(oracle, text, labelled)
     )
 
@@ -83,25 +83,25 @@ def test_the_same_as_plain_python_where_every_index_is_checked(text, labelled):
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("1,2 1:1", "'1,2' is no number"),
+        ("1,2 1:1", "'1,2' is not a number"),
         ("1:1 2:1", "the label is missing"),
         ("nan 1:1", "the label is missing"),
-        ("1 1:1 1:2", "the indices do not ascend at '1:2'"),
-        ("1 1", "'1' is not a whole number, a colon and a value"),
-        ("1 -1:1", "'-1:1' is not a whole number, a colon and a value"),
-        ("1 1:a", "'a' is no number"),
-        ("1 1:1e99", "the value '1e99' is infinite, or too large a number"),
-        ("1 1:-inf", "the value '-inf' is infinite, or too large a number"),
-        ("1 4194304:1", "the index of '4194304:1' is too large: give -b BITS to hash it"),
-        ("1 1:" + "x" * 100, f"'{'x' * 39} is no number"),
+        ("1 1:1 1:2", "the indices must increase, but do not at '1:2'"),
+        ("1 1", "expected INDEX:VALUE, got '1'"),
+        ("1 -1:1", "expected INDEX:VALUE, got '-1:1'"),
+        ("1 1:a", "'a' is not a number"),
+        ("1 1:1e99", "the value '1e99' is infinite or too large"),
+        ("1 1:-inf", "the value '-inf' is infinite or too large"),
+        ("1 4194304:1", "the index of '4194304:1' is too large; use -b BITS to hash indices"),
+        ("1 1:" + "x" * 100, f"'{'x' * 39} is not a number"),
     ],
 )
-def test_what_is_wrong_is_said(line, what):
+def test_error_messages(line, what):
     text = f"# first\n1 2:3\n{line}\nx\n".encode()
     assert read(SvmlightReader, text)[1][3] == what
 
 
-def test_hashed_tables_take_larger_indices():
+def test_hashed_indices_can_be_larger():
     text = b"1 1:1 4194304:2 1099511627775:3\n1 1099511627776:1\n"
     rows, bad = read(SvmlightReader, text, bits=18)
     assert rows[0][3] == [(1, 1.0), (4194304, 2.0), (2**40 - 1, 3.0)]
@@ -109,39 +109,39 @@ def test_hashed_tables_take_larger_indices():
 
 
 @given(texts, st.integers(1, 40))
-def test_the_size_of_blocks_makes_no_difference(tmp_path_factory, text, size):
+def test_the_size_of_chunks_does_not_change_the_result(tmp_path_factory, text, size):
     file = tmp_path_factory.mktemp("svmlight") / "data"
-    file.write_bytes(b"\n" + text)  # that it cannot look compressed
+    file.write_bytes(b"\n" + text)  # so that it does not look compressed
     found = []
     for blocks in (size, 1 << 20):
-        problems = Recorded()
+        problems = RecordedProblems()
         reader = SvmlightReader(schema("svmlight"), problems, labelled=True, size=blocks)
-        found.append((rows_of(reader.batches(sources([str(file)])[0])), problems.all))
+        found.append((row_tuples(reader.batches(find_sources([str(file)])[0])), problems.messages))
     np.testing.assert_equal(*found)
 
 
 @given(texts)
-def test_the_first_bad_row_ends_it(tmp_path_factory, text):
+def test_the_first_bad_row_is_an_error(tmp_path_factory, text):
     file = tmp_path_factory.mktemp("svmlight") / "data"
-    file.write_bytes(b"\n" + text)  # that it cannot look compressed
-    (source,) = sources([str(file)])
-    problems = Recorded()
-    rows = rows_of(SvmlightReader(schema(), problems, labelled=True, size=16).batches(source))
+    file.write_bytes(b"\n" + text)  # so that it does not look compressed
+    (source,) = find_sources([str(file)])
+    problems = RecordedProblems()
+    rows = row_tuples(SvmlightReader(schema(), problems, labelled=True, size=16).batches(source))
     strict = SvmlightReader(schema(), Problems(), labelled=True, size=16).batches(source)
-    if not problems.all:
-        np.testing.assert_equal(rows_of(strict), rows)
+    if not problems.messages:
+        np.testing.assert_equal(row_tuples(strict), rows)
         return
-    line, what = next(iter(problems.all.items()))
+    line, what = next(iter(problems.messages.items()))
     with pytest.raises(StreamError) as raised:
-        rows_of(strict)
+        row_tuples(strict)
     assert str(raised.value) == f"{file}:{line}: {what}"
 
 
 def assert_agrees_with_scikit_learn(path):
-    datasets = pytest.importorskip("sklearn.datasets", reason="the other reader")
+    datasets = pytest.importorskip("sklearn.datasets", reason="needs scikit-learn")
     X, y = datasets.load_svmlight_file(str(path), dtype=np.float32, zero_based=True)
     reader = SvmlightReader(schema("svmlight"), Problems(), labelled=True)
-    batches = [*reader.batches(sources([str(path)])[0])]
+    batches = [*reader.batches(find_sources([str(path)])[0])]
     np.testing.assert_array_equal(np.concatenate([b.y for b in batches]), y)
     np.testing.assert_array_equal(np.concatenate([b.X.indices for b in batches]), X.indices)
     np.testing.assert_array_equal(np.concatenate([b.X.data for b in batches]), X.data)
@@ -163,10 +163,10 @@ def test_agrees_with_scikit_learn(tmp_path):
     assert_agrees_with_scikit_learn(tmp_path / "data")
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets")
+@pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA is not a folder with the data sets")
 @pytest.mark.parametrize("name", ["covtype", "a9a", "cal_housing"])
 def test_agrees_with_scikit_learn_on_real_data(name, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="reads Parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     table = parquet.read_table(DATA / f"{name}.parquet").slice(0, 20_000)
     y = table["label"].to_pylist()
     columns = [table[c].to_pylist() for c in table.column_names if c != "label"]

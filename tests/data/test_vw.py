@@ -1,4 +1,4 @@
-"""VW text: against a plain oracle, VW itself, and anything at all."""
+"""VW text, compared with an oracle and with VW itself, on valid and random text."""
 
 import os
 import re
@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from linewise import (
-    Recorded,
-    as_number,
-    assert_same,
+from text_formats import (
+    RecordedProblems,
+    as_float32,
+    assert_same_rows,
     expected,
-    finite,
+    parse_float,
     read,
     read_as_plain_python,
-    rows_of,
+    require_finite,
+    row_tuples,
     schema,
-    single,
 )
 
 from spanboost.compiling.kernels import jit
@@ -26,21 +26,21 @@ from spanboost.data.formats.lines import Chunk
 from spanboost.data.formats.vw import VwReader
 from spanboost.data.formats.vw_hashing import hash_name
 from spanboost.data.problems import Problems, StreamError
-from spanboost.data.source import sources
+from spanboost.data.source import find_sources
 from spanboost.data.target import BinaryTarget
 
 DATA = Path(os.environ.get("SPANBOOST_DATA", "no such folder"))
 
 
 def naive_murmur(key, seed):
-    def scrambled(k):
+    def scramble(k):
         k = k * 0xCC9E2D51 % 2**32
         k = (k << 15 | k >> 17) % 2**32
         return k * 0x1B873593 % 2**32
 
     h = seed
     for i in range(0, len(key), 4):
-        h ^= scrambled(int.from_bytes(key[i : i + 4], "little"))
+        h ^= scramble(int.from_bytes(key[i : i + 4], "little"))
         if len(key) - i >= 4:
             h = (h << 13 | h >> 19) % 2**32
             h = (h * 5 + 0xE6546B64) % 2**32
@@ -69,11 +69,11 @@ def oracle(line, labelled):
         raise ValueError(words)
     label, weight = None, 1.0
     if labelled:
-        label = finite(as_number(words[0]))
-        weight = as_number(words[1]) if len(words) > 1 else 1.0
+        label = require_finite(parse_float(words[0]))
+        weight = parse_float(words[1]) if len(words) > 1 else 1.0
         if not 0 <= weight <= 1e19:
             raise ValueError(weight)
-    if len(words) > 2 and as_number(words[2]) != 0:
+    if len(words) > 2 and parse_float(words[2]) != 0:
         raise ValueError(words)
     return label, weight, [f for space in rest.split(b"|") for f in features_of(space)]
 
@@ -83,12 +83,15 @@ def features_of(space):
     name, colon, weight = first.partition(b":")
     if colon and not name:
         raise ValueError(space)
-    seed, scale = naive_hash(name, 0), finite(single(as_number(weight))) if colon else 1.0
+    seed, scale = (
+        naive_hash(name, 0),
+        require_finite(as_float32(parse_float(weight))) if colon else 1.0,
+    )
     unnamed = 0
     for word in words:
         name, colon, value = word.partition(b":")
         if word:
-            x = single(scale * single(as_number(value))) if colon else scale
+            x = as_float32(scale * as_float32(parse_float(value))) if colon else scale
             if x and not np.isnan(x):
                 yield naive_hash(name, seed) if name else (seed + unnamed) % 2**32, x
             unnamed += not name
@@ -112,44 +115,46 @@ texts = st.lists(pieces, max_size=30).map(b"".join) | st.binary(max_size=60)
 @example(b"1 |\n|\n1 |f\n", True)
 @example(b"1 |f:0 a b:2 |g c:0 d:nan", True)
 @example(b"x y 0 |f a\nx y 1 |f a\n|a\n \t\n1 2 3 4 5| a", False)
-def test_reads_as_the_oracle_does(text, labelled):
-    assert_same(read(VwReader, text, labelled), expected(oracle, text, labelled))
+def test_rows_are_those_of_the_oracle(text, labelled):
+    assert_same_rows(read(VwReader, text, labelled), expected(oracle, text, labelled))
 
 
 @settings(max_examples=60)
 @given(texts, st.booleans())
-def test_the_same_as_plain_python_where_every_index_is_checked(text, labelled):
-    assert_same(read_as_plain_python(VwReader, text, labelled), expected(oracle, text, labelled))
+def test_plain_python_with_index_checks_gives_the_same(text, labelled):
+    assert_same_rows(
+        read_as_plain_python(VwReader, text, labelled), expected(oracle, text, labelled)
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("1 f a", "there is no |"),
+        ("1 f a", "the line has no '|'"),
         ("|f a", "the label is missing"),
-        ("'tag |f a", 'the label is missing: "\'tag" next to the bar is a tag'),
-        ("1|f a", "the label is missing: '1' next to the bar is a tag"),
+        ("'tag |f a", "the label is missing (\"'tag\" next to '|' is a tag)"),
+        ("1|f a", "the label is missing ('1' next to '|' is a tag)"),
         ("nan |f a", "the label is missing"),
-        ("a |f a", "'a' is no number"),
-        ("1 'a b|f a", '"\'a" is no number'),
-        ("1 -2 |f a", "the importance weight '-2' is not between 0 and 1e19"),
-        ("1 nan |f a", "the importance weight 'nan' is not between 0 and 1e19"),
-        ("1 2 0.5 |f a", "an initial prediction is not supported: '0.5'"),
-        ("1 2 0 4 |f a", "'4' is one word too many before the bar"),
-        ("1\t|f a", "the character '\\t' is out of place"),
-        ("1 |f a\x01b", "the character '\\x01' is out of place"),
-        ("1 |f a\rb", "the character '\\r' is out of place"),
-        ("1 |:2 a", "a namespace with a weight has no name: ':2'"),
-        ("1 |f:x a", "the weight of a namespace, 'x', is no finite number"),
-        ("1 |f: a", "the weight of a namespace, '', is no finite number"),
-        ("1 |f:inf a", "the weight of a namespace, 'inf', is no finite number"),
-        ("1 |f a:b", "'b' is no number"),
-        ("1 |f a: b", "'' is no number"),
-        ("1 |f a:1:2", "'1:2' is no number"),
-        ("1 |f:1e30 a:1e9", "the value '1e9' is infinite, or too large a number"),
+        ("a |f a", "'a' is not a number"),
+        ("1 'a b|f a", '"\'a" is not a number'),
+        ("1 -2 |f a", "the weight must be between 0 and 1e19 (got '-2')"),
+        ("1 nan |f a", "the weight must be between 0 and 1e19 (got 'nan')"),
+        ("1 2 0.5 |f a", "initial predictions are not supported (got '0.5')"),
+        ("1 2 0 4 |f a", "unexpected '4' before '|'"),
+        ("1\t|f a", "unexpected character '\\t'"),
+        ("1 |f a\x01b", "unexpected character '\\x01'"),
+        ("1 |f a\rb", "unexpected character '\\r'"),
+        ("1 |:2 a", "the namespace ':2' has a weight but no name"),
+        ("1 |f:x a", "the weight of a namespace must be a finite number (got 'x')"),
+        ("1 |f: a", "the weight of a namespace must be a finite number (got '')"),
+        ("1 |f:inf a", "the weight of a namespace must be a finite number (got 'inf')"),
+        ("1 |f a:b", "'b' is not a number"),
+        ("1 |f a: b", "'' is not a number"),
+        ("1 |f a:1:2", "'1:2' is not a number"),
+        ("1 |f:1e30 a:1e9", "the value '1e9' is infinite or too large"),
     ],
 )
-def test_what_is_wrong_is_said(line, what):
+def test_error_messages(line, what):
     text = f"1 |f a\n\n{line}\nx\n".encode()
     assert read(VwReader, text)[1][3] == what
 
@@ -160,7 +165,7 @@ def compiled_hash(data, seed):
 
 
 @pytest.mark.parametrize(
-    ("key", "seed", "value"),  # of the reference implementation
+    ("key", "seed", "value"),  # from the reference implementation
     [
         (b"", 0, 0),
         (b"", 1, 0x514E28B7),
@@ -179,7 +184,7 @@ def compiled_hash(data, seed):
 )
 def test_murmur(key, seed, value):
     assert naive_murmur(key, seed) == value
-    if key and not re.search(rb"[\0- :|]", key):  # it can be a name
+    if key and not re.search(rb"[\0- :|]", key):  # the key is a valid name
         for ending in (b"\n", b" and so on\n", b":1\n"):
             data = np.frombuffer(key + ending, np.uint8)
             assert compiled_hash(data, np.uint64(seed)) == (value, len(key))
@@ -198,41 +203,45 @@ def test_names_are_hashed(text, seed):
 
 
 @given(texts, st.integers(1, 40), st.booleans())
-def test_the_size_of_blocks_makes_no_difference(tmp_path_factory, text, size, labelled):
+def test_the_size_of_chunks_does_not_change_the_result(tmp_path_factory, text, size, labelled):
     file = tmp_path_factory.mktemp("vw") / "data"
-    file.write_bytes(b"\n" + text)  # that it cannot look compressed
+    file.write_bytes(b"\n" + text)  # so that it does not look compressed
     found = []
     for blocks in (size, 1 << 20):
-        problems = Recorded()
+        problems = RecordedProblems()
         reader = VwReader(schema(), problems, labelled=labelled, size=blocks)
-        found.append((rows_of(reader.batches(sources([str(file)])[0])), problems.all))
+        found.append((row_tuples(reader.batches(find_sources([str(file)])[0])), problems.messages))
     np.testing.assert_equal(*found)
 
 
-def test_labels_are_the_targets_affair():
-    """Only those of good rows count, and the first bad row is the one reported."""
+def test_the_target_encodes_labels():
+    """The target sees only labels of good rows, and the first bad row is the one reported."""
     text = b"7 |f a:x\n0 |f a\n2 |f a\n1 2 |f b\n3 |f c:x\n"
-    asked = schema()
-    asked.target = BinaryTarget()
-    problems = Recorded()
-    batch = VwReader(asked, problems, labelled=True).batch(Chunk(text, 11), "file")
+    two_classes = schema()
+    two_classes.target = BinaryTarget()
+    problems = RecordedProblems()
+    batch = VwReader(two_classes, problems, labelled=True).batch(Chunk(text, 11), "file")
     assert batch.y.tolist() == [-1, 1]
     assert batch.lines.tolist() == [12, 14]
     assert batch.weights.tolist() == [1, 2]
-    assert asked.target.values == ["0", "1"]
-    assert [*problems.all] == [11, 13, 15]
-    asked.target = BinaryTarget()
-    with pytest.raises(StreamError, match=r"file:2: the label '2' does not go with '0'"):
-        VwReader(asked, Problems(), labelled=True).batch(Chunk(text[text.index(b"0") :], 1), "file")
+    assert two_classes.target.values == ["0", "1"]
+    assert [*problems.messages] == [11, 13, 15]
+    two_classes.target = BinaryTarget()
+    with pytest.raises(
+        StreamError, match=r"file:2: the label '2' cannot be used together with '0'"
+    ):
+        VwReader(two_classes, Problems(), labelled=True).batch(
+            Chunk(text[text.index(b"0") :], 1), "file"
+        )
 
 
 class Wabbit:
-    """VW's own reading of a line."""
+    """Reads lines with VW itself."""
 
     BITS = 24
 
     def __init__(self):
-        module = pytest.importorskip("vowpalwabbit", reason="VW itself")
+        module = pytest.importorskip("vowpalwabbit", reason="needs vowpalwabbit")
         self.namespace = module.pyvw.ExampleNamespace
         self.workspace = module.Workspace(f"--quiet --noconstant -b {self.BITS}")
 
@@ -249,7 +258,10 @@ class Wabbit:
         return label, weight, features
 
     def assert_agrees(self, text, labelled=True):
-        """Whether VW reads every good line as we do; VW's numbers are not always rounded right."""
+        """Check that VW reads every good line the same; return the row count and bad lines.
+
+        Values may differ slightly, because VW does not always round them correctly.
+        """
         lines = text.decode().split("\n")
         rows, bad = read(VwReader, text, labelled)
         for number, label, weight, features in rows:
@@ -257,7 +269,7 @@ class Wabbit:
             vw_label, vw_weight, vw_features = self.read(line)
             if labelled:
                 with np.errstate(over="ignore"):
-                    ours = np.float32([label, weight])  # VW has no more
+                    ours = np.float32([label, weight])  # the precision of VW
                 np.testing.assert_allclose([vw_label, vw_weight], ours, rtol=1e-5, err_msg=line)
             mask = 2**self.BITS - 1
             ours = sorted((index & mask, value) for index, value in features)
@@ -304,15 +316,15 @@ def test_agrees_with_vw(wabbit):
 
 
 @given(st.lists(pieces, max_size=30).map(b"".join))
-def test_agrees_with_vw_on_anything_good(wabbit, text):
+def test_agrees_with_vw_on_random_text(wabbit, text):
     wabbit.assert_agrees(text)
     wabbit.assert_agrees(text, labelled=False)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA names no folder with the data sets")
+@pytest.mark.skipif(not DATA.is_dir(), reason="SPANBOOST_DATA is not a folder with the data sets")
 @pytest.mark.parametrize("name", ["covtype", "adult", "cal_housing"])
 def test_agrees_with_vw_on_real_data(wabbit, name):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="reads Parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     table = parquet.read_table(DATA / f"{name}.parquet").slice(0, 2000)
     lines = []
     for t, row in enumerate(table.to_pylist()):

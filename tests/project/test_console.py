@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from golden import fits, lines_fit, said
+from golden import line_matches, lines_match, printed_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
@@ -52,13 +52,15 @@ def test_commands_print_what_the_page_shows(page, tmp_path):
             text=True,
             check=False,
         )
-        assert lines_fit(said(shown), said(done.stdout)), f"$ {command}\n{done.stdout}"
+        assert lines_match(printed_lines(shown), printed_lines(done.stdout)), (
+            f"$ {command}\n{done.stdout}"
+        )
 
 
 def test_wrong_numbers_and_words_are_noticed():
     assert pages()
-    assert fits("loss 0.100 after 1,000 rows", "loss 0.101 after 1,000 rows")
-    assert not fits("loss 0.100", "loss 0.110")
-    assert not fits("loss 0.100", "gain 0.100")
-    assert lines_fit(["a", "...", "z"], ["a", "b", "c", "z"])
-    assert not lines_fit(["a", "..."], ["b"])
+    assert line_matches("loss 0.100 after 1,000 rows", "loss 0.101 after 1,000 rows")
+    assert not line_matches("loss 0.100", "loss 0.110")
+    assert not line_matches("loss 0.100", "gain 0.100")
+    assert lines_match(["a", "...", "z"], ["a", "b", "c", "z"])
+    assert not lines_match(["a", "..."], ["b"])

@@ -3,7 +3,7 @@
 import notebooks
 import pytest
 import reference
-from golden import lines_fit
+from golden import lines_match
 
 PATHS = sorted(notebooks.FOLDER.glob("*.ipynb"))
 
@@ -18,7 +18,7 @@ def test_notebooks_show_their_outputs(path):
     kept = notebooks.read(path)
     again = notebooks.run(kept)
     for shown, printed in zip(notebooks.texts(kept), notebooks.texts(again), strict=True):
-        assert lines_fit(shown.splitlines(), printed.splitlines()), printed
+        assert lines_match(shown.splitlines(), printed.splitlines()), printed
     pictures = [name for name in notebooks.pages(path) if name.endswith(".png")]
     assert pictures
 

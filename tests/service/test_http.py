@@ -181,7 +181,7 @@ BAD = [
     ({"size": 1e39, "label": 1}, "size", "too large"),
     ({"size": 1}, "label", "missing"),
     ({"size": 1, "label": None}, "label", "missing"),
-    ({"size": 1, "label": "many"}, "label", "no number"),
+    ({"size": 1, "label": "many"}, "label", "not a number"),
     ({"size": 1, "label": [1]}, "label", "a list"),
     ({"size": 1, "label": 1e301}, "label", "too large or not finite"),
     ({"id": "", "size": 1, "label": 1}, "id", "1 to 128"),
@@ -190,8 +190,8 @@ BAD = [
     ({"id": "a\nb", "size": 1, "label": 1}, "id", "1 to 128"),
     ({"id": 2**64, "size": 1, "label": 1}, "id", "64-bit integer"),
     ({"id": 2**64, "size": "\\:", "label": 1}, "id", "64-bit integer"),
-    (17, None, "where an object is expected"),
-    ([], None, "where an object is expected"),
+    (17, None, "expected a JSON object"),
+    ([], None, "expected a JSON object"),
 ]
 
 
@@ -266,7 +266,7 @@ def test_two_classes(tmp_path):
         assert learn(client, rows).json()["learned"] == 60
         refused = learn(client, [{"x": 1, "label": "maybe"}])
         assert refused.status_code == 422
-        assert "does not go with" in refused.json()["error"]
+        assert "cannot be used together with" in refused.json()["error"]
         response = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
         assert response["prediction"] == ["yes", "no"]
         assert response["probability"][0] > 0.5 > response["probability"][1]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from golden import lines_fit, said
+from golden import lines_match, printed_lines
 from serving import serving
 
 pytestmark = pytest.mark.process
@@ -53,7 +53,9 @@ def test_tour_prints_what_the_page_shows(tmp_path):
                 timeout=120,
                 check=False,
             )
-            assert lines_fit(said(shown), said(done.stdout)), f"$ {command}\n{done.stdout}"
+            assert lines_match(printed_lines(shown), printed_lines(done.stdout)), (
+                f"$ {command}\n{done.stdout}"
+            )
     finally:
         if "kill" not in command and lock.exists():
             os.kill(int(lock.read_text()), 15)

@@ -1,4 +1,4 @@
-"""One table in every format that is read."""
+"""Sample rows, and functions that write them in every supported format."""
 
 import csv
 import gzip
@@ -13,7 +13,7 @@ FEATURES = ("size", "rooms", "age")
 
 
 def houses(count, seed=0):
-    """Rows whose label is a sum of their numbers; no number is 0, which some formats leave out."""
+    """Yield rows whose label is a linear function. No number is 0: some formats omit zeros."""
     rng = random.Random(seed)
     for _ in range(count):
         row = {"size": rng.randrange(30, 200), "rooms": rng.randrange(1, 6), "age": rng.random()}
@@ -21,7 +21,7 @@ def houses(count, seed=0):
 
 
 def flats(count, seed=0):
-    """Rows with everything a table can have: categories, missing values, weights, odd texts."""
+    """Yield rows with categories, missing values, counts and unusual strings."""
     rng = random.Random(seed)
     for row in houses(count, seed):
         row["city"] = rng.choice(["Ulm", "Bonn, am Rhein", 'the "Hague"', "Åbo", None])
@@ -83,7 +83,7 @@ def as_vw(rows):
 def as_svmlight(rows):
     return "".join(
         f"{row['label']!r}"
-        + "".join(f" {place}:{row[name]!r}" for place, name in enumerate(FEATURES))
+        + "".join(f" {index}:{row[name]!r}" for index, name in enumerate(FEATURES))
         + "\n"
         for row in rows
     ).encode()
@@ -94,7 +94,7 @@ def zstd(data):
 
 
 def put(folder, name, data):
-    """Write a file, packed as its name says."""
+    """Write a file, compressed according to its name; return its path."""
     path = folder / name
     pack = {"gz": gzip.compress, "zst": zstd}.get(name.rpartition(".")[2], bytes)
     path.write_bytes(pack(data))

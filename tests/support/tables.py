@@ -1,4 +1,4 @@
-"""Tables for tests: a file in memory, what a reader makes of it, and a plain oracle for CSV."""
+"""Helpers for the tests of tables: sources in memory, results of readers, an oracle for CSV."""
 
 import csv
 import io
@@ -17,42 +17,42 @@ from spanboost.data.target import NumberTarget
 MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"}
 
 
-def file(data, name="x"):
-    """A source that holds these bytes."""
+def source_of(data, name="x"):
+    """Return a source with these bytes."""
     return Source(name, len(data), lambda: io.BytesIO(data))
 
 
-def table(target=None, **options):
-    """A schema that nothing is known of yet."""
+def table_schema(target=None, **options):
+    """Return a new schema of a table, without columns."""
     return Schema("table", target or NumberTarget(), **options)
 
 
 class Result(NamedTuple):
-    """All that came of reading files, in plain Python: NaN is None."""
+    """The result of reading files, in Python objects, with None for NaN."""
 
     numbers: list
     codes: list
     y: list | None
     weights: list | None
     lines: list
-    bad: list  # what Problems has to say
+    bad: list  # the number of bad rows, and the first messages
     error: str | None
-    state: dict  # of the schema
+    state: dict  # the schema as JSON values
 
 
-def outcome(reader, *sources):
-    """What a reader yields, to the end or to an error."""
+def read_all(reader, *sources):
+    """Return everything that a reader yields, up to the end or an error."""
     batches, error = [], None
     try:
         for source in sources:
             for batch in reader.batches(source):
-                check(batch, reader.labelled)
+                check_batch(batch, reader.labelled)
                 batches.append(batch)
     except StreamError as caught:
         error = str(caught)
     return Result(
-        numbers=[row for batch in batches for row in plain(numbers_of(batch))],
-        codes=[row for batch in batches for row in codes_of(batch)],
+        numbers=[row for batch in batches for row in nan_to_none(batch_numbers(batch))],
+        codes=[row for batch in batches for row in batch_codes(batch)],
         y=[y for batch in batches for y in ([] if batch.y is None else batch.y.tolist())],
         weights=[
             w
@@ -66,8 +66,8 @@ def outcome(reader, *sources):
     )
 
 
-def check(batch, labelled):
-    """The form every batch has."""
+def check_batch(batch, labelled):
+    """Check the types and shapes of a batch."""
     numbers = batch.X
     if isinstance(batch.X, Rows):
         numbers = batch.X.numbers
@@ -84,21 +84,21 @@ def check(batch, labelled):
         assert part is None or (part.shape == (batch.rows,) and np.isfinite(part).all())
 
 
-def numbers_of(batch):
+def batch_numbers(batch):
     numbers = batch.X.numbers if isinstance(batch.X, Rows) else batch.X
     return np.zeros((batch.rows, 0)) if numbers is None else numbers
 
 
-def codes_of(batch):
+def batch_codes(batch):
     return batch.X.codes.tolist() if isinstance(batch.X, Rows) else [[]] * batch.rows
 
 
-def plain(numbers):
+def nan_to_none(numbers):
     return [[None if math.isnan(v) else v for v in row] for row in numbers.tolist()]
 
 
-def number(text):
-    """The float32 of a field as a Python float; NaN where it is missing, None if it is none."""
+def parse_field(text):
+    """Return a field as a number: NaN if it is missing, None if it is not a number."""
     if text.strip() in MISSING:
         return math.nan
     try:
@@ -108,7 +108,7 @@ def number(text):
 
 
 def csv_oracle(text, *, label=None, bits=None, categorical=()):
-    """The good rows of CSV, and the lines of bad ones: one row at a time, by Python's own csv."""
+    """Return the good rows of CSV and the lines of bad rows, by Python's csv module."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, before = [], 0
     for fields in reader:
@@ -122,7 +122,7 @@ def csv_oracle(text, *, label=None, bits=None, categorical=()):
     texts = [
         k
         for k in features
-        if names[k] in categorical or any(number(fields[k]) is None for fields in first)
+        if names[k] in categorical or any(parse_field(fields[k]) is None for fields in first)
     ]
     known = {k: {} for k in texts}
     good, bad = [], []
@@ -130,28 +130,28 @@ def csv_oracle(text, *, label=None, bits=None, categorical=()):
         if len(fields) != len(names):
             bad.append(line)
             continue
-        numbers = [number(fields[k]) for k in features if k not in texts]
-        y = number(fields[label])
+        numbers = [parse_field(fields[k]) for k in features if k not in texts]
+        y = parse_field(fields[label])
         if (
             None in numbers
-            or not all(fits(v) for v in numbers)
+            or not all(fits_float32(v) for v in numbers)
             or y is None
             or not abs(y) < math.inf
         ):
             bad.append(line)
             continue
-        codes = [code(known[k], fields[k], bits) for k in texts]
+        codes = [encode_category(known[k], fields[k], bits) for k in texts]
         numbers = [None if math.isnan(v) else float(np.float32(v)) for v in numbers]
         good.append((numbers, codes, y, line))
     return good, bad
 
 
-def fits(value):
+def fits_float32(value):
     with np.errstate(over="ignore"):
         return not np.isinf(np.float32(value))
 
 
-def code(known, text, bits):
+def encode_category(known, text, bits):
     if not text:
         return -1
     if bits is not None:

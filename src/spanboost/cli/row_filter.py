@@ -30,7 +30,7 @@ def short_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:
         raise StreamError(f"{batch.file}: --learner ball reads numbers, and there are categories")
     complaints = learner.complaints(np.nan_to_num(batch.X, nan=0.0).astype(np.float64))
     for row, what in complaints.items():
-        problems.bad(batch.file, int(batch.lines[row]), what)
+        problems.report(batch.file, int(batch.lines[row]), what)
     if not complaints:
         return batch
-    return batch.only(np.delete(np.arange(batch.rows), list(complaints)))
+    return batch.take(np.delete(np.arange(batch.rows), list(complaints)))

@@ -64,7 +64,7 @@ class ProgressivePass:
             stack.callback(self.screen.close)
             fit = row_filter(self.models.values(), self.stream.problems)
             batches = self.stream.batches(
-                self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, fit=fit
+                self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, filter_rows=fit
             )
             stack.enter_context(closing(batches))
             place = None
@@ -86,7 +86,7 @@ class ProgressivePass:
                         place.write(prediction_table(self.first, answers, learning=True))
                     yield step
             except DataError as error:
-                raise last[0].located(error) from None
+                raise last[0].locate(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 

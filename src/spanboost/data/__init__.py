@@ -1,1 +1,1 @@
-"""Where rows come from."""
+"""Read rows from files, pipes, URLs and data frames."""

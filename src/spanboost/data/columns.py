@@ -1,7 +1,7 @@
-"""From the columns of a table to batches of rows.
+"""Convert the Arrow columns of a table to batches of rows.
 
-A part of a file comes as Arrow columns. Its numbers are written into blocks of rows that stay in
-the processor's cache; of its texts only the distinct ones are ever looked at.
+Numbers are written into blocks of rows that fit the processor's cache. Of text columns, only the
+distinct values are converted.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute  # here, not by whichever thread casts first
+import pyarrow.compute  # imported here, not in the first thread that casts
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
@@ -18,36 +18,36 @@ from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.rows.block import Rows
 
-BLOCK = 1 << 20  # bytes of numbers and codes
-ROWS = 8192  # of a block at most
-UNSEEN = -2  # the code of a category that has not been looked up
-HEAVIEST = 1e19  # weight
+BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
+ROWS = 8192  # rows in a block, at most
+UNSEEN = -2  # placeholder code of a new category
+LARGEST_WEIGHT = 1e19
 
 
 class ColumnPart(NamedTuple):
-    """Some rows of a file, column by column."""
+    """Some rows of a file, as columns."""
 
-    numbers: list[Any]  # Arrow arrays of any kind of number; null is missing
-    categories: list[Any]  # Arrow arrays of anything that has a text
-    label: Any  # Arrow array, or None where it is not asked for
-    weight: Any
-    lines: Array  # [rows]
-    bad: list[tuple[int, str]]  # lines that are not among them, and why
+    numbers: list[Any]  # Arrow arrays of any numeric type; null is missing
+    categories: list[Any]  # Arrow arrays of values that can be cast to strings
+    label: Any  # Arrow array; None if labels are not read
+    weight: Any  # Arrow array; None if there are no weights
+    lines: Array  # [rows] line numbers
+    bad: list[tuple[int, str]]  # line numbers and messages of bad rows, which are not included
 
 
 class BatchBuilder:
-    """Makes batches of the parts of one file."""
+    """Builds batches from the parts of one file."""
 
     def __init__(self, schema: Schema, problems: Problems, file: str, learn: bool) -> None:
         self.schema, self.problems, self.file = schema, problems, file
-        self.learn = learn  # categories that are new
+        self.learn = learn  # whether to add new categories to the schema
         width = 4 * len(schema.numbers) + 8 * len(schema.categories)
         self.rows = max(64, min(ROWS, BLOCK // width))
 
     def batches(self, part: ColumnPart) -> Iterator[Batch]:
-        """The good rows; then what is wrong with the others, in order."""
-        columns = _Columns(self.schema, part, self.learn)
-        # with bad rows among them all go into one block, so that they are reported in order
+        """Yield the good rows, then report the bad ones, in order."""
+        columns = _PartColumns(self.schema, part, self.learn)
+        # with bad rows there is a single block, so that they are reported in order
         step = max(len(part.lines), 1) if part.bad else self.rows
         for start in range(0, max(len(part.lines), 1), step):
             bad = [*part.bad]
@@ -55,30 +55,30 @@ class BatchBuilder:
             if batch.rows:
                 yield batch
             for line, what in sorted(bad):
-                self.problems.bad(self.file, line, what)
+                self.problems.report(self.file, line, what)
 
-    def _batch(self, columns: "_Columns", rows: slice, bad: list[tuple[int, str]]) -> Batch:
-        """The good ones of these rows; `bad` takes the others."""
+    def _batch(self, columns: "_PartColumns", rows: slice, bad: list[tuple[int, str]]) -> Batch:
+        """Return the good ones of some rows; append the others to `bad`."""
         lines = columns.part.lines[rows]
-        good = self._good(lines, bad)
-        numbers, infinite = columns.numbers(rows)
-        weights, wrong = columns.weights(rows)
-        complaints = wrong | infinite
-        if complaints:
-            bad.extend((int(lines[row]), what) for row, what in complaints.items())
-            good = self._good(lines, bad)
-        labels, unfit = columns.labels(rows, good, self.problems.skip)
-        if unfit:
-            bad.extend((int(lines[row]), what) for row, what in unfit.items())
-            good = self._good(lines, bad)
+        good = self._select_good(lines, bad)
+        numbers, number_errors = columns.numbers(rows)
+        weights, weight_errors = columns.weights(rows)
+        errors = weight_errors | number_errors
+        if errors:
+            bad.extend((int(lines[row]), what) for row, what in errors.items())
+            good = self._select_good(lines, bad)
+        labels, errors = columns.labels(rows, good, self.problems.skip)
+        if errors:
+            bad.extend((int(lines[row]), what) for row, what in errors.items())
+            good = self._select_good(lines, bad)
         X = numbers if numbers is None else numbers[good]
         if columns.categories:
             X = Rows(X, columns.codes(rows, good))
         y = None if labels is None else labels[good]
         return Batch(X, y, None if weights is None else weights[good], self.file, lines[good])
 
-    def _good(self, lines: Array, bad: list[tuple[int, str]]) -> Any:
-        """Which rows are none of the bad ones, and stand before all of them where one is enough."""
+    def _select_good(self, lines: Array, bad: list[tuple[int, str]]) -> Any:
+        """Return an index of the good rows: without `skip`, those before the first bad row."""
         if not bad:
             return slice(None)
         if self.problems.skip:
@@ -86,56 +86,56 @@ class BatchBuilder:
         return lines < min(bad)[0]
 
 
-class _Columns:
-    """The columns of one part as the rows of a block are made of them."""
+class _PartColumns:
+    """The columns of one part, from which blocks of rows are made."""
 
     def __init__(self, schema: Schema, part: ColumnPart, learn: bool) -> None:
         self.schema, self.part = schema, part
         self.columns = [as_numpy(column) for column in part.numbers]
-        self.whole = all(column.dtype.kind in "iu" for column in self.columns)
+        self.integers_only = all(column.dtype.kind in "iu" for column in self.columns)
         self.categories = [
-            _Category(schema, column, array, learn)
+            _CategoryColumn(schema, column, array, learn)
             for column, array in zip(schema.categories, part.categories, strict=True)
         ]
         self.weight = None if part.weight is None else as_numpy(part.weight)
-        self.label = None if part.label is None else _label(schema.target, part.label)
+        self.label = None if part.label is None else _labels(schema.target, part.label)
 
     def numbers(self, rows: slice) -> tuple[Array | None, dict[int, str]]:
-        """Numbers [rows, columns], None if there are none at all; rows with infinite ones."""
+        """Return numbers [rows, columns], or None without numeric columns; and errors by row."""
         if not self.columns:
             return None, {}
         X = np.empty((len(self.part.lines[rows]), len(self.columns)), np.float32)
         with np.errstate(over="ignore"):
             for j, column in enumerate(self.columns):
                 X[:, j] = column[rows]
-        if self.whole or not (infinite := np.isinf(X)).any():
+        if self.integers_only or not (infinite := np.isinf(X)).any():
             return X, {}
-        complaints = dict[int, str]()
+        errors = dict[int, str]()
         for row, j in np.argwhere(infinite):
             value, name = self.columns[j][rows][row], self.schema.numbers[j].name
-            what = "is not finite" if np.isinf(value) else "is too large a number"
-            complaints.setdefault(int(row), f"'{value:.15g}' {what} in column {name!r:.40}")
-        return X, complaints
+            what = "is not finite" if np.isinf(value) else "is too large for a 32-bit float"
+            errors.setdefault(int(row), f"column {name!r:.40}: '{value:.15g}' {what}")
+        return X, errors
 
     def weights(self, rows: slice) -> tuple[Array | None, dict[int, str]]:
-        """Weights [rows], if there are any; rows with bad ones."""
+        """Return weights [rows], or None without a weight column; and errors by row."""
         if self.weight is None:
             return None, {}
         weights = self.weight[rows].astype(np.float64)
-        wrong = np.flatnonzero(~((weights >= 0) & (weights <= HEAVIEST)))
-        return weights, {int(row): _weight_complaint(weights[row]) for row in wrong}
+        invalid = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
+        return weights, {int(row): _weight_error(weights[row]) for row in invalid}
 
     def labels(self, rows: slice, good: Any, skip: bool) -> tuple[Array | None, dict[int, str]]:
-        """Labels [rows] of the good rows, if asked for; rows with bad ones, or only the first."""
+        """Return labels [rows] of the good rows, or None; and errors by row (the first, or all)."""
         if self.label is None:
             return None, {}
         labels = np.full(len(self.part.lines[rows]), np.nan)
-        labels[good], complaints = self.label.codes(rows, good, skip)
-        place = np.arange(len(labels))[good]
-        return labels, {int(place[row]): what for row, what in complaints.items()}
+        labels[good], errors = self.label.codes(rows, good, skip)
+        index = np.arange(len(labels))[good]
+        return labels, {int(index[row]): what for row, what in errors.items()}
 
     def codes(self, rows: slice, good: Any) -> Array:
-        """The codes of the good rows [rows, categories]."""
+        """Return the category codes of the good rows [rows, categories]."""
         first = self.categories[0].codes(rows, good)
         codes = np.empty((len(first), len(self.categories)), np.int64)
         codes[:, 0] = first
@@ -144,109 +144,109 @@ class _Columns:
         return codes
 
 
-class _Distinct:
-    """A column as its distinct values, and the place [rows] of each among them; -1: missing."""
+class _DistinctValues:
+    """The distinct values of a column, and the index [rows] of each row's value; -1 if missing."""
 
     def __init__(self, array: Any) -> None:
         if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
-            array = array.dictionary_decode()  # of a large dictionary only what is needed here
+            array = array.dictionary_decode()  # keep only the values that occur here
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         indices = array.indices
         if indices.null_count:
             indices = indices.cast(pa.int64()).fill_null(-1)
-        self.place: Array = indices.to_numpy()
+        self.index: Array = indices.to_numpy()
         self.values = array.dictionary
 
 
-class _Category:
-    """The codes of a column of categories."""
+class _CategoryColumn:
+    """The codes of a categorical column."""
 
     def __init__(self, schema: Schema, column: Column, array: Any, learn: bool) -> None:
-        distinct = _Distinct(array)
-        self.schema, self.column, self.place = schema, column, distinct.place
+        distinct = _DistinctValues(array)
+        self.schema, self.column, self.index = schema, column, distinct.index
         self.texts = distinct.values.cast(pa.string()).to_pylist()
         self.learn = learn and schema.bits is None
-        found = schema.codes(column, self.texts, learn=False)
-        if self.learn:  # those that are new once they are met in a good row
-            pairs = zip(self.texts, found, strict=True)
-            found = [UNSEEN if text and code < 0 else code for text, code in pairs]
-        self.table = np.array([*found, -1], np.int64)  # place -1 is the last
+        codes = schema.encode(column, self.texts, learn=False)
+        if self.learn:  # new categories get a code when they occur in a good row
+            pairs = zip(self.texts, codes, strict=True)
+            codes = [UNSEEN if text and code < 0 else code for text, code in pairs]
+        self.table = np.array([*codes, -1], np.int64)  # the last entry is for index -1
 
     def codes(self, rows: slice, good: Any) -> Array:
-        """The codes of the good rows."""
-        place = self.place[rows][good]
-        codes = self.table.take(place)  # half the time of self.table[place]
+        """Return the codes of the good rows."""
+        index = self.index[rows][good]
+        codes = self.table.take(index)  # twice as fast as self.table[index]
         if self.learn and codes.min(initial=0) == UNSEEN:
-            new = pa.array(place[codes == UNSEEN]).unique().to_pylist()  # in order
+            new = pa.array(index[codes == UNSEEN]).unique().to_pylist()  # in order of appearance
             texts = [self.texts[k] for k in new]
-            self.table[new] = self.schema.codes(self.column, texts, learn=True)
-            codes = self.table.take(place)
+            self.table[new] = self.schema.encode(self.column, texts, learn=True)
+            codes = self.table.take(index)
         return codes
 
 
-class _NumberLabel:
-    """Labels that stay numbers."""
+class _NumericLabels:
+    """Numeric labels."""
 
     def __init__(self, target: Target, values: Array) -> None:
         self.target, self.values = target, values
 
     def codes(self, rows: slice, good: Any, skip: bool) -> tuple[Array, dict[int, str]]:
-        """The labels of the good rows; what is wrong with any, counted among the good ones."""
+        """Return the labels of the good rows; and errors, by index among the good rows."""
         values = self.values[rows][good].astype(np.float64)
-        labels = self.target.numbers(values)
-        wrong = np.flatnonzero(np.isnan(labels))[: None if skip else 1]
-        return labels, {int(row): self.target.complaint(float(values[row])) for row in wrong}
+        labels = self.target.encode_numbers(values)
+        invalid = np.flatnonzero(np.isnan(labels))[: None if skip else 1]
+        return labels, {int(row): self.target.error_message(float(values[row])) for row in invalid}
 
 
-class _TextLabel:
-    """Labels that are looked up by their texts; those not met yet in order."""
+class _TextLabels:
+    """Labels that are encoded by their text; new ones in order of appearance."""
 
     def __init__(self, target: Target, array: Any) -> None:
-        distinct = _Distinct(array)
-        self.target, self.place = target, distinct.place
-        self.texts = [*map(_text, distinct.values.to_pylist()), ""]  # place -1 is the last
+        distinct = _DistinctValues(array)
+        self.target, self.index = target, distinct.index
+        self.texts = [*map(_text, distinct.values.to_pylist()), ""]  # the last is for index -1
         self.table = np.full(len(self.texts), np.nan)
 
     def codes(self, rows: slice, good: Any, skip: bool) -> tuple[Array, dict[int, str]]:
-        """The labels of the good rows; what is wrong with any, counted among the good ones."""
-        place = self.place[rows][good]
-        labels = self.table.take(place)
+        """Return the labels of the good rows; and errors, by index among the good rows."""
+        index = self.index[rows][good]
+        labels = self.table.take(index)
         if not np.isnan(labels).any():
             return labels, {}
-        for k in pa.array(place[np.isnan(labels)]).unique().to_pylist():  # in order
-            self.table[k] = self.target.code(self.texts[k])
+        for k in pa.array(index[np.isnan(labels)]).unique().to_pylist():  # in order of appearance
+            self.table[k] = self.target.encode_text(self.texts[k])
             if np.isnan(self.table[k]):
-                break  # what is said of each bad label depends on all the good ones before it
-        complaints = dict[int, str]()
-        for row in np.flatnonzero(np.isnan(self.table[place])).tolist():
-            k = place[row]
-            self.table[k] = self.target.code(self.texts[k])
+                break  # the message about a bad label depends on all good labels before it
+        errors = dict[int, str]()
+        for row in np.flatnonzero(np.isnan(self.table[index])).tolist():
+            k = index[row]
+            self.table[k] = self.target.encode_text(self.texts[k])
             if np.isnan(self.table[k]):
-                complaints[row] = self.target.complaint(self.texts[k])
+                errors[row] = self.target.error_message(self.texts[k])
                 if not skip:
                     break
-        return self.table[place], complaints
+        return self.table[index], errors
 
 
 def as_numpy(array: Any) -> Array:
-    """An Arrow array of any kind of number; null is NaN."""
+    """Return an Arrow array of any numeric type as a NumPy array, with NaN for null."""
     kind = array.type
     if pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
         array = array.cast(pa.float64())
     values = array.to_numpy(zero_copy_only=False)
-    # to float32 through float64, as numbers in text are
+    # convert to float32 through float64, as numbers in text files are
     return values.astype(np.float64) if values.dtype in (np.int64, np.uint64) else values
 
 
-def _label(target: Target, array: Any) -> _NumberLabel | _TextLabel:
+def _labels(target: Target, array: Any) -> _NumericLabels | _TextLabels:
     if target.as_text or pa.types.is_dictionary(array.type) or is_text(array.type):
-        return _TextLabel(target, array)
-    return _NumberLabel(target, as_numpy(array))
+        return _TextLabels(target, array)
+    return _NumericLabels(target, as_numpy(array))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of strings."""
+    """Return whether an Arrow type is a string type."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -256,7 +256,7 @@ def _text(value: Any) -> str:
     return f"{float(value):.17g}"
 
 
-def _weight_complaint(weight: float) -> str:
+def _weight_error(weight: float) -> str:
     if np.isnan(weight):
         return "the weight is missing"
-    return f"the weight '{weight:.15g}' is not between 0 and {HEAVIEST:g}"
+    return f"the weight must be between 0 and {LARGEST_WEIGHT:g} (got {weight:.15g})"

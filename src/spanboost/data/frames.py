@@ -1,4 +1,4 @@
-"""Frames (pandas, Polars, Arrow) with columns of categories, as numbers and codes."""
+"""Read data frames (pandas, Polars, Arrow) with categorical columns."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _MISSING = -1
 
 
 class FrameReader:
-    """Which columns of a frame are categories, and the codes of those met while learning."""
+    """Reads frames with the columns of the first one. `codes` holds the learned categories."""
 
     def __init__(self, table: pa.Table) -> None:
         self.names: list[str] = table.column_names
@@ -23,59 +23,59 @@ class FrameReader:
 
     @property
     def numbers(self) -> list[int]:
-        """The columns that are numbers."""
+        """Positions of the numeric columns."""
         return [j for j in range(len(self.names)) if j not in self.codes]
 
     def column(self, feature: str | int) -> int:
-        """The column of the frame that a model calls so: a number, or "code j"."""
+        """Return the column of the frame for a model's feature: a number, or "code j"."""
         if isinstance(feature, str):
             return [*self.codes][int(feature.removeprefix("code "))]
         return self.numbers[feature]
 
     def refuse(self, learner: Any) -> None:
-        """Say why a learner that reads numbers only cannot read it."""
+        """Raise a ValueError: the learner accepts only numbers."""
         name = self.names[next(iter(self.codes))]
         raise ValueError(
-            f"column {name!r} holds categories, and {type(learner).__name__} reads numbers only: "
-            "encode them, or name a learner such as 'trees'"
+            f"column {name!r} contains categories, but {type(learner).__name__} accepts only "
+            "numbers; encode the column, or choose a learner such as 'trees'"
         )
 
     def table(self, X: Any) -> pa.Table:
-        """A frame as an Arrow table; a ValueError for what is none."""
+        """Convert a frame to an Arrow table; raise ValueError if it is not a frame."""
         table = arrow_table(X)
         if table is None:
             raise ValueError(
-                "the model was fitted to a frame with columns of categories: give it a frame, not "
-                f"{type(X).__name__}"
+                "the model was fitted to a data frame with categorical columns; pass a data frame "
+                f"(got {type(X).__name__})"
             )
         return table
 
     def read(self, table: pa.Table, *, learn: bool) -> Rows:
-        """The rows of a frame with the same columns; a category never learned is missing."""
-        codes = [_codes(table.column(j), known, learn) for j, known in self.codes.items()]
+        """Return the rows of a frame with the same columns; unknown categories are missing."""
+        codes = [_encode(table.column(j), known, learn) for j, known in self.codes.items()]
         for j in self.numbers:
-            _check_numbers(table.field(j), "it held numbers when the model was fitted")
+            _check_numeric(table.field(j), "but was numeric when the model was fitted")
         numbers = [as_numpy(table.column(j).combine_chunks()) for j in self.numbers]
         return Rows(np.column_stack(numbers) if numbers else None, np.column_stack(codes))
 
 
 def frame_reader(X: Any) -> FrameReader | None:
-    """Of a frame with a column of categories; None for any other rows.
+    """Return a reader for a frame with a categorical column; None for any other rows.
 
-    A ValueError names a column that is neither numbers nor categories.
+    Raise ValueError for a column that is neither numeric nor categorical.
     """
     table = arrow_table(X)
     if table is None:
         return None
     for field in table.schema:
         if not _is_category(field.type):
-            _check_numbers(field, "neither numbers nor categories")
+            _check_numeric(field, "which is neither numeric nor categorical")
     reader = FrameReader(table)
     return reader if reader.codes else None
 
 
 def arrow_table(X: Any) -> pa.Table | None:
-    """A frame as an Arrow table; None for what is no frame, or one that Arrow does not know."""
+    """Convert a frame to an Arrow table; None if it is not a frame that Arrow supports."""
     if isinstance(X, pa.Table):
         return X
     if not hasattr(X, "columns") or not hasattr(X, "shape"):
@@ -86,8 +86,8 @@ def arrow_table(X: Any) -> pa.Table | None:
         return pa.Table.from_pandas(X, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ValueError(
-            "the frame has a column with values of several kinds, which must be all numbers or all "
-            f"strings: {error.args[-1]}"
+            "a column of the frame mixes types; make it all numbers or all strings: "
+            f"{error.args[-1]}"
         ) from None
     except (pa.ArrowException, AttributeError, TypeError, ValueError):
         return None
@@ -99,20 +99,20 @@ def _is_category(kind: Any) -> bool:
     return any(is_text(kind) for is_text in texts)
 
 
-def _check_numbers(field: Any, complaint: str) -> None:
+def _check_numeric(field: Any, reason: str) -> None:
     types = pa.types
     numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
     if not any(is_number(field.type) for is_number in numbers):
-        raise ValueError(f"column {field.name!r} holds {field.type}: {complaint}")
+        raise ValueError(f"column {field.name!r} has type {field.type}, {reason}")
 
 
-def _codes(column: Any, known: dict[Any, int], learn: bool) -> Array:
-    """Codes, numbered in the order in which categories are met."""
+def _encode(column: Any, known: dict[Any, int], learn: bool) -> Array:
+    """Return the codes of a column; new categories are numbered in order of appearance."""
     column = column.unify_dictionaries().combine_chunks()
-    if pa.types.is_dictionary(column.type):  # some of its categories may never be met
+    if pa.types.is_dictionary(column.type):  # some of its categories may not occur
         names = column.dictionary.to_pylist()
         encoded = column.indices.dictionary_encode()
-        values = [_hashable(names[place]) for place in encoded.dictionary.to_pylist()]
+        values = [_hashable(names[k]) for k in encoded.dictionary.to_pylist()]
     else:
         encoded = column.dictionary_encode()
         values = encoded.dictionary.to_pylist()
@@ -121,10 +121,10 @@ def _codes(column: Any, known: dict[Any, int], learn: bool) -> Array:
             if value is not None:
                 known.setdefault(value, len(known))
     table = np.array([*(known.get(value, _MISSING) for value in values), _MISSING], np.int64)
-    places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return table[places]
+    indices = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return table[indices]
 
 
 def _hashable(category: Any) -> Any:
-    """An interval, as pandas cuts numbers into, comes as a dictionary of its ends."""
+    """Return a hashable category: Arrow represents a pandas interval as a dictionary."""
     return str(category) if isinstance(category, dict) else category

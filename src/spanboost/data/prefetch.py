@@ -1,4 +1,4 @@
-"""Work done in threads while what they made before is used."""
+"""Produce items in background threads while earlier items are consumed."""
 
 import queue
 import threading
@@ -12,33 +12,33 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterator[T], depth: int) -> Generator[T, None, None]:
-    """The same items, made by a thread that is up to `depth` of them ahead."""
-    waiting: queue.Queue[Any] = queue.Queue(depth)
+    """Yield the items in order; a thread produces up to `depth` of them in advance."""
+    ready: queue.Queue[Any] = queue.Queue(depth)
     stop, end = threading.Event(), object()
 
     def put(item: Any) -> bool:
         while not stop.is_set():
             try:
-                waiting.put(item, timeout=0.1)
+                ready.put(item, timeout=0.1)
                 return True
             except queue.Full:
                 continue
         return False
 
-    def work() -> None:
+    def produce() -> None:
         try:
             for item in items:
                 if not put((item, None)):
                     return
             put((end, None))
-        except BaseException as error:  # whatever it is, it belongs to the reader's reader
+        except BaseException as error:  # the consumer raises it
             put((end, error))
 
-    thread = threading.Thread(target=work, name="spanboost-reader", daemon=True)
+    thread = threading.Thread(target=produce, name="spanboost-reader", daemon=True)
     thread.start()
     try:
         while True:
-            item, error = waiting.get()
+            item, error = ready.get()
             if error is not None:
                 raise error
             if item is end:
@@ -46,18 +46,22 @@ def prefetch(items: Iterator[T], depth: int) -> Generator[T, None, None]:
             yield item
     finally:
         stop.set()
-        thread.join(1)  # not for ever: it may be waiting for a pipe, and dies with the process
+        thread.join(1)  # with a limit: it may wait for a pipe; as a daemon it ends with us
 
 
 def prefetch_map(
     function: Callable[[S], T], items: Iterable[S], workers: int, idle: Callable[[], bool]
 ) -> Iterator[T]:
-    """As map, in so many threads; what is ready is handed on when there is nothing else to do."""
-    waiting = deque[Future[T]]()
+    """Yield function(item) for every item in order, computed by `workers` threads.
+
+    While `idle()` is true, because reading the next item would block, finished results are
+    yielded at once instead of after more work is queued.
+    """
+    pending = deque[Future[T]]()
     with ThreadPoolExecutor(workers) as pool:
         for item in items:
-            waiting.append(pool.submit(function, item))
-            while waiting and (len(waiting) > workers or idle()):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(function, item))
+            while pending and (len(pending) > workers or idle()):
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

@@ -1,22 +1,22 @@
-"""What is wrong with data, and what becomes of a bad row."""
+"""Errors in data, and the treatment of bad rows."""
 
 from spanboost.errors import UserError
 
 
 class StreamError(UserError):
-    """Data, or options for reading it, that cannot be used; one sentence says why."""
+    """Data that cannot be read, or unsuitable options for reading it."""
 
 
 class Problems:
-    """Bad rows: the first one ends the reading, or they are left out and counted (`skip`)."""
+    """Collects bad rows: the first one is an error, or (`skip`) they are skipped and counted."""
 
     def __init__(self, skip: bool = False) -> None:
         self.skip = skip
         self.count = 0
-        self.first: list[str] = []  # the first few, for a report
+        self.first: list[str] = []  # the first five messages
 
-    def bad(self, file: str, line: int, what: str) -> None:
-        """The row at this line, counted from 1 (of Parquet and Arrow: this row), is bad."""
+    def report(self, file: str, line: int, what: str) -> None:
+        """Report a bad row by its line number (for Parquet and Arrow: row number), from 1."""
         message = f"{file}:{line}: {what}"
         if not self.skip:
             raise StreamError(message)

@@ -1,7 +1,7 @@
-"""The columns of a table: which are numbers and which categories, the label, and what is left out.
+"""The schema of a stream: its label, its weight, and its numeric and categorical columns.
 
-They are decided once, from the first rows of the first file and what was asked for; every further
-file is matched to them by name. Categories are numbered in the order in which they come.
+The columns of a table are chosen once, from the first rows of the first file and the options. The
+columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
 import difflib
@@ -18,7 +18,7 @@ FORMS = ("vw", "svmlight", "table", "json")
 
 @dataclass
 class Column:
-    """One feature of a table; `codes` are the categories met so far, numbered."""
+    """One feature of a table. `codes` maps the categories so far to their numbers."""
 
     name: str
     category: bool
@@ -26,17 +26,17 @@ class Column:
 
 
 class ColumnPositions(NamedTuple):
-    """Where a file has the columns that are read, counted from 0."""
+    """Positions in a file of the columns that are read, counted from 0."""
 
     numbers: list[int]
     categories: list[int]
-    label: int | None  # None where no labels are asked for
+    label: int | None  # None if labels are not read
     weight: int | None
 
 
 @dataclass
 class Schema:
-    """What the rows of a stream are made of."""
+    """Description of the rows of a stream. `columns` is None until a table is read."""
 
     form: str
     target: Target
@@ -49,51 +49,53 @@ class Schema:
 
     @property
     def numbers(self) -> list[Column]:
-        """The columns that are numbers, in order."""
+        """The numeric columns, in order."""
         return [column for column in self.columns or [] if not column.category]
 
     @property
     def categories(self) -> list[Column]:
-        """The columns that are categories, in order."""
+        """The categorical columns, in order."""
         return [column for column in self.columns or [] if column.category]
 
-    def settle(self, file: str, names: Sequence[str]) -> list[str]:
-        """Find the label among the columns of the first file; the names of the features."""
-        _refuse_twice(file, names)
-        asked = [self.label, self.weight, *self.ignore, *self.categorical]
-        for name in asked:
+    def choose_features(self, file: str, names: Sequence[str]) -> list[str]:
+        """Choose the label among the columns of the first file; return the feature names."""
+        _refuse_duplicates(file, names)
+        required = [self.label, self.weight, *self.ignore, *self.categorical]
+        for name in required:
             if name is not None and name not in names:
-                raise _missing(file, name, names)
-        left_out = {self.weight, *self.ignore}
+                raise _not_found(file, name, names)
+        excluded = {self.weight, *self.ignore}
         if self.label is None:
-            free = [name for name in names if name not in left_out]
-            if not free:
-                raise StreamError(f"{file}: no column is left to be the label")
-            self.label = "label" if "label" in free else free[-1]
-        elif self.label in left_out:
-            raise StreamError(f"the label {self.label!r} is ignored, or is the weight as well")
-        features = [name for name in names if name not in left_out | {self.label}]
+            candidates = [name for name in names if name not in excluded]
+            if not candidates:
+                raise StreamError(f"{file}: --ignore and --weight leave no column for the label")
+            self.label = "label" if "label" in candidates else candidates[-1]
+        elif self.label in excluded:
+            raise StreamError(f"the label column {self.label!r} is also in --ignore or --weight")
+        features = [name for name in names if name not in excluded | {self.label}]
         if not features:
-            raise StreamError(f"{file}: no column is left to learn from beside {self.label!r}")
+            raise StreamError(
+                f"{file}: there are no feature columns besides the label {self.label!r}"
+            )
         return features
 
-    def decide(self, features: Iterable[str], texts: Iterable[bool]) -> None:
-        """Make columns of features, of which some hold texts."""
+    def set_columns(self, features: Iterable[str], is_text: Iterable[bool]) -> None:
+        """Set the columns: features that contain text, or are declared so, are categorical."""
         self.columns = [
             Column(name, text or name in self.categorical)
-            for name, text in zip(features, texts, strict=True)
+            for name, text in zip(features, is_text, strict=True)
         ]
 
-    def places(self, file: str, names: Sequence[str], labelled: bool) -> ColumnPositions:
-        """Where a file with columns of these names has ours."""
-        _refuse_twice(file, names)
-        place = {name: k for k, name in enumerate(names)}
+    def positions(self, file: str, names: Sequence[str], labelled: bool) -> ColumnPositions:
+        """Return the positions of the schema's columns among the column names of a file."""
+        _refuse_duplicates(file, names)
+        position = {name: k for k, name in enumerate(names)}
 
         def find(columns: Iterable[str]) -> list[int]:
             for name in columns:
-                if name not in place:
-                    raise _missing(file, name, names)
-            return [place[name] for name in columns]
+                if name not in position:
+                    raise _not_found(file, name, names)
+            return [position[name] for name in columns]
 
         return ColumnPositions(
             numbers=find([column.name for column in self.numbers]),
@@ -102,11 +104,11 @@ class Schema:
             weight=find([self.weight])[0] if labelled and self.weight is not None else None,
         )
 
-    def codes(self, column: Column, texts: Iterable[str | None], learn: bool) -> list[int]:
-        """The codes of distinct categories, in order of appearance; -1 where missing or unknown."""
-        return [self._code(column.codes, text, learn) if text else -1 for text in texts]
+    def encode(self, column: Column, texts: Iterable[str | None], learn: bool) -> list[int]:
+        """Return the codes of distinct categories; -1 if missing, or unknown and not `learn`."""
+        return [self._encode_one(column.codes, text, learn) if text else -1 for text in texts]
 
-    def _code(self, known: dict[str, int], text: str, learn: bool) -> int:
+    def _encode_one(self, known: dict[str, int], text: str, learn: bool) -> int:
         if self.bits is not None:
             return zlib.crc32(text.encode()) % 2**self.bits
         if learn:
@@ -114,7 +116,7 @@ class Schema:
         return known.get(text, -1)
 
     def state(self) -> dict[str, Any]:
-        """All of it, in terms of JSON."""
+        """Return the schema as JSON values, for `schema_from_json`."""
         columns = None if self.columns is None else [vars(column) for column in self.columns]
         return vars(self) | {
             "target": self.target.state(),
@@ -125,62 +127,62 @@ class Schema:
 
 
 def schema_from_json(state: dict[str, Any]) -> Schema:
-    """The schema that said this of itself; a ValueError if none did."""
+    """Return the schema that `Schema.state` described; raise ValueError if it is invalid."""
     try:
-        given = dict(state)
-        columns = given.pop("columns")
+        fields = dict(state)
+        columns = fields.pop("columns")
         schema = Schema(
-            form=given.pop("form"),
-            target=target_from_json(given.pop("target")),
-            ignore=_texts(given.pop("ignore")),
-            categorical=_texts(given.pop("categorical")),
-            columns=None if columns is None else [_column_of(**column) for column in columns],
-            **given,
+            form=fields.pop("form"),
+            target=target_from_json(fields.pop("target")),
+            ignore=_texts(fields.pop("ignore")),
+            categorical=_texts(fields.pop("categorical")),
+            columns=None if columns is None else [_column(**column) for column in columns],
+            **fields,
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"this is no schema: {error}") from None
+        raise ValueError(f"invalid schema: {error}") from None
     _check(schema)
     return schema
 
 
-def _column_of(name: Any, category: Any, codes: Any) -> Column:
+def _column(name: Any, category: Any, codes: Any) -> Column:
     texts = _texts(codes)
     if not isinstance(name, str) or not isinstance(category, bool):
-        raise ValueError(f"{name!r:.40} is no name of a column, or not said to be a category")
+        raise ValueError(f"invalid column: name {name!r:.40}, category {category!r:.40}")
     if len(set(texts)) < len(texts) or "" in texts or (texts and not category):
-        raise ValueError(f"the categories of {name!r:.40} do not fit together")
+        raise ValueError(f"column {name!r:.40} has duplicate, empty or unexpected categories")
     return Column(name, category, {text: code for code, text in enumerate(texts)})
 
 
 def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{values!r:.40} is no list of strings")
+        raise ValueError(f"expected a list of strings (got {values!r:.40})")
     return tuple(values)
 
 
 def _check(schema: Schema) -> None:
     if schema.form not in FORMS:
-        raise ValueError(f"{schema.form!r:.40} is no form of data")
+        raise ValueError(f"form must be one of {', '.join(FORMS)} (got {schema.form!r:.40})")
     for name in (schema.label, schema.weight):
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"{name!r:.40} is no name of a column")
+            raise ValueError(f"invalid column name {name!r:.40}")
     bits = schema.bits
     if bits is not None and (type(bits) is not int or not 0 <= bits <= 62):
-        raise ValueError(f"{bits!r:.40} is no number of bits")
+        raise ValueError(f"bits must be an integer from 0 to 62 (got {bits!r:.40})")
     names = [column.name for column in schema.columns or []]
     if len(set(names)) < len(names):
-        raise ValueError("two columns have one name")
+        raise ValueError("duplicate column names")
 
 
-def _refuse_twice(file: str, names: Sequence[str]) -> None:
+def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
     seen = set[str]()
     for name in names:
         if name in seen:
-            raise StreamError(f"{file}: two columns are called {name!r:.40}")
+            raise StreamError(f"{file}: duplicate column {name!r:.40}")
         seen.add(name)
 
 
-def _missing(file: str, name: str, names: Sequence[str]) -> StreamError:
+def _not_found(file: str, name: str, names: Sequence[str]) -> StreamError:
     near = difflib.get_close_matches(name, names)
-    hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return StreamError(f"{file}: there is no column {name!r:.40}{hint}")
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return StreamError(f"{file}: column {name!r:.40} not found{hint}")

@@ -1,4 +1,4 @@
-"""Where bytes come from: files, globs, standard input, addresses; compressed or not."""
+"""Byte streams from files, globs, standard input and URLs, compressed or not."""
 
 import glob
 import gzip
@@ -17,15 +17,15 @@ from typing import Any, BinaryIO, cast
 
 from spanboost.data.problems import StreamError
 
-_FIRST = 1 << 16  # bytes that tell one input from another
+_FIRST = 1 << 16  # bytes in a fingerprint
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"  # zstd too, behind a byte 50 to 5f: so pzstd begins its files
-_PACKING = (".gz", ".gzip", ".zst", ".zstd")
+_SKIPPABLE = b"\x2a\x4d\x18"  # a zstd frame written by pzstd, after a byte 50 to 5f
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 
 
 class Source:
-    """Bytes that are read from their beginning: of a file, of standard input, at an address."""
+    """A byte stream: a file, standard input or a URL."""
 
     def __init__(
         self,
@@ -36,67 +36,70 @@ class Source:
         seekable: bool = True,
         once: bool = False,
     ) -> None:
-        self.name = name  # as messages show it
-        self.size = size  # in bytes as stored; None if it is not known
-        self.position = 0  # stored bytes that were read since `open`
+        self.name = name  # as shown in messages
+        self.size = size  # in bytes, as stored; None if unknown
+        self.position = 0  # stored bytes read since `open`
         self._begin = begin
         self._seekable = seekable
-        self._once = once  # what was read is gone, as from a pipe
-        self._begun: tuple[bytes, BinaryIO] | None = None  # a pipe that was looked into
-        self._spent = False
-        self._pipe: BinaryIO | None = None  # the one that is open
+        self._once = once  # it can be read only once, like a pipe
+        self._peeked: tuple[bytes, BinaryIO] | None = None  # first bytes of a pipe, and the pipe
+        self._spent = False  # a pipe that was read
+        self._pipe: BinaryIO | None = None  # the open pipe
 
     def open(self) -> io.RawIOBase:
-        """All bytes in order, decompressed; the first ones tell whether they are compressed.
+        """Open the decompressed bytes; compression is detected from the first bytes.
 
-        A read gives what is there, which may be less than was asked for.
+        A read returns the bytes that are available, which may be fewer than requested.
         """
         self.position = 0
-        with _in_a_sentence(self.name):
+        with _readable_errors(self.name):
             head, file = self._start(len(_ZSTD))
             self._spent = self._once
             self._pipe = file if self._once else None
-            return _Plain(_Stored(self, head, file), head)
+            return _Decompressed(self.name, _Stored(self, head, file), head)
 
-    def waits(self) -> bool:
-        """Whether a pipe has nothing to give at this moment, and to read on would be to wait."""
+    def would_block(self) -> bool:
+        """Return whether this is an open pipe without data, so that reading would block."""
         try:
             return self._pipe is not None and not select.select([self._pipe], [], [], 0)[0]
-        except (OSError, ValueError):  # of no kind that can be asked
+        except (OSError, ValueError):  # not a kind of file that select supports
             return False
 
     def random_access(self) -> BinaryIO:
-        """All bytes as stored, in any order; those of a pipe lie in a temporary file."""
-        with _in_a_sentence(self.name):
+        """Open the stored bytes for random access; a pipe is copied to a temporary file."""
+        with _readable_errors(self.name):
             head, file = self._start(0)
             if self._seekable:
                 return file
             self._spent = self._once
             with file:
-                return _copied(head, file)
+                return _copy_to_file(head, file)
 
     def fingerprint(self) -> list[int | None]:
-        """The size and the CRC-32 of the first 64 KiB, as stored; ask before a pipe is opened."""
-        with _in_a_sentence(self.name):
+        """Return the size and the CRC-32 of the first 64 KiB, as stored.
+
+        For a pipe, call it before `open`.
+        """
+        with _readable_errors(self.name):
             head, file = self._start(_FIRST)
             if self._once:
-                self._begun = head, file
+                self._peeked = head, file
             else:
                 file.close()
             return [self.size, zlib.crc32(head)]
 
     def _start(self, size: int) -> tuple[bytes, BinaryIO]:
-        """At least so many of the first bytes, and the file that goes on after them."""
+        """Return at least the first `size` bytes, and the file positioned after them."""
         if self._spent:
             raise StreamError(f"{self.name} can be read only once")
-        head, file = self._begun or (b"", self._begin())
+        head, file = self._peeked or (b"", self._begin())
         while len(head) < size and (more := file.read(size - len(head))):
             head += more
         return head, file
 
 
 class _Stored(io.RawIOBase):
-    """Bytes as stored, counted; those that were read to look at them come again."""
+    """Stored bytes, including the first ones that were already read. Counts what is read."""
 
     def __init__(self, source: Source, head: bytes, file: BinaryIO) -> None:
         self._source, self._head, self._file = source, head, file
@@ -118,11 +121,11 @@ class _Stored(io.RawIOBase):
         super().close()
 
 
-class _Plain(io.RawIOBase):
-    """Bytes decompressed; whatever goes wrong is told in one sentence."""
+class _Decompressed(io.RawIOBase):
+    """Decompressed bytes. Any failure is a StreamError."""
 
-    def __init__(self, stored: _Stored, head: bytes) -> None:
-        self._name, self._stored = stored._source.name, stored
+    def __init__(self, name: str, stored: _Stored, head: bytes) -> None:
+        self._name, self._stored = name, stored
         self._file: Any = stored
         if head.startswith(_GZIP):
             self._file = gzip.GzipFile(fileobj=stored)
@@ -136,7 +139,7 @@ class _Plain(io.RawIOBase):
         return True
 
     def readinto(self, target: Any) -> int:
-        with _in_a_sentence(self._name):
+        with _readable_errors(self._name):
             return self._file.readinto(target)
 
     def close(self) -> None:
@@ -145,7 +148,7 @@ class _Plain(io.RawIOBase):
         super().close()
 
 
-def _copied(head: bytes, file: BinaryIO) -> BinaryIO:
+def _copy_to_file(head: bytes, file: BinaryIO) -> BinaryIO:
     with ExitStack() as undo:
         copy = undo.enter_context(tempfile.TemporaryFile())
         copy.write(head)
@@ -155,24 +158,24 @@ def _copied(head: bytes, file: BinaryIO) -> BinaryIO:
         return copy
 
 
-def sources(paths: Sequence[str]) -> list[Source]:
-    """What paths, globs (in sorted order), addresses and - for standard input stand for."""
+def find_sources(paths: Sequence[str]) -> list[Source]:
+    """Return the sources for paths, globs (sorted), URLs and - (standard input)."""
     if list(paths).count("-") > 1:
         raise StreamError("standard input (-) is given more than once")
-    return [source for path in paths for source in _found(path)]
+    return [source for path in paths for source in _sources_of(path)]
 
 
 def suffix(name: str) -> str:
-    """What a file's name says about its format: `csv` for `data/x.CSV.gz`; may be empty."""
+    """Return the suffix that names a file's format: `csv` for `data/x.CSV.gz`; may be empty."""
     if "://" in name:
         name = name.partition("?")[0].partition("#")[0]
     stem, ending = os.path.splitext(name)
-    if ending.lower() in _PACKING:
+    if ending.lower() in _COMPRESSED:
         ending = os.path.splitext(stem)[1]
     return ending[1:].lower()
 
 
-def _found(path: str) -> list[Source]:
+def _sources_of(path: str) -> list[Source]:
     if path == "-":
         return [Source("stdin", None, _standard_input, seekable=False, once=True)]
     if "://" in path:
@@ -185,43 +188,43 @@ def _found(path: str) -> list[Source]:
 
 def _standard_input() -> BinaryIO:
     file = sys.stdin.buffer
-    return getattr(file, "raw", file)  # a buffer would wait until it is full
+    return getattr(file, "raw", file)  # a buffered read would block until it is full
 
 
 def _file(path: str) -> Source:
-    with _in_a_sentence(path):
+    with _readable_errors(path):
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
             raise StreamError(f"{path} is a folder, not a file")
-        if not os.access(path, os.R_OK):  # to open a pipe only to look would break it
+        if not os.access(path, os.R_OK):  # opening a pipe just to check would break it
             raise PermissionError("Permission denied")
     regular = stat.S_ISREG(status.st_mode)
     size = status.st_size if regular else None
     buffering = -1 if regular else 0
-    begin = partial(open, path, "rb", buffering)  # of a pipe what is there, at once
+    begin = partial(open, path, "rb", buffering)  # unbuffered, a pipe returns what is available
     return Source(path, size, cast(Any, begin), seekable=regular, once=not regular)
 
 
 def _at_address(address: str) -> list[Source]:
-    with _in_a_sentence(address):
+    with _readable_errors(address):
         import fsspec.core
 
         system, path = fsspec.core.url_to_fs(address, **_file_system_options(address))
         try:
-            found = {address: system.info(path)}
+            infos = {address: system.info(path)}
         except FileNotFoundError:
             if not _is_glob(address):
                 raise
             names = sorted(system.glob(path))
-            infos = {system.unstrip_protocol(name): system.info(name) for name in names}
-            found = {name: info for name, info in infos.items() if info["type"] == "file"}
-        if found.get(address, {}).get("type") == "directory":
+            matches = {system.unstrip_protocol(name): system.info(name) for name in names}
+            infos = {name: info for name, info in matches.items() if info["type"] == "file"}
+        if infos.get(address, {}).get("type") == "directory":
             raise StreamError(f"{address} is a folder, not a file")
-    return [_remote(system, *item) for item in found.items()] or _nothing_matches(address)
+    return [_remote(system, *item) for item in infos.items()] or _nothing_matches(address)
 
 
 def _remote(system: Any, name: str, info: dict[str, Any]) -> Source:
-    if _is_http(name):  # as a stream: not every server lets one ask for parts
+    if _is_http(name):  # as a stream: not every server supports range requests
         begin = partial(system.open, info["name"], "rb", block_size=0)
         return Source(name, info["size"], begin, seekable=False)
     return Source(name, info.get("size"), partial(system.open, info["name"], "rb"))
@@ -232,9 +235,9 @@ def _file_system_options(address: str) -> dict[str, Any]:
         return {}
     import aiohttp
 
-    # By default a transfer ends after five minutes, and learning from one may take longer.
-    patience = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
-    return {"client_kwargs": {"timeout": patience}}
+    # By default a transfer ends after five minutes, but learning from it may take longer.
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
+    return {"client_kwargs": {"timeout": timeout}}
 
 
 def _is_http(address: str) -> bool:
@@ -250,20 +253,20 @@ def _nothing_matches(pattern: str) -> list[Source]:
 
 
 @contextmanager
-def _in_a_sentence(name: str) -> Iterator[None]:
-    """Say in one sentence what went wrong; file systems raise whatever they like."""
+def _readable_errors(name: str) -> Iterator[None]:
+    """Turn any exception of a file system into a StreamError with a one-line message."""
     try:
         yield
     except StreamError:
         raise
     except ImportError as error:
         what = "pip install 'spanboost[http]'" if _is_http(name) else _reason(error)
-        raise StreamError(f"reading {name} needs another package: {what}") from error
+        raise StreamError(f"reading {name} requires another package: {what}") from error
     except Exception as error:
         if isinstance(error, FileNotFoundError) and error.__cause__ is None:
-            raise StreamError(f"there is no file {name}") from error
+            raise StreamError(f"{name}: file not found") from error
         why = _reason(error.__cause__ or error)
-        raise StreamError(f"{name} cannot be read: {why}") from error
+        raise StreamError(f"{name}: cannot read the file: {why}") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""A stream: the rows of one file or many, in any format, read ahead by a thread of its own."""
+"""Read the rows of one or more files, in any format, ahead of time in a thread."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -9,7 +9,7 @@ from spanboost.data.batch import Batch
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
-from spanboost.data.source import Source, sources, suffix
+from spanboost.data.source import Source, find_sources, suffix
 
 SUFFIXES = {
     "vw": "vw",
@@ -26,11 +26,11 @@ FORMS = {
     **dict.fromkeys(("csv", "tsv", "parquet", "arrow"), "table"),
     "jsonl": "json",
 }
-_MEANT = {"vw": "VW text", "svmlight": "svmlight", "table": "tables", "json": "JSON lines"}
+_TITLES = {"vw": "VW text", "svmlight": "svmlight", "table": "tables", "json": "JSON Lines"}
 
 
 class Stream:
-    """Rows in order, in batches; bad ones end it or are left out and counted (`problems`)."""
+    """Rows of some files, in order. `problems` decides whether bad rows are errors or skipped."""
 
     def __init__(
         self,
@@ -41,28 +41,30 @@ class Stream:
         delimiter: str | None = None,
         header: bool = True,
     ) -> None:
-        self.sources = sources(paths)
+        self.sources = find_sources(paths)
         self.formats = [format or format_of(source) for source in self.sources]
         self.form = FORMS[self.formats[0]]
         for source, other in zip(self.sources, self.formats, strict=True):
             if FORMS[other] != self.form:
-                raise StreamError(f"{source.name}: {other} does not go with {self.formats[0]}")
+                raise StreamError(
+                    f"{source.name}: cannot read {other} and {self.formats[0]} files together"
+                )
         self.problems = Problems(skip_bad)
         self.delimiter, self.header = delimiter, header
 
     @property
     def size(self) -> int | None:
-        """Bytes of all files as they are stored; None where that is not known."""
+        """Size of all files in bytes, as stored; None if unknown."""
         sizes = [source.size for source in self.sources]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
     def position(self) -> int:
-        """Bytes read so far."""
+        """Number of stored bytes read so far."""
         return sum(source.position for source in self.sources)
 
     def fingerprint(self) -> list[Any]:
-        """What tells these files from others: sizes and first bytes."""
+        """Return sizes and checksums that tell these files from others."""
         return [source.fingerprint() for source in self.sources]
 
     def batches(
@@ -72,29 +74,34 @@ class Stream:
         labelled: bool,
         learn: bool = True,
         skip: int = 0,
-        fit: Callable[[Batch], Batch] = lambda batch: batch,
+        filter_rows: Callable[[Batch], Batch] = lambda batch: batch,
     ) -> Generator[Batch, None, None]:
-        """All rows but the first `skip`; read as the schema says, which may learn new categories.
+        """Yield all rows after the first `skip`.
 
-        `fit` leaves out the rows that a model cannot read, once it has complained.
+        Args:
+            schema: How to read the rows. A new schema is completed from the first rows.
+            labelled: Whether to read labels and weights.
+            learn: Whether to add new categories to the schema.
+            skip: Number of rows to skip.
+            filter_rows: Reports and removes the rows of a batch that a model cannot read.
         """
         if schema.form != self.form:
             raise StreamError(
-                f"{self.sources[0].name}: the model reads {_MEANT[schema.form]}, "
-                f"not {_MEANT[self.form]}"
+                f"{self.sources[0].name}: the model reads {_TITLES[schema.form]}, "
+                f"not {_TITLES[self.form]}"
             )
         reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn)
-        return prefetch(_after(self._all(reader, fit), skip), 16)
+        return prefetch(_skip_rows(self._read(reader, filter_rows), skip), 16)
 
-    def _all(
-        self, reader: Callable[[str], Any], fit: Callable[[Batch], Batch]
+    def _read(
+        self, reader: Callable[[str], Any], filter_rows: Callable[[Batch], Batch]
     ) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
             with closing(reader(format).batches(source)) as batches:
-                yield from (batch for batch in map(fit, batches) if batch.rows)
+                yield from (batch for batch in map(filter_rows, batches) if batch.rows)
 
     def _reader(self, format: str, *, schema: Schema, labelled: bool, learn: bool) -> Any:
-        # each format's own libraries are imported when it is met
+        # the libraries of a format are imported only when it is used
         if format == "vw":
             from spanboost.data.formats.vw import VwReader
 
@@ -125,16 +132,16 @@ class Stream:
 
 
 def format_of(source: Source) -> str:
-    """The format of a file, by its name."""
-    found = SUFFIXES.get(suffix(source.name))
-    if found is None:
+    """Return the format of a file, according to its name."""
+    format = SUFFIXES.get(suffix(source.name))
+    if format is None:
         raise StreamError(
-            f"{source.name}: its name does not say what it holds; give --format {'|'.join(FORMS)}"
+            f"{source.name}: cannot tell the format from the name; use --format {'|'.join(FORMS)}"
         )
-    return found
+    return format
 
 
-def _after(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:
+def _skip_rows(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:
     with closing(batches):
         for batch in batches:
             if skip >= batch.rows:

@@ -1,8 +1,8 @@
-"""Labels as they stand in files, made the numbers a loss asks for.
+"""Encode the labels of a file as the numbers that a loss needs.
 
-Numbers stay numbers. Of two labels one is -1 and the other +1: 0 or -1 against 1, the value called
-positive against all others, or two strings in the order in which they come. Of classes, each is
-numbered in that order too.
+Numeric labels stay as they are. Binary labels become -1 and +1: 0 or -1 against 1, the value named
+as positive against all others, or two strings in order of appearance. Classes are numbered from 0,
+also in order of appearance.
 """
 
 import math
@@ -15,57 +15,58 @@ from spanboost.compiling.arrays import Array
 
 
 class Target:
-    """Labels; `values` are those met so far, in order, where labels are not just numbers."""
+    """Encodes labels. `values` lists the distinct labels so far, unless labels are numeric."""
 
     kind: str
-    as_text = True  # labels are to be given as strings where the file can say what they are
+    as_text = True  # readers pass labels as strings, not as numbers
 
     def __init__(self) -> None:
         self.values: list[str] = []
 
-    def numbers(self, labels: Array) -> Array:
-        """Labels that are numbers in their file [rows]: encoded; NaN where one is not allowed."""
+    def encode_numbers(self, labels: Array) -> Array:
+        """Encode labels [rows] that are numbers in their file; NaN for invalid labels."""
         distinct, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         codes = np.full(len(distinct), math.nan)
-        for k in np.argsort(first):  # new values are taken in as they come
-            codes[k] = self.code(f"{distinct[k]:.17g}")
+        for k in np.argsort(first):  # register new labels in order of appearance
+            codes[k] = self.encode_text(f"{distinct[k]:.17g}")
         return codes[inverse]
 
-    def code(self, label: str) -> float:
-        """The number of one label; a new one is taken in where there is room for it."""
+    def encode_text(self, label: str) -> float:
+        """Encode one label, registering it if it is new and allowed; NaN if it is invalid."""
         value = canonical(label)
-        return math.nan if value in ("", "nan") else self._code(value)
+        return math.nan if value in ("", "nan") else self._encode(value)
 
-    def complaint(self, label: str | float | None) -> str:
-        """Why a label is not allowed."""
+    def error_message(self, label: str | float | None) -> str:
+        """Return why a label is invalid."""
         text = "" if label is None else label if isinstance(label, str) else f"{label:.15g}"
         if canonical(text) in ("", "nan"):
             return "the label is missing"
-        return f"the label {text!r:.40} {self._complaint(text)}"
+        return f"the label {text!r:.40} {self._error(text)}"
 
     def state(self) -> dict[str, Any]:
-        """All of it, in terms of JSON."""
+        """Return the target as JSON values, for `target_from_json`."""
         return {"kind": self.kind} | vars(self) | {"values": [*self.values]}
 
-    def _code(self, value: str) -> float:
+    def _encode(self, value: str) -> float:
         raise NotImplementedError
 
-    def _complaint(self, text: str) -> str:
+    def _error(self, text: str) -> str:
         raise NotImplementedError
 
-    def _place(self, value: str, room: int) -> float:
+    def _index(self, value: str, limit: int) -> float:
+        """Return the index of a label among `values`; NaN if it would exceed the limit."""
         if value not in self.values:
-            if len(self.values) >= room:
+            if len(self.values) >= limit:
                 return math.nan
             self.values.append(value)
         return float(self.values.index(value))
 
-    def _known(self) -> str:
+    def _show_values(self) -> str:
         return ", ".join(map(repr, self.values))
 
 
 class NumberTarget(Target):
-    """Numbers, between two limits where there are any."""
+    """Numeric labels, optionally within limits."""
 
     kind = "number"
     as_text = False
@@ -74,55 +75,58 @@ class NumberTarget(Target):
         super().__init__()
         self.limits = limits
 
-    def numbers(self, labels: Array) -> Array:
-        """Labels [rows]; NaN where one is not allowed."""
+    def encode_numbers(self, labels: Array) -> Array:
+        """Return the labels [rows]; NaN for invalid labels."""
         low, high = self.limits or (-math.inf, math.inf)
         return np.where(np.isfinite(labels) & (labels >= low) & (labels <= high), labels, math.nan)
 
-    def _code(self, value: str) -> float:
+    def _encode(self, value: str) -> float:
         number = as_number(value)
-        return math.nan if number is None else float(self.numbers(np.array([number]))[0])
+        return math.nan if number is None else float(self.encode_numbers(np.array([number]))[0])
 
-    def _complaint(self, text: str) -> str:
+    def _error(self, text: str) -> str:
         number = as_number(text)
         if number is None:
             return (
-                "is no number: for two classes give --loss logistic and --positive VALUE, for more "
-                "--loss softmax"
+                "is not a number; for two classes use --loss logistic and --positive VALUE, "
+                "for more use --loss softmax and --classes K"
             )
         if not math.isfinite(number) or self.limits is None:
             return "is not finite"
-        return "is outside the label range, {:g} to {:g}".format(*self.limits)
+        return "is outside the label range {:g} to {:g}".format(*self.limits)
 
 
 class BinaryTarget(Target):
-    """Two labels: -1 and +1."""
+    """Binary labels, encoded as -1 and +1."""
 
     kind = "binary"
 
     def __init__(self, positive: str | None = None) -> None:
         super().__init__()
-        self.positive = positive  # this value is +1, every other -1
+        self.positive = positive  # encoded as +1, every other value as -1
 
-    def _code(self, value: str) -> float:
+    def _encode(self, value: str) -> float:
         if self.positive is not None:
             return 1.0 if value == canonical(self.positive) else -1.0
-        together = {value, *self.values}
-        if together <= {"0", "1"} or together <= {"-1", "1"}:
-            self._place(value, 2)
+        values = {value, *self.values}
+        if values <= {"0", "1"} or values <= {"-1", "1"}:
+            self._index(value, 2)
             return 1.0 if value == "1" else -1.0
-        if any(as_number(known) is not None for known in together):
+        if any(as_number(known) is not None for known in values):
             return math.nan
-        return 2 * self._place(value, 2) - 1
+        return 2 * self._index(value, 2) - 1
 
-    def _complaint(self, text: str) -> str:
+    def _error(self, text: str) -> str:
         if not self.values:
-            return "is neither 0 nor 1, nor -1: name the positive one with --positive VALUE"
-        return f"does not go with {self._known()}: name the positive one with --positive VALUE"
+            return "is not 0, 1 or -1; name the positive label with --positive VALUE"
+        return (
+            f"cannot be used together with {self._show_values()}; "
+            "name the positive label with --positive VALUE"
+        )
 
 
 class ClassTarget(Target):
-    """Classes 0, 1, 2, ..., so many of them."""
+    """A fixed number of classes, encoded as 0, 1, 2, ..."""
 
     kind = "classes"
 
@@ -130,15 +134,15 @@ class ClassTarget(Target):
         super().__init__()
         self.classes = classes
 
-    def _code(self, value: str) -> float:
-        return self._place(value, self.classes)
+    def _encode(self, value: str) -> float:
+        return self._index(value, self.classes)
 
-    def _complaint(self, text: str) -> str:
-        return f"is one more than the {self.classes} classes {self._known()}"
+    def _error(self, text: str) -> str:
+        return f"is not one of the {self.classes} classes {self._show_values()}"
 
 
 def target_from_json(state: dict[str, Any]) -> Target:
-    """The target that said this of itself; a KeyError or TypeError if none did."""
+    """Return the target that `Target.state` described; raise KeyError or TypeError if invalid."""
     parameters = dict(state)
     kinds = {cls.kind: cls for cls in (NumberTarget, BinaryTarget, ClassTarget)}
     cls, values = kinds[parameters.pop("kind")], parameters.pop("values")
@@ -148,17 +152,17 @@ def target_from_json(state: dict[str, Any]) -> Target:
 
 
 def canonical(label: str) -> str:
-    """A label as it is known: numbers in one way of writing them, without blanks around."""
+    """Return the canonical form of a label: no surrounding blanks, one spelling per number."""
     text = label.strip()
     number = as_number(text)
     if number is None:
         return text
-    return f"{number:.17g}" if number else "0"  # there is no -0
+    return f"{number:.17g}" if number else "0"  # -0 becomes 0
 
 
 def as_number(text: str) -> float | None:
-    """The number a string stands for; None if it stands for none."""
+    """Return the number that a string represents; None if it is not a number."""
     try:
-        return None if "_" in text else float(text)  # Python would read 1_000
+        return None if "_" in text else float(text)  # float() accepts 1_000
     except ValueError:
         return None

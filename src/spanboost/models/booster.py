@@ -100,12 +100,8 @@ class Booster(BoosterSpec, Model):
         if rows is None:
             return single_answer(self.learn_many([x], [y], [weight]))
         self._label[0, 0] = label
-        core.learn(
-            CheckedBlock(rows, self._label, self._weight, []),
-            self._out,
-            self._run,
-            _ignore_widening,
-        )
+        core.accept(rows, 1)
+        core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
         return core.labels.answer(self._out)
 
     def predict_many(self, X: Any) -> Array:

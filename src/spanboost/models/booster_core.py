@@ -120,12 +120,12 @@ class BoosterCore:
         self.accept(rows, int(np.count_nonzero(weights)))
         first = 0
         for new in widenings:
-            self._learn_span(rows, labels, weights, out, run, first, new.row)
-            self._learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
+            self.learn_span(rows, labels, weights, out, run, first, new.row)
+            self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
             before_widening(new.row)
             self.widen(new)
             first = new.row
-        self._learn_span(rows, labels, weights, out, run, first, len(labels))
+        self.learn_span(rows, labels, weights, out, run, first, len(labels))
 
     def widen(self, new: Widening) -> None:
         """Widen the label range; rescale what was learned, so predictions stay the same."""
@@ -135,7 +135,7 @@ class BoosterCore:
         if self.state.bank is not None:  # slopes have one degree less than the loss
             self.state.bank.rescale(a, a ** (degree(self.labels.loss) - 1))
 
-    def _learn_span(
+    def learn_span(
         self,
         rows: EncodedBlock,
         labels: Array,
@@ -145,6 +145,7 @@ class BoosterCore:
         first: int,
         last: int,
     ) -> None:
+        """Run the loop over accepted rows, each followed by the rows that it replays."""
         if self.memory is None:
             run(rows.rows, labels, weights, out, first, last)
             return

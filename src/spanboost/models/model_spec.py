@@ -202,9 +202,9 @@ class ModelSpec(SharedParameters):
     @property
     def predicts_scores(self) -> bool:
         """Whether predictions are scores of classes, not numbers in the units of the labels."""
-        from spanboost.losses import predicts_scores
+        from spanboost.losses import predicts_scores, resolve
 
-        return predicts_scores(self.resolved_loss())
+        return predicts_scores(resolve(self.booster_loss()))
 
     def replace(self, **changes: Any) -> "ModelSpec":
         """Return a copy with some fields changed."""
@@ -223,25 +223,24 @@ class ModelSpec(SharedParameters):
         }
         return [getattr(self, name) for name in _FIRST_PARAMETERS] + ([later] if later else [])
 
-    def resolved_loss(self) -> Any:
-        """Return the loss as an object."""
-        from spanboost import losses
+    def booster_loss(self) -> Any:
+        """Return the loss as boosters take it: a loss, or a name without parameters."""
+        from spanboost.losses import Quantile, Softmax
 
-        if not isinstance(self.loss, str):
-            return losses.resolve(self.loss)
-        name, _, tau = self.loss.partition(":")
+        name, _, tau = self.loss.partition(":") if isinstance(self.loss, str) else ("", "", "")
         if name == "quantile":
-            return losses.Quantile(float(tau or 0.5))
-        return losses.resolve(losses.Softmax(self.classes or 0) if name == "softmax" else name)
+            return Quantile(float(tau or 0.5))
+        return Softmax(self.classes or 0) if name == "softmax" else self.loss
 
     def build(self) -> Any:
         """Return a new model; raise a ParameterError if the parameters do not fit together."""
+        from spanboost.losses import resolve
         from spanboost.models.auto import AutoBoost
         from spanboost.models.booster import HullBoost, SpanBoost
 
-        loss = self.resolved_loss()
+        loss = self.booster_loss()
         common: dict[str, Any] = {
-            "loss": loss if ":" in str(self.loss) or self.loss == "softmax" else self.loss,
+            "loss": loss,
             "label_range": (-1, 1) if self.predicts_scores else self.label_range,
             "seed": self.seed,
         }
@@ -250,7 +249,7 @@ class ModelSpec(SharedParameters):
             return AutoBoost(budget=self.budget, bits=self.bits, **common)
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
         common |= shared | {"n": self.copies, "feedback": self.feedback}
-        common |= score_bounds(loss, "booster")
+        common |= score_bounds(resolve(loss), "booster")
         learner = self._build_learner() if isinstance(self.learner, str) else self.learner
         if self.booster == "span":
             return SpanBoost(learner, eta=self.step, **common)

@@ -176,7 +176,7 @@ class Team:
         asked = {
             w: self.executor.call(
                 learn_rows,
-                *(now.states[w], *batch.only(rows)[:3], self._earlier + numbers[rows]),
+                *(now.states[w], *batch.take(rows)[:3], self._earlier + numbers[rows]),
                 answers=2,
             )
             for w, rows in own.items()

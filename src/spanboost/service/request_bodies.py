@@ -4,7 +4,7 @@ import struct
 from collections import Counter
 from typing import Any, NamedTuple
 
-from spanboost.data.formats.jsonl import BadRowError, decoded
+from spanboost.data.formats.jsonl import BadRowError, decode_json
 from spanboost.service.limits import RequestLimits
 
 JSON, JSON_LINES, ARROW = (
@@ -29,7 +29,7 @@ class Body(NamedTuple):
 
 
 def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool) -> Body:
-    """Parse a body; `exact` as for `decoded`."""
+    """Parse a body; `exact` as for `decode_json`."""
     if media_type == ARROW:
         return Body(_parse_arrow(data, limits))
     try:
@@ -41,7 +41,7 @@ def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool)
         _check_rows(len(lines), limits)
         return Body([_parse_line(line, exact) for line in lines])
     try:
-        value = decoded(text, exact=exact)
+        value = decode_json(text, exact=exact)
     except BadRowError as error:
         raise BodyError(f"the body is not valid JSON: {error}") from None
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool)
 
 def _parse_line(text: str, exact: bool) -> Any:
     try:
-        return decoded(text, exact=exact)
+        return decode_json(text, exact=exact)
     except BadRowError as error:
         return error
 

@@ -83,7 +83,7 @@ class RowParser:
         """Return a row with its label, or only the label of a pending row."""
         row = self._check_object(value)
         id, label, weight = self._split(row)
-        plain = self._reader.plain_label(label)
+        plain = self._reader.parse_label(label)
         if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:
             raise BadRowError("the label is too large or not finite", self.label)
         pending = id is not None and not row
@@ -107,7 +107,7 @@ class RowParser:
     def _parse_weight(self, weight: Any, *, optional: bool) -> float:
         if weight is None and optional:
             return 1.0
-        return self._reader.weight_of(weight)
+        return self._reader.parse_weight(weight)
 
     def _select_columns(self, row: Row) -> Row:
         """Return the values of the table's columns; all values if the model reads no table."""
@@ -147,14 +147,14 @@ def find_invalid_labels(target: Target, labels: Sequence[float | str]) -> dict[i
     The target learns the new classes among the labels. Pass a copy if they may not be learned.
     """
     wrong = np.flatnonzero(np.isnan(encode_labels(target, labels))).tolist()
-    return {t: target.complaint(labels[t]) for t in wrong}
+    return {t: target.error_message(labels[t]) for t in wrong}
 
 
 def encode_labels(target: Target, labels: Sequence[float | str]) -> Array:
     """Return labels as numbers; NaN where a label is not allowed."""
-    codes = [label if isinstance(label, float) else target.code(label) for label in labels]
+    codes = [label if isinstance(label, float) else target.encode_text(label) for label in labels]
     numbers = np.array(codes, np.float64)
-    return numbers if target.as_text else target.numbers(numbers)
+    return numbers if target.as_text else target.encode_numbers(numbers)
 
 
 def learning_batches(

@@ -9,7 +9,7 @@ import numpy as np
 from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
-from spanboost.data.generated import drifting
+from spanboost.data.generated import make_drifting_stream
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.protocol import Learner
@@ -45,7 +45,7 @@ def batches(X: Array, y: Array, size: int = 1024) -> Iterator[Batch]:
 
 def save(rows: int, seed: int, path: str) -> None:
     """The stream as a CSV file, its label last."""
-    X, y = drifting(rows, seed)
+    X, y = make_drifting_stream(rows, seed)
     names = [*(f"x{j}" for j in range(X.shape[1])), "label"]
     table = np.column_stack([X, y])
     np.savetxt(path, table, "%.6g", ",", header=",".join(names), comments="")
@@ -53,7 +53,7 @@ def save(rows: int, seed: int, path: str) -> None:
 
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
     """Print the progressive table, then the improvement of boosting for each learner."""
-    X, y = drifting(rows, seed)
+    X, y = make_drifting_stream(rows, seed)
     names = list(LEARNERS)
     width = 9 * len(WAYS)
     print(

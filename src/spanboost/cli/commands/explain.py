@@ -36,14 +36,14 @@ def _explanations(
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Of the first rows, with the places they stand at."""
     fit = row_filter([model], stream.problems)
-    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
+    with closing(stream.batches(model.schema, labelled=False, filter_rows=fit)) as batches:
         for batch in batches:
             asked = batch.part(0, min(rows, batch.rows))
             try:
                 for line, found in zip(asked.lines, explain_many(model, asked.X), strict=True):
                     yield asked.file, int(line), found
             except DataError as error:
-                raise batch.located(error) from None
+                raise batch.locate(error) from None
             rows -= asked.rows
             if rows == 0:
                 return

@@ -45,13 +45,13 @@ def _answers(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
     """
     rows = 0
     fit = row_filter([model], stream.problems)
-    with closing(stream.batches(model.schema, labelled=False, fit=fit)) as batches:
+    with closing(stream.batches(model.schema, labelled=False, filter_rows=fit)) as batches:
         for batch in batches:
             rows += batch.rows
             try:
                 yield model.predict_many(batch.X), batch.lines
             except DataError as error:
-                raise batch.located(error) from None
+                raise batch.locate(error) from None
     if rows == 0:
         d = int(on_vectors(model.loss_).d)
         yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64)

@@ -91,7 +91,7 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
 def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
     """All rows, parsed once and kept: only then is it known where the first part ends."""
     fit = row_filter([base], stream.problems)
-    batches, rows = stream.batches(base.schema, labelled=True, fit=fit), []
+    batches, rows = stream.batches(base.schema, labelled=True, filter_rows=fit), []
     with closing(batches), _bar(args, stream.size, "reading", unit="B") as bar:
         for batch in batches:
             rows.append(batch)
@@ -113,7 +113,7 @@ def _learn(args: Namespace, sweeping: Sweeping, batches: list[Batch], first: int
                 try:
                     sweeping.learn(batch)
                 except DataError as error:
-                    raise batch.located(error) from None
+                    raise batch.locate(error) from None
                 if sweeping.rows == first:
                     sweeping.mark()
                 bar.update(batch.rows)

@@ -112,7 +112,7 @@ class PlotCollector:
 
     def _look(self, piece: Batch) -> None:
         """Stages, at some rows of a piece that are not learned yet."""
-        asked = piece.only(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
+        asked = piece.take(np.unique(np.linspace(0, piece.rows - 1, ASKED).astype(np.int64)))
         if not self.model.started or asked.y is None:
             return
         moves, losses = moves_and_losses(self.model, asked.X, asked.y)

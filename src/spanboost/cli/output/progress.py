@@ -90,7 +90,7 @@ class ProgressTable:
         answer = _shown(step.answers[self.names[0]][row])
         self.say(
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
-            f"{label:>14} {answer:>14} {step.batch.active(row):>8}"
+            f"{label:>14} {answer:>14} {step.batch.count_active(row):>8}"
         )
 
 
@@ -104,9 +104,13 @@ def _reading(stream: Stream, schema: Schema) -> str:
     if label is not None:
         text += f"; the label is {label!r}"
     if schema.columns is not None:
-        numbers, categories = len(schema.numbers), len(schema.categories)
-        text += f", features are {numbers} numbers and {categories} categories"
+        numeric = _count(len(schema.numbers), "numeric feature")
+        text += f"; {numeric}, {_count(len(schema.categories), 'categorical feature')}"
     return text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _ratio(totals: Any) -> float:

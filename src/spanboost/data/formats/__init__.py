@@ -1,1 +1,1 @@
-"""Readers, one for each file format."""
+"""Readers for the file formats."""

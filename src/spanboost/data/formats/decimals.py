@@ -1,10 +1,10 @@
-"""Decimal numbers in text, read as Python's float() reads them, in compiled code.
+"""Parse decimal numbers in compiled code, with the same result as Python's float().
 
-Of a number the first 18 digits are kept, as a whole number w, so that it is w * 10^k. Where both
-are small that is one exact operation; elsewhere the product is computed in pairs of doubles, to
-some 100 bits, which tells between which two doubles the number lies: nearly always twice the same.
-Where it is not (a number half-way between two doubles, one of size 1e-200), the number is in doubt,
-and Python is asked: see `linewise`.
+The first 18 digits of a number are kept as an integer w, so that the number is w * 10^k. If both
+are small, one operation computes it exactly. Otherwise the product is computed in pairs of doubles,
+to about 100 bits, which gives a lower and an upper bound. Nearly always both are the same double.
+If not (a number halfway between two doubles, or one of size 1e-200), the number is uncertain, and
+`text_rows.LineReader` resolves it with float().
 """
 
 import functools
@@ -16,14 +16,14 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
 _REACH = 80  # powers of ten from -80 to 80
-_EXACT = 22  # the largest that is a double
-_FULL = 10**17  # w has no room for more digits
+_EXACT = 22  # the largest power that a double represents exactly
+_LIMIT = 10**17  # from here on, w cannot take another digit
 _SPLIT = 134217729.0  # 2^27 + 1: splits a double into two halves
 
 
 @functools.cache
 def powers_of_ten() -> Array:
-    """10^k for k = -80, ..., 80, each as a sum of two doubles."""
+    """Return 10^k for k = -80, ..., 80, each as a sum of two doubles."""
     table = np.empty((2 * _REACH + 1, 2))
     for k in range(_REACH + 1):
         high = float(10**k)
@@ -36,26 +36,26 @@ def powers_of_ten() -> Array:
 
 @kernel
 def parse_number(data: Array, start: int, powers: Array) -> tuple[float, float, int]:
-    """The number that begins at `start`: the doubles it lies between, and where it ends.
+    """Parse the number at `start`; return its lower and upper bound, and where it ends.
 
-    It ends at `start` if there is none. What follows is not looked at, but something must.
+    If there is no number, it ends at `start`. At least one byte must follow the number.
     """
-    begin = start + 1 if data[start] == 45 or data[start] == 43 else start  # - or +
-    p, w, k = _digits(data, begin, 0)
-    digits, cut, point = p - begin, k > 0, data[p] == 46
+    first = start + 1 if data[start] == 45 or data[start] == 43 else start  # - or +
+    p, w, k = _parse_digits(data, first, 0)
+    digits, truncated, point = p - first, k > 0, data[p] == 46
     if point:
-        begin = p + 1
-        p, w, lost = _digits(data, begin, w)
-        digits += p - begin
-        k -= p - begin - lost
-        cut = cut or lost > 0
+        first = p + 1
+        p, w, dropped = _parse_digits(data, first, w)
+        digits += p - first
+        k -= p - first - dropped
+        truncated = truncated or dropped > 0
     if digits > 0:
-        p, exponent = _exponent(data, p)
-        low, high = _rounded(w, k + exponent, cut, powers)
+        p, exponent = _parse_exponent(data, p)
+        low, high = _round(w, k + exponent, truncated, powers)
     else:
-        low, p = _word(data, begin)
+        low, p = _parse_word(data, first)
         high = low
-        if point or p == begin:
+        if point or p == first:
             p = start
     if data[start] == 45:
         low, high = -high, -low
@@ -63,33 +63,33 @@ def parse_number(data: Array, start: int, powers: Array) -> tuple[float, float, 
 
 
 @kernel
-def _digits(data: Array, p: int, w: int) -> tuple[int, int, int]:
-    """Digits from p on, put behind those of w: their end, w, how many found no room in it."""
-    lost = 0
+def _parse_digits(data: Array, p: int, w: int) -> tuple[int, int, int]:
+    """Append the digits from p on to w; return their end, w, and how many did not fit into w."""
+    dropped = 0
     while 48 <= data[p] <= 57:
-        if w < _FULL:
+        if w < _LIMIT:
             w = 10 * w + int(data[p]) - 48
         else:
-            lost += 1
+            dropped += 1
         p += 1
-    return p, w, lost
+    return p, w, dropped
 
 
 @kernel
-def _exponent(data: Array, p: int) -> tuple[int, int]:
-    """Where an exponent at p ends, and its value: p and 0 if there is none."""
+def _parse_exponent(data: Array, p: int) -> tuple[int, int]:
+    """Return where the exponent at p ends, and its value; p and 0 if there is none."""
     if data[p] | 32 != 101:  # e or E
         return p, 0
-    begin = p + 2 if data[p + 1] == 45 or data[p + 1] == 43 else p + 1
-    end, value, _ = _digits(data, begin, 0)
-    if end == begin:
+    first = p + 2 if data[p + 1] == 45 or data[p + 1] == 43 else p + 1
+    end, value, _ = _parse_digits(data, first, 0)
+    if end == first:
         return p, 0
     return end, -value if data[p + 1] == 45 else value
 
 
 @kernel
-def _word(data: Array, p: int) -> tuple[float, int]:
-    """nan, inf or infinity, whatever the case, and its end; p if it is none of them."""
+def _parse_word(data: Array, p: int) -> tuple[float, int]:
+    """Parse nan, inf or infinity in any case; return its value and end (p if there is none)."""
     if data[p] | 32 == 110 and data[p + 1] | 32 == 97 and data[p + 2] | 32 == 110:
         return math.nan, p + 3
     if data[p] | 32 != 105 or data[p + 1] | 32 != 110 or data[p + 2] | 32 != 102:
@@ -103,10 +103,10 @@ def _word(data: Array, p: int) -> tuple[float, int]:
 
 
 @kernel
-def _rounded(w: int, k: int, cut: bool, powers: Array) -> tuple[float, float]:
-    """The doubles between which w 10^k lies, or, if digits were cut off, any of w to w + 1."""
+def _round(w: int, k: int, truncated: bool, powers: Array) -> tuple[float, float]:
+    """Return bounds of w 10^k; if digits were truncated, of all numbers from w to w + 1."""
     x = float(w)
-    if w == 0 or (k == 0 and not cut):
+    if w == 0 or (k == 0 and not truncated):
         return x, x
     if w < 2**53 and -_EXACT <= k <= _EXACT:
         x = x * powers[_REACH + k, 0] if k > 0 else x / powers[_REACH - k, 0]
@@ -118,13 +118,13 @@ def _rounded(w: int, k: int, cut: bool, powers: Array) -> tuple[float, float]:
     error = _product_error(x, ten, product) + (x * rest + float(w - int(x)) * ten)
     total = product + error
     error -= total - product
-    doubt = total * (2e-17 if cut else 2**-98)
-    return total + (error - doubt), total + (error + doubt)
+    margin = total * (2e-17 if truncated else 2**-98)
+    return total + (error - margin), total + (error + margin)
 
 
 @kernel
 def _product_error(a: float, b: float, product: float) -> float:
-    """What a * b lacks, exactly (Dekker)."""
+    """Return the exact rounding error of product = a * b (Dekker)."""
     a_high = a * _SPLIT - (a * _SPLIT - a)
     b_high = b * _SPLIT - (b * _SPLIT - b)
     a_low, b_low = a - a_high, b - b_high

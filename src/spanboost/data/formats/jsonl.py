@@ -1,4 +1,4 @@
-"""JSON lines: each line an object of names and their values."""
+"""Read JSON Lines: every line is an object whose keys are the names of features."""
 
 import json
 import math
@@ -11,21 +11,21 @@ import numpy as np
 import orjson
 
 from spanboost.data.batch import Batch
-from spanboost.data.formats.lines import Chunk, chunks
+from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 
 if TYPE_CHECKING:
     from spanboost.data.schema import Schema
 
-_TOO_LARGE = 2.0**128 - 2.0**103  # from here on a number is infinite in single precision
+_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, a number overflows a 32-bit float
 _LARGEST_WEIGHT = 1e19
 _NUMBERS = {float, int}
-_LONG = re.compile("[0-9]{19}")
+_LONG_INTEGER = re.compile("[0-9]{19}")
 
 
 class BadRowError(ValueError):
-    """Why a row cannot be used; `field` is the name it is about, if it is about one."""
+    """A row that cannot be used. `field` is the key of the invalid value, if there is one."""
 
     def __init__(self, what: str, field: str | None = None) -> None:
         super().__init__(what)
@@ -33,7 +33,7 @@ class BadRowError(ValueError):
 
 
 class JsonReader:
-    """Rows as dictionaries: a number, a string (a category) or None (missing) under each name."""
+    """Reads rows as dictionaries of numbers, strings (categories) and None (missing values)."""
 
     def __init__(
         self, schema: "Schema", problems: Problems, *, labelled: bool, size: int = 1 << 20
@@ -42,12 +42,12 @@ class JsonReader:
         self.labelled = labelled
         self.size = size
         self.label = schema.label or "label"
-        # numbers become texts: two that are not the same must not become so
+        # different numbers must stay different when they become categories
         self.exact = bool(schema.categorical)
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """The good rows of a file, about `size` bytes of it at a time."""
-        for chunk in chunks(source, self.problems, size=self.size):
+        """Yield the good rows of a file, about `size` bytes of it at a time."""
+        for chunk in read_chunks(source, self.problems, size=self.size):
             batch = self._batch(source.name, chunk)
             if batch.rows:
                 yield batch
@@ -69,11 +69,11 @@ class JsonReader:
             weights.append(weight)
         y = np.array(labels)
         if self.labelled and not self.schema.target.as_text:
-            y, given = self.schema.target.numbers(y), y
-            refused = np.flatnonzero(np.isnan(y)).tolist()
-            bad += [(lines[t], self.schema.target.complaint(given[t])) for t in refused]
+            y, given = self.schema.target.encode_numbers(y), y
+            invalid = np.flatnonzero(np.isnan(y)).tolist()
+            bad += [(lines[t], self.schema.target.error_message(given[t])) for t in invalid]
         for line, what in sorted(bad):
-            self.problems.bad(file, line, what)
+            self.problems.report(file, line, what)
         keep = np.flatnonzero(~np.isnan(y))
         return Batch(
             [rows[t] for t in keep],
@@ -84,16 +84,17 @@ class JsonReader:
         )
 
     def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
-        """The features, the label and the weight that stand on one line."""
-        row = as_row(decoded(text, exact=self.exact))
+        """Return the features, the label and the weight of one line."""
+        row = as_row(decode_json(text, exact=self.exact))
         label, weight = self.split(row)
         if not self.labelled:
             return row, 0.0, 1.0
-        weight = self.weight_of(weight)
-        return row, self._label(label), weight  # of bad rows the target learns nothing
+        weight = self.parse_weight(weight)
+        # the label comes last, so that the target learns nothing from a bad row
+        return row, self._encode_label(label), weight
 
     def split(self, row: dict[str, Any]) -> tuple[Any, Any]:
-        """Take label and weight out of a row, as they are; what is left of it are its features."""
+        """Remove label and weight from a row and return them unchecked; keep only features."""
         schema = self.schema
         for name in schema.ignore:
             row.pop(name, None)
@@ -102,65 +103,71 @@ class JsonReader:
         for name in schema.categorical:
             if name in row:
                 row[name] = _category(row[name])
-        _make_features(row)
+        _convert_features(row)
         return label, weight
 
-    def weight_of(self, weight: Any) -> float:
-        """An importance weight."""
+    def parse_weight(self, weight: Any) -> float:
+        """Return an importance weight; raise BadRowError if it is invalid."""
         name = self.schema.weight
         if weight is None:
             raise BadRowError("the weight is missing", name)
         if not _is_number(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
-            limits = f"not a number from 0 to {_LARGEST_WEIGHT:g}"
-            raise BadRowError(f"the weight is {_shown(weight)}, {limits}", name)
+            limits = f"a number between 0 and {_LARGEST_WEIGHT:g}"
+            raise BadRowError(f"the weight must be {limits} (got {_show(weight)})", name)
         return float(weight)
 
-    def plain_label(self, label: Any) -> float | str:
-        """A label as its target takes it: a number that stays one, or what to look up."""
+    def parse_label(self, label: Any) -> float | str:
+        """Return a label as its target expects it: a number, or a string to encode."""
         if isinstance(label, dict | list):
-            raise BadRowError(f"the label is {_shown(label)}", self.label)
+            raise BadRowError(
+                f"the label must be a number, a string or a boolean (got {_show(label)})",
+                self.label,
+            )
         if _is_number(label):
             return repr(label) if self.schema.target.as_text else float(label)
         return json.dumps(label) if isinstance(label, bool) else label or ""
 
-    def _label(self, label: Any) -> float:
-        """A label's code; numbers that stay numbers are looked at later, all of them at once."""
-        plain, target = self.plain_label(label), self.schema.target
+    def _encode_label(self, label: Any) -> float:
+        """Return the code of a label; numeric labels are checked later, all at once."""
+        plain, target = self.parse_label(label), self.schema.target
         if isinstance(plain, float):
             return plain
-        code = target.code(plain)
+        code = target.encode_text(plain)
         if math.isnan(code):
-            raise BadRowError(target.complaint(plain), self.label)
+            raise BadRowError(target.error_message(plain), self.label)
         return code
 
 
 def as_row(value: Any) -> dict[str, Any]:
-    """What JSON gave, if it is an object."""
+    """Return a decoded JSON value if it is an object; raise BadRowError otherwise."""
     if not isinstance(value, dict):
-        raise BadRowError(f"{_shown(value)} where an object is expected")
+        raise BadRowError(f"expected a JSON object, got {_show(value)}")
     return value
 
 
-def decoded(text: str, *, exact: bool) -> Any:
-    """What JSON says; a BadRowError if it is none, or has a name twice in one object.
+def decode_json(text: str, *, exact: bool) -> Any:
+    """Decode JSON; raise BadRowError if it is invalid or an object has a duplicate key.
 
-    exact: also whole numbers that 64 bits cannot hold; otherwise they are floats.
+    With `exact`, integers of more than 64 bits stay integers; otherwise they become floats.
     """
-    if exact and _LONG.search(text):
-        return _decoded_slowly(text)
+    if exact and _LONG_INTEGER.search(text):
+        return _decode_slowly(text)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _decoded_slowly(text)
+        return _decode_slowly(text)
     rows = value if isinstance(value, list) else [value]
-    if all(type(row) is dict for row in rows) and _names_once(text, rows):
+    if all(type(row) is dict for row in rows) and _has_unique_keys(text, rows):
         return value
-    del value, rows  # there may be much of it
-    return _decoded_slowly(text)
+    del value, rows  # it may be large
+    return _decode_slowly(text)
 
 
-def _names_once(text: str, rows: list[dict[str, Any]]) -> bool:
-    """Whether no name can stand twice in a row: each has a colon, all others are in strings."""
+def _has_unique_keys(text: str, rows: list[dict[str, Any]]) -> bool:
+    """Return whether no row can have a duplicate key, judging by the number of colons.
+
+    Every key is followed by a colon. All other colons are inside strings.
+    """
     colons = text.count(":") - sum(map(len, rows))
     if colons == 0 or "\\" in text:
         return colons == 0
@@ -168,26 +175,28 @@ def _names_once(text: str, rows: list[dict[str, Any]]) -> bool:
     return colons == sum(x.count(":") for x in texts)
 
 
-def _decoded_slowly(text: str) -> Any:
-    """The same, by a decoder that says what is wrong."""
+def _decode_slowly(text: str) -> Any:
+    """Decode JSON with the standard library, which describes errors."""
     try:
         value = _DECODER.decode(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         rest = text[error.pos : error.pos + 40]
-        raise BadRowError(f"{error.msg}: column {error.colno}, {rest!r:.40}") from None
+        raise BadRowError(
+            f"invalid JSON at column {error.colno}: {error.msg}: {rest!r:.40}"
+        ) from None
     except UnicodeEncodeError:
-        raise BadRowError("half a surrogate pair in a string") from None
+        raise BadRowError("a string contains an unpaired surrogate") from None
     except RecursionError:
-        raise BadRowError("nested too deeply") from None
+        raise BadRowError("the JSON is nested too deeply") from None
     return value
 
 
-def _make_features(row: dict[str, Any]) -> None:
+def _convert_features(row: dict[str, Any]) -> None:
     values = row.values()
     kinds = {*map(type, values)}
-    if kinds <= _NUMBERS and math.hypot(*values) < _TOO_LARGE:  # as of most rows
+    if kinds <= _NUMBERS and math.hypot(*values) < _TOO_LARGE:  # true for most rows
         if int in kinds:
             row.update(zip(row, map(float, values), strict=True))
         return
@@ -195,16 +204,19 @@ def _make_features(row: dict[str, Any]) -> None:
         kind = type(value)
         if kind is float or kind is int:
             if not -_TOO_LARGE < value < _TOO_LARGE:
-                raise BadRowError(f"{name!r:.40} is too large a number", name)
+                raise BadRowError(f"{name!r:.40} is too large for a 32-bit float", name)
             row[name] = float(value)
         elif kind is bool:
             row[name] = float(value)
         elif kind is not str and value is not None:
-            raise BadRowError(f"{name!r:.40} is {_shown(value)}", name)
+            raise BadRowError(
+                f"{name!r:.40} must be a number, a string, a boolean or null (got {_show(value)})",
+                name,
+            )
 
 
 def _category(value: Any) -> Any:
-    """A string for whatever can be a category."""
+    """Return a string for a number or a boolean; other values unchanged."""
     if isinstance(value, bool):
         return json.dumps(value)
     return repr(value) if _is_number(value) and math.isfinite(value) else value
@@ -214,31 +226,33 @@ def _is_number(value: Any) -> bool:
     return type(value) is float or type(value) is int
 
 
-def _shown(value: Any) -> str:
-    """A value for a message; what may be deeply nested is only named."""
+def _show(value: Any) -> str:
+    """Return a value for a message; lists and objects, which may be deep, are only named."""
     if isinstance(value, dict | list):
         return "a list" if isinstance(value, list) else "an object"
     return f"{value!r:.40}" if _is_number(value) or isinstance(value, str) else json.dumps(value)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        twice = next(name for name in counts if counts[name] > 1)
-        raise BadRowError(f"{twice!r:.40} stands there twice", twice)
+        duplicate = next(name for name in counts if counts[name] > 1)
+        raise BadRowError(f"duplicate key {duplicate!r:.40}", duplicate)
     return members
 
 
-def _whole(digits: str) -> int | float:
-    """A whole number; one that no float can hold is infinite, as 1e999 is."""
+def _parse_integer(digits: str) -> int | float:
+    """Return an integer; infinity if a float cannot hold it, as for 1e999."""
     number = float(digits)
     return int(digits) if math.isfinite(number) else number
 
 
-def _refuse(constant: str) -> None:
-    raise BadRowError(f"{constant} is not JSON")
+def _refuse_constant(constant: str) -> None:
+    raise BadRowError(f"{constant} is not valid JSON")
 
 
-# slower than orjson, which neither sees names that stand twice nor says where a number is too large
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_whole, parse_constant=_refuse)
+# slower than orjson, which does not detect duplicate keys and rejects large numbers
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=_parse_integer, parse_constant=_refuse_constant
+)

@@ -1,4 +1,4 @@
-"""Text in pieces of whole lines, as large as one likes and never larger than memory allows."""
+"""Read text in chunks of complete lines, with bounded memory."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,54 +9,56 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 
-LIMIT = 1 << 24  # bytes of the longest line or record, without its newline
+LIMIT = 1 << 24  # maximum length of a line or record in bytes, without the newline
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _QUOTE = b'\n"'
 
 
 class Chunk(NamedTuple):
-    """Some lines of a file, one after another; UTF-8."""
+    """Some consecutive lines of a file, in UTF-8."""
 
-    data: Any  # bytes, or a view of them; only the last line of a file may lack its newline
-    first: int  # the number of the first line, from 1
+    data: Any  # bytes or a memoryview; only the last line of a file may lack its newline
+    first: int  # number of the first line, from 1
 
 
-def chunks(
+def read_chunks(
     source: Source, problems: Problems, *, quoted: bool = False, size: int = 1 << 20
 ) -> Iterator[Chunk]:
-    """The lines of a file, about `size` bytes at a time; no byte order mark, no other change.
+    """Yield the lines of a file, about `size` bytes at a time, without a byte order mark.
 
-    Left out as bad rows are lines that are not UTF-8 and lines over 16 MiB, which are never held
-    in memory. `quoted`: a newline between double quotes does not end a record, and records are
-    what is whole and good or bad. A record that does not end within 16 MiB or with the file has a
-    quote too many: its first line is a bad row, and the next line begins a record.
+    Lines that are not UTF-8, or longer than 16 MiB, are reported as bad rows and skipped. Long
+    lines are never held in memory.
 
-    From a pipe come the lines that are there, however few, when to read on would be to wait. The
-    data of a chunk are there until the next one is asked for: bytes are not moved in vain.
+    With `quoted`, a newline between double quotes does not end a record, and chunks consist of
+    complete records. If a record does not end within 16 MiB, or before the file ends, it has an
+    unclosed quote: its first line is a bad row, and the next line begins a record.
+
+    If reading from a pipe would block, the lines that are available are yielded. The data of a
+    chunk are valid only until the next chunk is requested, because the buffer is reused.
     """
     with source.open() as file:
-        for chunk in _Records(source, file, quoted, size).chunks(problems):
-            yield from _utf8(chunk, quoted, source.name, problems)
+        for chunk in _RecordBuffer(source, file, quoted, size).read_chunks(problems):
+            yield from _drop_invalid_utf8(chunk, quoted, source.name, problems)
 
 
-class _Records:
-    """A file as records; `pending` is what was read and not handed on, from the start of one."""
+class _RecordBuffer:
+    """Splits a file into records. `pending` holds bytes from the start of a record on."""
 
     def __init__(self, source: Source, file: Any, quoted: bool, size: int) -> None:
         self.source, self.file, self.quoted, self.size = source, file, quoted, size
         self.ended = False
         self.buffer = bytearray(len(_BOM) + 2 * size)
-        self.start = self.stop = 0  # of what is pending in the buffer
-        self.line = 1  # at which it begins
-        self.seen = 0  # bytes of it that were looked at: no record ends in them
-        self.odd = False  # the number of quotes in these
+        self.start = self.stop = 0  # bounds of the pending bytes in the buffer
+        self.line = 1  # number of the first pending line
+        self.scanned = 0  # pending bytes already scanned; no record ends in them
+        self.in_quotes = False  # whether the scanned bytes end inside quotes
 
     @property
     def pending(self) -> memoryview:
         return memoryview(self.buffer)[self.start : self.stop].toreadonly()
 
-    def chunks(self, problems: Problems) -> Iterator[Chunk]:
-        """Whole records, none of them too long; bad ones are reported in their turn."""
+    def read_chunks(self, problems: Problems) -> Iterator[Chunk]:
+        """Yield complete records that are not too overlong; report the others, in order."""
         while self.stop < len(_BOM) and not self.ended:
             self._read(len(_BOM) - self.stop)
         if self.pending == _BOM:
@@ -69,74 +71,74 @@ class _Records:
                     yield self._take(end)
                 left = self.stop - self.start
                 if left <= LIMIT and not (self.ended and left):
-                    break  # what is left may become a good record yet
-                problems.bad(self.source.name, self.line, self._complaint())
+                    break  # the rest may still become a good record
+                problems.report(self.source.name, self.line, self._error_message())
                 self._drop_line()
 
     def _read(self, size: int) -> None:
-        """More of the file behind what is pending: as much, unless it ends or keeps us waiting."""
+        """Read `size` more bytes; fewer if the file ends or reading would block."""
         left = self.stop - self.start
         if left + size > len(self.buffer):
             pending, self.buffer = self.pending, bytearray(left + left // 2 + 2 * size)
-            memoryview(self.buffer)[:left] = pending  # bytearrays would copy it twice
+            memoryview(self.buffer)[:left] = pending  # slicing bytearrays would copy twice
         elif self.start:
             self.buffer[:left] = self.buffer[self.start : self.stop]
         self.start, self.stop = 0, left
-        room = memoryview(self.buffer)[: left + size]
-        while self.stop < len(room) and not self.ended:
-            count = self.file.readinto(room[self.stop :])
+        space = memoryview(self.buffer)[: left + size]
+        while self.stop < len(space) and not self.ended:
+            count = self.file.readinto(space[self.stop :])
             self.stop += count
             self.ended = count == 0
-            if self.source.waits():
+            if self.source.would_block():
                 break
 
     def _end(self, last: bool) -> int:
-        """The end of the last whole record, or of the last before one that is too long."""
+        """Return the end of the last complete record that no overlong record precedes."""
         left = self.stop - self.start
         if left > LIMIT:
-            return self._end_of_short(last)
+            return self._end_before_overlong(last)
         newline = self._last_newline()
-        self.seen = left
-        return left if last and not self.odd else newline + 1
+        self.scanned = left
+        return left if last and not self.in_quotes else newline + 1
 
     def _last_newline(self) -> int:
-        """Where the last whole record has its newline, if that was not seen before; else -1."""
-        newline = self._found(self.buffer.rfind(b"\n", self.start + self.seen, self.stop))
+        """Return the newline of the last complete record in the unscanned bytes; -1 if none."""
+        newline = self._relative(self.buffer.rfind(b"\n", self.start + self.scanned, self.stop))
         if not self.quoted:
             return newline
-        fresh = np.frombuffer(self.pending, np.uint8)[self.seen :]
-        odd_before, self.odd = self.odd, self.odd ^ _odd_quotes(fresh)
-        if newline < 0 or self.odd == _odd_quotes(fresh[newline + 1 - self.seen :]):
+        unscanned = np.frombuffer(self.pending, np.uint8)[self.scanned :]
+        was_in_quotes, self.in_quotes = self.in_quotes, self.in_quotes ^ _odd_quotes(unscanned)
+        if newline < 0 or self.in_quotes == _odd_quotes(unscanned[newline + 1 - self.scanned :]):
             return newline
-        ends = _newlines(fresh, odd_before)  # the last newline stands between quotes
-        return int(ends[-1]) + self.seen if len(ends) else -1
+        ends = _unquoted_newlines(unscanned, was_in_quotes)  # the last newline is inside quotes
+        return int(ends[-1]) + self.scanned if len(ends) else -1
 
-    def _end_of_short(self, last: bool) -> int:
+    def _end_before_overlong(self, last: bool) -> int:
         data = np.frombuffer(self.pending, np.uint8)
-        ends = _newlines(data) if self.quoted else np.flatnonzero(data == _NEWLINE)
-        self.odd = self.quoted and _odd_quotes(data)
-        if last and not self.odd:
-            ends = np.append(ends, len(data))  # as if a newline stood there
-        self.seen = len(data)
-        long = np.flatnonzero(np.diff(ends, prepend=-1) - 1 > LIMIT)
-        ends = ends[: long[0]] if len(long) else ends
+        ends = _unquoted_newlines(data) if self.quoted else np.flatnonzero(data == _NEWLINE)
+        self.in_quotes = self.quoted and _odd_quotes(data)
+        if last and not self.in_quotes:
+            ends = np.append(ends, len(data))  # the last line may lack its newline
+        self.scanned = len(data)
+        overlong = np.flatnonzero(np.diff(ends, prepend=-1) - 1 > LIMIT)
+        ends = ends[: overlong[0]] if len(overlong) else ends
         return min(int(ends[-1]) + 1, len(data)) if len(ends) else 0
 
     def _take(self, end: int) -> Chunk:
         chunk = Chunk(self.pending[:end], self.line)
         self.line += _count_lines(chunk.data)
         self.start += end
-        self.seen -= end
+        self.scanned -= end
         return chunk
 
-    def _complaint(self) -> str:
+    def _error_message(self) -> str:
         newline = self._first_newline()
         if (self.stop - self.start if newline < 0 else newline) > LIMIT:
             return f"the line is longer than {LIMIT >> 20} MiB"
-        return f"a double quote is not closed within {LIMIT >> 20} MiB"
+        return f"unclosed double quote (records are limited to {LIMIT >> 20} MiB)"
 
     def _drop_line(self) -> None:
-        """Go on after the first line, which need not be held in memory."""
+        """Skip the first line, without holding it in memory."""
         newline = self._first_newline()
         while newline < 0 and not self.ended:
             self.start = self.stop
@@ -144,44 +146,46 @@ class _Records:
             newline = self._first_newline()
         self.start = self.start + newline + 1 if newline >= 0 else self.stop
         self.line += 1
-        self.seen, self.odd = 0, False
+        self.scanned, self.in_quotes = 0, False
 
     def _first_newline(self) -> int:
-        return self._found(self.buffer.find(b"\n", self.start, self.stop))
+        return self._relative(self.buffer.find(b"\n", self.start, self.stop))
 
-    def _found(self, place: int) -> int:
-        """A place in the buffer as one in what is pending; -1 if there is none."""
-        return place - self.start if place >= 0 else -1
+    def _relative(self, position: int) -> int:
+        """Convert a position in the buffer to one in the pending bytes; -1 stays -1."""
+        return position - self.start if position >= 0 else -1
 
 
-def _utf8(chunk: Chunk, quoted: bool, name: str, problems: Problems) -> Iterator[Chunk]:
-    """A chunk without the records that are not UTF-8, in as many parts as that takes."""
-    marks = np.frombuffer(chunk.data, np.uint8)
-    if marks.max() < 128:
+def _drop_invalid_utf8(
+    chunk: Chunk, quoted: bool, name: str, problems: Problems
+) -> Iterator[Chunk]:
+    """Yield a chunk in parts, without the records that are not UTF-8."""
+    octets = np.frombuffer(chunk.data, np.uint8)
+    if octets.max() < 128:
         yield chunk
         return
     data, first = bytes(chunk.data), chunk.first
-    if not _strange(data):
+    if not _invalid_utf8(data):
         yield chunk
         return
-    newlines = _newlines(marks) if quoted else np.flatnonzero(marks == _NEWLINE)
-    good = start = 0  # where the good records not handed on begin, and the one looked at
+    newlines = _unquoted_newlines(octets) if quoted else np.flatnonzero(octets == _NEWLINE)
+    good = start = 0  # start of the good records, and of the current record
     line = first
     for end in [*(newlines + 1).tolist(), len(data)]:
         record = data[start:end]
         after = line + record.count(b"\n")
-        if strange := _strange(record):
+        if invalid := _invalid_utf8(record):
             if good < start:
                 yield Chunk(data[good:start], first)
-            problems.bad(name, line, f"{strange!r} is not UTF-8")
+            problems.report(name, line, f"{invalid!r} is not UTF-8")
             good, first = end, after
         start, line = end, after
     if good < start:
         yield Chunk(data[good:], first)
 
 
-def _strange(data: bytes) -> bytes:
-    """Where it stops being UTF-8, some bytes; none if it never does."""
+def _invalid_utf8(data: bytes) -> bytes:
+    """Return up to eight bytes from the first error in UTF-8; empty if there is no error."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -189,10 +193,10 @@ def _strange(data: bytes) -> bytes:
     return b""
 
 
-def _newlines(data: Array, odd: bool = False) -> Array:
-    """Where newlines stand outside quotes; `odd`: it begins inside."""
+def _unquoted_newlines(data: Array, in_quotes: bool = False) -> Array:
+    """Return the positions of newlines outside quotes; `in_quotes`: the data begin inside."""
     newlines, quotes = np.flatnonzero(data == _NEWLINE), np.flatnonzero(data == _QUOTE)
-    return newlines[(np.searchsorted(quotes, newlines) + odd) % 2 == 0]
+    return newlines[(np.searchsorted(quotes, newlines) + in_quotes) % 2 == 0]
 
 
 def _odd_quotes(data: Array) -> bool:
@@ -200,4 +204,5 @@ def _odd_quotes(data: Array) -> bool:
 
 
 def _count_lines(data: memoryview) -> int:
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))  # 5 times data.count
+    # 5 times faster than data.count
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))

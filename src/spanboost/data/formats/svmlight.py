@@ -1,7 +1,7 @@
-"""svmlight's text, also libsvm's: `label qid:n index:value index:value ... # comment`.
+"""Read svmlight's and libsvm's text: `label qid:n index:value index:value ... # comment`.
 
-Indices are taken as they stand, from 0 or from 1, and ascend within a row. A comment may follow,
-or be a line of its own; a query's number may stand behind the label and is left out.
+Indices are used unchanged, whether they start at 0 or at 1, and must increase within a row. A
+comment may end a line or have its own line. A query id after the label is ignored.
 """
 
 import math
@@ -14,53 +14,58 @@ from spanboost.compiling.kernels import kernel
 from spanboost.data.formats.decimals import parse_number
 from spanboost.data.formats.text_rows import (
     EMPTY,
+    FIRST_ERROR,
     GOOD,
-    WRONG,
     LineReader,
     ParseBuffers,
-    finish_line,
-    line_ends,
-    skip_blank,
+    at_line_end,
+    is_blank,
+    resolve_number,
     word_end,
 )
 
 _HASH, _COLON = 35, 58
 _QUERY = (113, 105, 100, _COLON)  # qid:
-_LARGEST = 2**22 - 1  # of a table that is not hashed
-_LARGEST_HASHED = 2**40 - 1  # what a block of rows takes
+_LARGEST = 2**22 - 1  # index, without hashing
+_LARGEST_HASHED = 2**40 - 1  # index that a block of rows accepts
 
-_WRONG = (
+_MESSAGES = (
     "the label is missing",
-    "{} is no number",
-    "{} is not a whole number, a colon and a value",
-    "the index of {} is too large: give -b BITS to hash it",
+    "{} is not a number",
+    "expected INDEX:VALUE, got {}",
+    "the index of {} is too large; use -b BITS to hash indices",
     "the index of {} is too large",
-    "the indices do not ascend at {}",
-    "the value {} is infinite, or too large a number",
+    "the indices must increase, but do not at {}",
+    "the value {} is infinite or too large",
 )
-_NO_LABEL, _NO_NUMBER, _NO_PAIR, _UNHASHED, _TOO_LARGE, _NOT_ASCENDING, _INFINITE = range(
-    WRONG, WRONG + len(_WRONG)
+_NO_LABEL, _NOT_A_NUMBER, _NOT_A_PAIR, _UNHASHED, _TOO_LARGE, _NOT_INCREASING, _INFINITE = range(
+    FIRST_ERROR, FIRST_ERROR + len(_MESSAGES)
 )
 
 
 @kernel
 class SvmlightLines(NamedTuple):
-    """Lines of svmlight's text."""
+    """Parser for a line of svmlight text."""
 
     labelled: bool
-    largest: int  # index
+    largest: int  # the largest index allowed
 
-    def parse_line(self, data: Array, p: int, row: int, room: ParseBuffers) -> tuple[int, int, int]:
-        """Parse the line at p: GOOD, where the next begins, where the next row's features do.
+    def parse_line(
+        self, data: Array, p: int, row: int, buffers: ParseBuffers
+    ) -> tuple[int, int, int]:
+        """Parse the line at p.
 
-        Or EMPTY and where the next begins; or what is wrong, and where that begins and ends.
+        Return one of:
+        - GOOD, where the next line begins, the index of the next row's first feature;
+        - EMPTY, where the next line begins, 0;
+        - an error code, and the bounds of the invalid text.
         """
-        while skip_blank(data, p):
+        while is_blank(data, p):
             p += 1
-        if _row_ends(data, p):
+        if _at_row_end(data, p):
             return EMPTY, _next_line(data, p), 0
         start = p
-        while not (data[p] == _COLON or skip_blank(data, p) or _row_ends(data, p)):
+        while not (data[p] == _COLON or is_blank(data, p) or _at_row_end(data, p)):
             p += 1
         end = p
         if data[p] == _COLON:  # the first feature
@@ -68,28 +73,31 @@ class SvmlightLines(NamedTuple):
                 return _NO_LABEL, start, end
             p = start
         elif self.labelled:
-            low, high, p = parse_number(data, start, room.powers)
-            room.labels[row] = finish_line(low, high, start, p, room)
-            room.weights[row] = 1
+            low, high, p = parse_number(data, start, buffers.powers)
+            buffers.labels[row] = resolve_number(low, high, start, p, buffers)
+            buffers.weights[row] = 1
             if p != end:
-                return _NO_NUMBER, start, end
-        p = _behind_query(data, p)
-        wrong, p, feature = _features(data, p, room.indptr[row], self.largest, room)
-        if wrong != GOOD:
-            return wrong, p, word_end(data, p)
+                return _NOT_A_NUMBER, start, end
+        p = _skip_query(data, p)
+        error, p, feature = _parse_features(data, p, buffers.indptr[row], self.largest, buffers)
+        if error != GOOD:
+            return error, p, word_end(data, p)
         return GOOD, p, feature
 
 
 @kernel
-def _features(
-    data: Array, p: int, feature: int, largest: int, room: ParseBuffers
+def _parse_features(
+    data: Array, p: int, feature: int, largest: int, buffers: ParseBuffers
 ) -> tuple[int, int, int]:
-    """Read features up to the next line: GOOD or what is wrong, where, the next feature."""
+    """Parse features up to the next line.
+
+    Return GOOD or an error code, the position, and the index of the next feature.
+    """
     before = -1
     while True:
-        while skip_blank(data, p):
+        while is_blank(data, p):
             p += 1
-        if _row_ends(data, p):
+        if _at_row_end(data, p):
             return GOOD, _next_line(data, p), feature
         start, index = p, 0
         while 48 <= data[p] <= 57:
@@ -98,27 +106,27 @@ def _features(
                 return _UNHASHED if largest == _LARGEST else _TOO_LARGE, start, feature
             p += 1
         if p == start or data[p] != _COLON:
-            return _NO_PAIR, start, feature
+            return _NOT_A_PAIR, start, feature
         if index <= before:
-            return _NOT_ASCENDING, start, feature
+            return _NOT_INCREASING, start, feature
         before = index
         start = p + 1
-        low, high, p = parse_number(data, start, room.powers)
-        value = finish_line(np.float32(low), np.float32(high), start, p, room)
-        if p == start or not (skip_blank(data, p) or _row_ends(data, p)):
-            return _NO_NUMBER, start, feature
+        low, high, p = parse_number(data, start, buffers.powers)
+        value = resolve_number(np.float32(low), np.float32(high), start, p, buffers)
+        if p == start or not (is_blank(data, p) or _at_row_end(data, p)):
+            return _NOT_A_NUMBER, start, feature
         if math.isinf(np.float32(value)):
             return _INFINITE, start, feature
-        room.indices[feature] = index
-        room.values[feature] = value
+        buffers.indices[feature] = index
+        buffers.values[feature] = value
         feature += 1
 
 
 @kernel
-def _behind_query(data: Array, p: int) -> int:
-    """Where a query's number that begins at p, behind blanks, ends; p if there is none."""
+def _skip_query(data: Array, p: int) -> int:
+    """Return where the query id after the blanks at p ends; p if there is none."""
     begin = p
-    while skip_blank(data, p):
+    while is_blank(data, p):
         p += 1
     for c in _QUERY:
         if data[p] != c:
@@ -126,13 +134,13 @@ def _behind_query(data: Array, p: int) -> int:
         p += 1
     while 48 <= data[p] <= 57:
         p += 1
-    return p if skip_blank(data, p) or _row_ends(data, p) else begin
+    return p if is_blank(data, p) or _at_row_end(data, p) else begin
 
 
 @kernel
-def _row_ends(data: Array, p: int) -> bool:
-    """Whether a comment, or nothing more, follows at p."""
-    return data[p] == _HASH or line_ends(data, p)
+def _at_row_end(data: Array, p: int) -> bool:
+    """Return whether a comment or the end of the line follows at p."""
+    return data[p] == _HASH or at_line_end(data, p)
 
 
 @kernel
@@ -143,11 +151,11 @@ def _next_line(data: Array, p: int) -> int:
 
 
 class SvmlightReader(LineReader):
-    """Batches of rows from svmlight's text."""
+    """Reads svmlight text."""
 
-    wrong = _WRONG
+    messages = _MESSAGES
 
-    def form(self) -> Any:
-        """What parses a line."""
+    def line_parser(self) -> Any:
+        """Return the compiled parser of a line."""
         hashed = self.schema.bits is not None
         return SvmlightLines(self.labelled, _LARGEST_HASHED if hashed else _LARGEST)

@@ -1,7 +1,8 @@
-"""What the formats with one row to a line have in common: VW text and svmlight.
+"""Shared code for the text formats with one row per line: VW text and svmlight.
 
-A form (`VwLines`, `SvmlightLines`) parses one line in compiled code; the loop here parses lines
-into arrays until one is bad, or a number on it is in doubt. What happens then happens in Python.
+A line parser (`VwLines`, `SvmlightLines`) parses one line in compiled code. The loop `parse` writes
+lines into arrays until a line is bad or contains a number that it cannot round with certainty.
+Python code then handles that line.
 """
 
 from collections.abc import Iterator
@@ -13,186 +14,190 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit, kernel
 from spanboost.data.batch import Batch
 from spanboost.data.formats.decimals import powers_of_ten
-from spanboost.data.formats.lines import Chunk, chunks
+from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 from spanboost.rows.validation import Sparse
 
-# what a line turns out to be; every form numbers what can be wrong with one from WRONG on
-GOOD, EMPTY, DONE, DOUBT, WRONG = range(5)
+# outcomes of parsing; the error codes of each line parser start at FIRST_ERROR
+GOOD, EMPTY, DONE, UNCERTAIN, FIRST_ERROR = range(5)
 
 
 class ParseBuffers(NamedTuple):
-    """Where parsed lines go."""
+    """Arrays for parsed lines."""
 
     labels: Array  # [rows]
     weights: Array  # [rows]
-    lines: Array  # [rows] their numbers
-    indptr: Array  # [rows + 1] where their features begin
+    lines: Array  # [rows] line numbers
+    indptr: Array  # [rows + 1] where the features of each row begin
     indices: Array  # [features]
     values: Array  # [features]
-    words: Array  # scratch: where words of a line begin and end
-    powers: Array  # of ten
-    doubts: Array  # numbers in doubt on this line: how many, and how many are answered below
-    spans: Array  # [doubts, 2] where each begins and ends
-    answers: Array  # [doubts]
+    words: Array  # scratch: bounds of the words of a line
+    powers: Array  # powers of ten, for `parse_number`
+    uncertain: Array  # number of uncertain numbers on this line, and of those resolved by Python
+    spans: Array  # [uncertain, 2] where each begins and ends
+    exact_values: Array  # [uncertain] their values, as far as resolved
 
 
 @jit
 def parse(
-    form: Any, data: Array, p: int, line: int, row: int, room: ParseBuffers
+    line_parser: Any, data: Array, p: int, line: int, row: int, buffers: ParseBuffers
 ) -> tuple[int, ...]:
-    """Parse lines from p on, the first of them numbered `line`, and write them from `row` on.
+    """Parse lines from position p on; `line` is the number of the first, `row` its row.
 
-    `data` ends in a newline. Returns what ended it (DONE, DOUBT or what is wrong), the place and
-    number of the line it happened on, the next row, and where what is wrong begins and ends.
+    `data` must end with a newline. Return the outcome (DONE, UNCERTAIN or an error code), the
+    position and number of the line where parsing stopped, the next row, and the bounds of the
+    invalid text.
     """
     while p < data.shape[0]:
-        room.doubts[0] = 0
-        found, start, end = form.parse_line(data, p, row, room)
-        if room.doubts[0] > room.doubts[1]:
-            return DOUBT, p, line, row, start, end
-        room.doubts[1] = 0
-        if found >= WRONG:
-            return found, p, line, row, start, end
-        if found == GOOD:
-            room.lines[row] = line
+        buffers.uncertain[0] = 0
+        outcome, start, end = line_parser.parse_line(data, p, row, buffers)
+        if buffers.uncertain[0] > buffers.uncertain[1]:
+            return UNCERTAIN, p, line, row, start, end
+        buffers.uncertain[1] = 0
+        if outcome >= FIRST_ERROR:
+            return outcome, p, line, row, start, end
+        if outcome == GOOD:
+            buffers.lines[row] = line
             row += 1
-            room.indptr[row] = end
+            buffers.indptr[row] = end
         p = start
         line += 1
     return DONE, p, line, row, p, p
 
 
 @kernel
-def finish_line(low: Any, high: Any, start: int, end: int, room: ParseBuffers) -> Any:
-    """A number between low and high that stands from start to end.
+def resolve_number(low: Any, high: Any, start: int, end: int, buffers: ParseBuffers) -> Any:
+    """Return the number at data[start:end], which lies between low and high.
 
-    Where these differ it is in doubt: the answer if there is one, else 0, which nothing stumbles
-    over, so that all doubts of a line come to light at once.
+    If low and high differ, the number is uncertain. Return its exact value if Python has resolved
+    it; otherwise note it and return 0, which is always valid, so that one pass finds all uncertain
+    numbers of a line.
     """
     if not low < high:
         return low
-    doubt = room.doubts[0]
-    room.doubts[0] = doubt + 1
-    if doubt < room.doubts[1]:
-        return room.answers[doubt]
-    if doubt < room.spans.shape[0]:
-        room.spans[doubt, 0], room.spans[doubt, 1] = start, end
+    k = buffers.uncertain[0]
+    buffers.uncertain[0] = k + 1
+    if k < buffers.uncertain[1]:
+        return buffers.exact_values[k]
+    if k < buffers.spans.shape[0]:
+        buffers.spans[k, 0], buffers.spans[k, 1] = start, end
     return 0.0
 
 
 @kernel
-def skip_blank(data: Array, p: int) -> bool:
-    """Whether there is a blank at p."""
+def is_blank(data: Array, p: int) -> bool:
+    """Return whether there is a space or a tab at p."""
     return data[p] == 32 or data[p] == 9
 
 
 @kernel
-def line_ends(data: Array, p: int) -> bool:
-    """Whether the line ends at p."""
+def at_line_end(data: Array, p: int) -> bool:
+    """Return whether the line ends at p."""
     return data[p] == 10 or (data[p] == 13 and data[p + 1] == 10)
 
 
 @kernel
 def word_end(data: Array, p: int) -> int:
-    """Where the word at p ends, for a message."""
+    """Return where the word at p ends, for a message."""
     while data[p] > 32:
         p += 1
     return p
 
 
 class LineReader:
-    """Batches of rows from files of one form of lines."""
+    """Reads files of a format with one row per line."""
 
-    wrong: ClassVar[tuple[str, ...]]  # what can be, from WRONG on, with {} for the text that is
+    messages: ClassVar[tuple[str, ...]]  # of the error codes, with {} for the invalid text
 
     def __init__(
         self, schema: Schema, problems: Problems, *, labelled: bool, size: int = 1 << 20
     ) -> None:
         self.schema, self.problems, self.labelled, self.size = schema, problems, labelled, size
-        self._form = self.form()
-        self._room = _room(0)
+        self._line_parser = self.line_parser()
+        self._buffers = _allocate(0)
 
-    def form(self) -> Any:
-        """What parses a line."""
+    def line_parser(self) -> Any:
+        """Return the compiled parser of a line."""
         raise NotImplementedError
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """The rows of a file, a batch to each of its chunks."""
-        for chunk in chunks(source, self.problems, size=self.size):
+        """Yield the rows of a file, one batch per chunk."""
+        for chunk in read_chunks(source, self.problems, size=self.size):
             batch = self.batch(chunk, source.name)
             if batch.rows:
                 yield batch
 
     def batch(self, chunk: Chunk, file: str) -> Batch:
-        """The good rows of a chunk; the bad ones are reported, in order."""
+        """Return the good rows of a chunk; report the bad ones, in order."""
         text = chunk.data if chunk.data[-1:] == b"\n" else bytes(chunk.data) + b"\n"
-        rows, bad = self._parsed(text, chunk.first)
-        room = self._room
-        lines = room.lines[:rows].copy()
+        rows, bad = self._parse(text, chunk.first)
+        buffers = self._buffers
+        lines = buffers.lines[:rows].copy()
         y = keep = None
         if self.labelled:
-            y = self.schema.target.numbers(room.labels[:rows])
+            y = self.schema.target.encode_numbers(buffers.labels[:rows])
             keep = ~np.isnan(y)
             for row in np.flatnonzero(~keep):
-                bad[int(lines[row])] = self.schema.target.complaint(float(room.labels[row]))
+                bad[int(lines[row])] = self.schema.target.error_message(float(buffers.labels[row]))
         for line in sorted(bad):
-            self.problems.bad(file, line, bad[line])
-        weights = room.weights[:rows] if self.labelled else np.ones(0)
+            self.problems.report(file, line, bad[line])
+        weights = buffers.weights[:rows] if self.labelled else np.ones(0)
         batch = Batch(
-            X=_sparse(room, rows),
+            X=_sparse(buffers, rows),
             y=y,
             weights=None if (weights == 1).all() else weights.copy(),
             file=file,
             lines=lines,
         )
-        return batch if keep is None or keep.all() else batch.only(keep)
+        return batch if keep is None or keep.all() else batch.take(keep)
 
-    def _parsed(self, text: Any, line: int) -> tuple[int, dict[int, str]]:
-        """Parse lines into the room: how many rows, and what is wrong with which line.
+    def _parse(self, text: Any, line: int) -> tuple[int, dict[int, str]]:
+        """Parse lines into the buffers; return the number of rows, and messages by bad line.
 
-        Where the first bad line ends everything, so it does here.
+        Unless bad rows are skipped, stop at the first bad line.
         """
         data = np.frombuffer(text, np.uint8)
-        if len(self._room.lines) < len(text) // 2 + 1:
-            self._room = _room(len(text))
+        if len(self._buffers.lines) < len(text) // 2 + 1:
+            self._buffers = _allocate(len(text))
         p = row = 0
         bad = dict[int, str]()
         while True:
-            found, p, line, row, start, end = parse(self._form, data, p, line, row, self._room)
-            if found == DOUBT:
-                self._answer(text)
+            outcome, p, line, row, start, end = parse(
+                self._line_parser, data, p, line, row, self._buffers
+            )
+            if outcome == UNCERTAIN:
+                self._resolve_uncertain(text)
                 continue
-            if found == DONE:
+            if outcome == DONE:
                 return row, bad
-            bad[line] = self.wrong[found - WRONG].format(
-                _shown(bytes(text[start : min(end, start + 200)]))
+            bad[line] = self.messages[outcome - FIRST_ERROR].format(
+                _show(bytes(text[start : min(end, start + 200)]))
             )
             if not self.problems.skip:
                 return row, bad
             p, line = _next_line(text, p), line + 1
 
-    def _answer(self, text: Any) -> None:
-        """Ask Python for the numbers of a line that are in doubt, and make room for as many."""
-        room = self._room
-        count, answered = room.doubts
-        noted = min(count, len(room.answers))
-        for i in range(answered, noted):
-            room.answers[i] = float(bytes(text[room.spans[i, 0] : room.spans[i, 1]]))
-        room.doubts[1] = noted
+    def _resolve_uncertain(self, text: Any) -> None:
+        """Resolve the uncertain numbers of a line with Python; enlarge the buffers if needed."""
+        buffers = self._buffers
+        count, resolved = buffers.uncertain
+        noted = min(count, len(buffers.exact_values))
+        for i in range(resolved, noted):
+            buffers.exact_values[i] = float(bytes(text[buffers.spans[i, 0] : buffers.spans[i, 1]]))
+        buffers.uncertain[1] = noted
         if noted < count:
-            spans, answers = np.empty((count, 2), np.int64), np.empty(count)
-            answers[:noted] = room.answers
-            self._room = room._replace(spans=spans, answers=answers)
+            spans, exact_values = np.empty((count, 2), np.int64), np.empty(count)
+            exact_values[:noted] = buffers.exact_values
+            self._buffers = buffers._replace(spans=spans, exact_values=exact_values)
 
 
-def _room(size: int) -> ParseBuffers:
-    """Room for the lines of a text of `size` bytes.
+def _allocate(size: int) -> ParseBuffers:
+    """Return buffers that are large enough for any text of `size` bytes.
 
-    A row takes two bytes at least, and so does a feature. Nearly always that is far too much, but
-    memory that is never written to costs nothing.
+    A row takes at least two bytes, and so does a feature. The buffers are nearly always far too
+    large, but memory that is never written to costs nothing.
     """
     rows = features = size // 2 + 1
     return ParseBuffers(
@@ -204,28 +209,28 @@ def _room(size: int) -> ParseBuffers:
         values=np.empty(features, np.float32),
         words=np.zeros((5, 2), np.int64),
         powers=powers_of_ten(),
-        doubts=np.zeros(2, np.int64),
+        uncertain=np.zeros(2, np.int64),
         spans=np.empty((8, 2), np.int64),
-        answers=np.empty(8),
+        exact_values=np.empty(8),
     )
 
 
-def _sparse(room: ParseBuffers, rows: int) -> Sparse:
-    features = room.indptr[rows]
+def _sparse(buffers: ParseBuffers, rows: int) -> Sparse:
+    features = buffers.indptr[rows]
     return Sparse(
-        indptr=room.indptr[: rows + 1].copy(),
-        indices=room.indices[:features].copy(),
-        data=room.values[:features].copy(),
+        indptr=buffers.indptr[: rows + 1].copy(),
+        indices=buffers.indices[:features].copy(),
+        data=buffers.values[:features].copy(),
         shape=(rows,),
     )
 
 
 def _next_line(text: Any, p: int) -> int:
-    """Where the line after that at p begins."""
+    """Return where the line after the one at p begins."""
     while (newline := bytes(text[p : p + 4096]).find(b"\n")) < 0:
         p += 4096
     return p + newline + 1
 
 
-def _shown(text: bytes) -> str:
+def _show(text: bytes) -> str:
     return f"{text.decode(errors='replace')!r:.40}"

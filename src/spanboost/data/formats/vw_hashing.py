@@ -1,7 +1,8 @@
-"""Names of features as Vowpal Wabbit hashes them, so that its tables and ours agree.
+"""Hash feature names as Vowpal Wabbit does, so that both use the same indices.
 
-A name of digits alone stands for its number plus the seed; any other is hashed by MurmurHash3
-(x86, 32 bits). The seed of a feature is the hash of its namespace, that of a namespace is 0.
+The hash of a name that consists of digits is its number plus the seed. Any other name is hashed
+with MurmurHash3 (x86, 32 bits). The seed of a feature is the hash of its namespace; the seed of a
+namespace is 0.
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
-# unsigned, and below 2^32: neither compiled nor as plain Python does a product of two overflow
+# unsigned and below 2^32, so that no product overflows, in compiled code or plain Python
 _BITS = np.uint64(0xFFFFFFFF)
 _FIRST, _SECOND = np.uint64(0xCC9E2D51), np.uint64(0x1B873593)
 _FIVE, _ADD = np.uint64(5), np.uint64(0xE6546B64)
@@ -22,40 +23,40 @@ _COLONS, _BARS = np.uint64(0x3A3A3A3A), np.uint64(0x7C7C7C7C)
 
 @kernel
 def hash_name(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, int]:
-    """The hash of the name that begins at `start`, and where it ends.
+    """Return the hash of the name at `start`, and where the name ends.
 
-    It ends before a blank or another control character, a colon or a bar, one of which must come.
+    A name ends before a blank, a control character, a colon or a bar. One of these must follow.
     """
     p, number = start, np.uint64(0)
     while 48 <= data[p] <= 57:
         number = number * _TEN + np.uint64(data[p] - 48) & _BITS
         p += 1
-    if _ends(data, p):
+    if _at_name_end(data, p):
         return number + seed & _BITS, p
     return _murmur(data, start, seed)
 
 
 @kernel
 def _murmur(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, int]:
-    """MurmurHash3, x86 with 32 bits, of the name at `start`, and where the name ends."""
+    """Return the MurmurHash3 (x86, 32 bits) of the name at `start`, and where the name ends."""
     p, h = start, seed
     last = data.shape[0] - 4
     while p <= last:
-        k = _four(data, p)
-        if _any_ends(k):
+        k = _read_word(data, p)
+        if _any_at_name_end(k):
             break
-        h = _rotated(h ^ _scrambled(k), 13) * _FIVE + _ADD & _BITS
+        h = _rotate(h ^ _scramble(k), 13) * _FIVE + _ADD & _BITS
         p += 4
-    k, place = np.uint64(0), np.uint64(0)
-    while not _ends(data, p):  # three times at most, or four at the end of the data
-        k |= np.uint64(data[p]) << place
-        place += _EIGHT
+    k, shift = np.uint64(0), np.uint64(0)
+    while not _at_name_end(data, p):  # at most 3 bytes, except near the end of the data
+        k |= np.uint64(data[p]) << shift
+        shift += _EIGHT
         p += 1
-        if place == _WORD:
-            h = _rotated(h ^ _scrambled(k), 13) * _FIVE + _ADD & _BITS
-            k, place = np.uint64(0), np.uint64(0)
-    if place > 0:
-        h ^= _scrambled(k)
+        if shift == _WORD:
+            h = _rotate(h ^ _scramble(k), 13) * _FIVE + _ADD & _BITS
+            k, shift = np.uint64(0), np.uint64(0)
+    if shift > 0:
+        h ^= _scramble(k)
     h ^= np.uint64(p - start)
     h = (h ^ h >> np.uint64(16)) * _THIRD & _BITS
     h = (h ^ h >> np.uint64(13)) * _FOURTH & _BITS
@@ -63,15 +64,15 @@ def _murmur(data: Array, start: int, seed: np.uint64) -> tuple[np.uint64, int]:
 
 
 @kernel
-def _ends(data: Array, p: int) -> bool:
-    """Whether a name ends before p."""
+def _at_name_end(data: Array, p: int) -> bool:
+    """Return whether a name ends before p."""
     return data[p] <= 32 or data[p] == 58 or data[p] == 124  # a colon, a bar
 
 
 @kernel
-def _four(data: Array, p: int) -> np.uint64:
-    """Four bytes as one number."""
-    q = np.uint64(p)  # a place that may be negative would be looked at twice
+def _read_word(data: Array, p: int) -> np.uint64:
+    """Return four bytes as one number."""
+    q = np.uint64(p)  # an unsigned index needs no check for negative values
     k = np.uint64(data[q])
     k |= np.uint64(data[q + np.uint64(1)]) << np.uint64(8)
     k |= np.uint64(data[q + np.uint64(2)]) << np.uint64(16)
@@ -79,10 +80,10 @@ def _four(data: Array, p: int) -> np.uint64:
 
 
 @kernel
-def _any_ends(k: np.uint64) -> bool:
-    """Whether a name ends before one of four bytes: the same as four times `_ends`, in one go.
+def _any_at_name_end(k: np.uint64) -> bool:
+    """Return whether a name ends before any of four bytes: `_at_name_end` for all at once.
 
-    Of each byte the highest bit tells: whether it is above 32, other than a colon, than a bar.
+    The highest bit of each byte is set if the byte is above 32 and neither a colon nor a bar.
     """
     colon, bar = k ^ _COLONS, k ^ _BARS
     above = (k & _LOW) + _ABOVE | k
@@ -91,10 +92,10 @@ def _any_ends(k: np.uint64) -> bool:
 
 
 @kernel
-def _scrambled(k: np.uint64) -> np.uint64:
-    return _rotated(k * _FIRST & _BITS, 15) * _SECOND & _BITS
+def _scramble(k: np.uint64) -> np.uint64:
+    return _rotate(k * _FIRST & _BITS, 15) * _SECOND & _BITS
 
 
 @kernel
-def _rotated(x: np.uint64, by: int) -> np.uint64:
+def _rotate(x: np.uint64, by: int) -> np.uint64:
     return (x << np.uint64(by) | x >> np.uint64(32 - by)) & _BITS

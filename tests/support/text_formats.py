@@ -1,4 +1,4 @@
-"""What the tests of VW text and svmlight share: readers on bytes, numbers in plain Python."""
+"""Helpers for the tests of VW text and svmlight: run readers on bytes, parse numbers in Python."""
 
 import re
 
@@ -15,26 +15,26 @@ NUMBER = re.compile(
 )
 
 
-class Recorded(Problems):
-    """Skips, and remembers everything."""
+class RecordedProblems(Problems):
+    """Skips bad rows and records all of them. `messages` maps line numbers to messages."""
 
     def __init__(self):
         super().__init__(skip=True)
-        self.all = {}
+        self.messages = {}
 
-    def bad(self, file, line, what):
+    def report(self, file, line, what):
         assert what
-        assert line not in self.all
-        assert not self.all or line > max(self.all)
-        self.all[line] = what
+        assert line not in self.messages
+        assert not self.messages or line > max(self.messages)
+        self.messages[line] = what
 
 
 def schema(form="vw", bits=None):
     return Schema(form, NumberTarget(), bits=bits)
 
 
-def rows_of(batches):
-    """Batches as a list of (line, label, weight, features)."""
+def row_tuples(batches):
+    """Return the rows of batches as a list of (line, label, weight, features)."""
     rows = []
     for batch in batches:
         assert len(batch.X.indptr) == batch.rows + 1
@@ -57,11 +57,11 @@ def rows_of(batches):
     return rows
 
 
-def read(reader, text, labelled=True, **options):
-    """All rows of a text, and the lines that are bad."""
-    problems = Recorded()
-    made = reader(schema(**options), problems, labelled=labelled)
-    return rows_of([made.batch(Chunk(text, 1), "file")]), problems.all
+def read(reader_class, text, labelled=True, **options):
+    """Return all rows of a text, and the messages about bad lines."""
+    problems = RecordedProblems()
+    reader = reader_class(schema(**options), problems, labelled=labelled)
+    return row_tuples([reader.batch(Chunk(text, 1), "file")]), problems.messages
 
 
 def read_as_plain_python(*args, **options):
@@ -70,7 +70,10 @@ def read_as_plain_python(*args, **options):
 
 
 def expected(oracle, text, labelled=True):
-    """The same, by an oracle that makes of a line a row, None or a ValueError."""
+    """Return rows and bad lines by an oracle.
+
+    For a line it returns a row, returns None if the line is blank, or raises ValueError.
+    """
     rows, bad = [], []
     lines = text.split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -84,20 +87,20 @@ def expected(oracle, text, labelled=True):
     return rows, bad
 
 
-def assert_same(found, wanted):
-    rows, bad = found
-    np.testing.assert_equal(rows, wanted[0])
-    assert [*bad] == wanted[1]
+def assert_same_rows(actual, expected):
+    rows, bad = actual
+    np.testing.assert_equal(rows, expected[0])
+    assert [*bad] == expected[1]
 
 
-def as_number(text):
+def parse_float(text):
     if not NUMBER.fullmatch(text):
         raise ValueError(text)
     return float(text)
 
 
-def single(x):
-    """A number in 32 bits, not infinite."""
+def as_float32(x):
+    """Round a number to 32 bits; raise ValueError if the result is infinite."""
     with np.errstate(over="ignore"):
         x = float(np.float32(x))
     if np.isinf(x):
@@ -105,7 +108,7 @@ def single(x):
     return x
 
 
-def finite(x):
+def require_finite(x):
     if not np.isfinite(x):
         raise ValueError(x)
     return x
