@@ -21,6 +21,7 @@ def drawn(figure):
     return figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 3, 5000])
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_every_picture_is_one_call_and_always_the_same(rows, suffix, tmp_path):
