@@ -268,6 +268,7 @@ def test_bad_rows_of_tables_are_found_by_their_number(name, shell, tmp_path):
     assert left_out == ["5", "8", "10"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_kinds_of_columns_are_decided_once(form, size, shell, tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ def every_check():
             yield pytest.param(model, check, id=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "check"), [*every_check()])
 def test_rivers_checks(model, check):
     check(model.clone())

@@ -34,6 +34,7 @@ def named(learner, **parameters):
     return BoostingRegressor(learner, n_estimators=8, random_state=0, **parameters)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [BoostingRegressor(), BoostingClassifier()],
     expected_failed_checks=lambda estimator: EXPECTED,

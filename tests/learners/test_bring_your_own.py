@@ -51,6 +51,7 @@ def test_pipelines_of_river_are_learners_and_arrays_are_rows():
         )
 
 
+@pytest.mark.slow
 def test_boosting_improves_a_regressor_of_scikit_learn():
     X, y = load_diabetes(return_X_y=True)
     X = X / np.abs(X).max(axis=0)
@@ -160,6 +161,7 @@ def means(task):
     return Means(np.zeros(shape), np.zeros(shape), 1 / task.smoothness, np.zeros(1))
 
 
+@pytest.mark.slow
 def test_a_bank_of_ones_own_is_compiled_and_plain_python_alike():
     X, y = np.zeros((50, 1)), np.random.default_rng(0).uniform(-1, 1, 50)
     compiled = SpanBoost(FromBank(means), n=3).learn_many(X, y)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import spanboost
 from spanboost.cli.parser import parser
-from spanboost.parallel import cluster
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,11 +47,12 @@ def test_every_block_is_of_a_kind_that_a_test_runs(page):
     assert page.read_text().count("```") % 2 == 0
 
 
+@pytest.mark.slow
 def test_the_cluster_example_runs_on_this_machine(monkeypatch):
     found = Counter(kind for kind, _ in blocks(ROOT / "docs" / "cluster.md"))
     assert found == {"python": 1, "sh": 1}
     (code,) = (text for kind, text in blocks(ROOT / "docs" / "cluster.md") if kind == "python")
-    monkeypatch.setattr(cluster, "Cluster", lambda address: nullcontext(None))
+    monkeypatch.setattr(spanboost, "Cluster", lambda address: nullcontext(None))
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     space = {"X": X, "y": 0.5 * X[:, 0]}
     exec(code, space)
