@@ -11,20 +11,26 @@ import pytest
 from hypothesis import settings
 from streams import EVERY, HOUSES, as_csv, put
 
-# Compiling takes longer than any deadline; a run that gates a change must not depend on luck.
+# No deadlines, because compiling takes long. On CI, examples are not random.
 settings.register_profile("default", deadline=None)
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 
 
 def pytest_collection_modifyitems(items):
-    """A name with an address in it differs between processes, and parallel runs refuse it."""
+    """Mark the pages as slow, and refuse test names that contain an address in memory.
+
+    Such a name differs from process to process, and parallel runs need equal names.
+    """
     assert not [item.nodeid for item in items if " at 0x" in item.nodeid]
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Gives bytes to whoever reads standard input."""
+    """A function that sets the bytes of standard input."""
 
     def give(data):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
@@ -32,33 +38,33 @@ def standard_input(monkeypatch):
     return give
 
 
-COMPILING = "spanboost: compiling for this kind of model"  # said once, by whoever comes first
+COMPILING = "spanboost: compiling for this kind of model"  # printed once; ignored by tests
 
 
 @pytest.fixture
 def shell(capsys):
-    """Runs a command; what it wrote on standard output and standard error."""
+    """A function that runs a command and returns its standard output and standard error."""
 
     def run(*words, status=0):
         from spanboost.cli.main import main
 
         capsys.readouterr()
         try:
-            found = main([str(word) for word in words])
+            code = main([str(word) for word in words])
         except SystemExit as stop:
-            found = stop.code
-        said = capsys.readouterr()
-        assert found == status, said.err
-        assert "Traceback" not in said.err
-        lines = said.err.splitlines(keepends=True)
-        return said._replace(err="".join(line for line in lines if COMPILING not in line))
+            code = stop.code
+        printed = capsys.readouterr()
+        assert code == status, printed.err
+        assert "Traceback" not in printed.err
+        lines = printed.err.splitlines(keepends=True)
+        return printed._replace(err="".join(line for line in lines if COMPILING not in line))
 
     return run
 
 
 @pytest.fixture
 def memory():
-    """The files of memory:// addresses."""
+    """The file system of memory:// addresses, empty again after the test."""
     system = fsspec.filesystem("memory")
     yield system
     system.store.clear()
@@ -72,7 +78,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def web(tmp_path):
-    """The address at which tmp_path is served."""
+    """The address of an HTTP server for the files in tmp_path."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

@@ -23,53 +23,54 @@ except ImportError as error:
 
 
 class _Boosting:
-    """What the regressor and the classifier share."""
+    """Base class of the regressor and the classifier."""
 
     learner: Any
     loss: Any
     _model: Model
-    _names: ClassVar = {"n": "n_models", "step": "learning_rate", "seed": "seed"}  # of ours
+    # names of ModelSpec parameters: names here
+    _names: ClassVar = {"n": "n_models", "step": "learning_rate", "seed": "seed"}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         for learner in ("auto", "trees", "linear", "stumps", "network"):
             yield {"learner": learner, "budget": "fast"}
 
-    def _answers(self, X: pd.DataFrame) -> Array:
+    def _predict_rows(self, X: pd.DataFrame) -> Array:
         return np.asarray(self._model.predict_many(_rows(X))) if len(X) else np.zeros(0)
 
 
 class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     """Online gradient boosting for regression.
 
-    Features are numbers, strings (categories) and None (missing); they may come and go, in any
-    order. Blocks of rows, as data frames, and rows one at a time give the same model.
+    Features are numbers, strings (categories) or None (missing). Rows may have different features,
+    in any order. Learning a data frame and learning its rows one at a time give the same model.
 
     Parameters
     ----------
     learner
-        What is boosted: "auto" (many boosters side by side, which leaves nothing to tune), "trees",
+        The learner to boost: "auto" (runs many boosters at once and needs no tuning), "trees",
         "linear", "stumps", "stumps-intercept", "network", a learner of this library with its
-        parameters, such as `Trees(depth=4)`, or anybody's, such as one of River's regressors.
+        parameters, such as `Trees(depth=4)`, or your own, such as one of River's regressors.
     booster
         "span" for Algorithm 1, "hull" for Algorithm 2.
     n_models
-        Copies of the learner: None is 100 trees, or 32 of any other.
+        Number of copies of the learner. None is 100 for trees, 32 for other learners.
     learning_rate
-        The step eta of Algorithm 1, from 1 / n_models to 1; None is ln(n) / n.
+        The step eta of Algorithm 1, from 1 / n_models to 1. None is ln(n) / n.
     loss
         "squared", "absolute", or another loss of `spanboost.losses`.
     budget
-        Of learner="auto": "fast", "default" or "thorough".
+        Size of learner="auto": "fast", "default" or "thorough".
     label_range
-        What labels are scaled by: "auto" grows with them, "auto-zero" does so around 0, or
+        Range of the labels: "auto" grows with the labels, "auto-zero" does so around 0, or
         (low, high).
     replay
-        So many rows of the past are learned again after each new one: less error, more time.
+        Number of earlier rows to learn again after each row: lower error, more time.
     memory
-        How many of the last rows `replay` draws from.
+        Number of recent rows that `replay` draws from.
     seed
-        For learners that draw at random, and of `replay`.
+        Random seed of the learner and of `replay`.
 
     Examples
     --------
@@ -98,28 +99,28 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
         self._model = new_model(self, self._names)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one row, of importance w."""
+        """Learn one row with importance weight w."""
         self._model.learn_one(x, y, w)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
-        """The prediction for one row; 0 before the first label."""
+        """Return the prediction for one row; 0 before the first label."""
         return float(self._model.predict_one(x))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
-        """Learn a block of rows, in order; w is a weight, or one for each row."""
+        """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
         if len(X):
             self._model.learn_many(_rows(X), np.asarray(y), _weights(w, len(X)))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Predictions for a block of rows."""
-        return pd.Series(self._answers(X), index=X.index)
+        """Return the predictions for a block of rows."""
+        return pd.Series(self._predict_rows(X), index=X.index)
 
 
 class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     """Online gradient boosting for two classes, False and True (or 0 and 1), by logistic loss.
 
-    For more classes wrap it in `river.multiclass.OneVsRestClassifier`. Parameters as for
-    `BoostingRegressor`, but for the loss and the range of labels, which are given.
+    For more classes, wrap it in `river.multiclass.OneVsRestClassifier`. The parameters are those of
+    `BoostingRegressor` without `loss` and `label_range`, which are fixed.
 
     Examples
     --------
@@ -148,31 +149,31 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
         return False
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one row, of importance w."""
+        """Learn one row with importance weight w."""
         self._model.learn_one(x, _sign(y), w)
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
-        """How probable both classes are."""
+        """Return the probabilities of both classes."""
         false, true = probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
         return {False: false, True: true}
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
-        """Learn a block of rows, in order; w is a weight, or one for each row."""
+        """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
         if len(X):
             self._model.learn_many(_rows(X), [_sign(label) for label in y], _weights(w, len(X)))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """How probable both classes are, for a block of rows."""
-        shares = probabilities(self._answers(X))
+        """Return the probabilities of both classes for a block of rows."""
+        shares = probabilities(self._predict_rows(X))
         return pd.DataFrame(shares, index=X.index, columns=[False, True])
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """The likelier class of each row of a block."""
-        return pd.Series(self._answers(X) > 0, index=X.index)
+        """Return the more probable class of each row of a block."""
+        return pd.Series(self._predict_rows(X) > 0, index=X.index)
 
 
 def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
-    """As River has them one at a time, so that both ways give the same model."""
+    """Return rows as dictionaries, so that blocks and single rows give the same model."""
     return X.to_dict("records")
 
 
@@ -183,7 +184,7 @@ def _weights(w: Any, rows: int) -> Any:
 def _sign(y: Any) -> float:
     if y not in (0, 1):
         raise ValueError(
-            f"the label {y!r} is neither False nor True: for other labels wrap the model in "
+            f"the label {y!r} is neither False nor True: for other labels, wrap the model in "
             "river.multiclass.OneVsRestClassifier"
         )
     return 1.0 if y else -1.0

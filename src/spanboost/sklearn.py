@@ -50,26 +50,26 @@ CLASSIFICATION = {"log_loss": None, "hinge": Hinge()}  # None: by the number of 
 
 def _one_booster(estimator: Any) -> bool:
     if estimator.learner == AUTO:
-        raise AttributeError("learner='auto' has many boosters, and stages are those of one")
+        raise AttributeError("staged_predict needs a single booster, but learner='auto' has many")
     return True
 
 
 def _estimates_probabilities(estimator: Any) -> bool:
     if estimator.loss != "log_loss":
-        raise AttributeError(f"probabilities come from loss='log_loss', not {estimator.loss!r}")
+        raise AttributeError(f"probabilities need loss='log_loss' (got loss={estimator.loss!r})")
     return True
 
 
 def _has_trees(estimator: Any) -> bool:
     if not (isinstance(estimator.learner, Trees) or estimator.learner in (AUTO, "trees")):
-        raise AttributeError("feature_importances_ are those of trees: learner='auto' or 'trees'")
+        raise AttributeError("feature_importances_ needs trees: use learner='auto' or 'trees'")
     return True
 
 
 class _Boosting(BaseEstimator):
-    """What the regressor and the classifier share."""
+    """Base class of the regressor and the classifier."""
 
-    _names: ClassVar = {"n": "n_estimators", "step": "learning_rate"}  # of our parameters
+    _names: ClassVar = {"n": "n_estimators", "step": "learning_rate"}  # ModelSpec name: name here
     learner: Any
     loss: Any
     n_epochs: int
@@ -85,11 +85,11 @@ class _Boosting(BaseEstimator):
 
     @property
     def _reads_features(self) -> bool:
-        """Whether the learner takes sparse and missing values, and categories."""
+        """Whether the learner accepts sparse rows, missing values and categories."""
         return isinstance(self.learner, str) or getattr(self.learner, "named", False) is True
 
     def __getstate__(self) -> dict[str, Any]:
-        # the model as bytes: joblib can load arrays so that nobody may write to them, and it must
+        # The model as bytes: joblib may load arrays as read-only, and the model writes to them.
         state = dict(super().__getstate__())
         if "model_" in state:
             state["model_"] = pickle.dumps(state["model_"])
@@ -102,7 +102,7 @@ class _Boosting(BaseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Shares of the columns in what the splits of all trees have gained; they sum up to 1."""
+        """The share of each column in the gain of all splits of the trees; the sum is 1."""
         _has_trees(self)
         check_is_fitted(self)
         shares = np.zeros(self.n_features_in_)
@@ -112,14 +112,14 @@ class _Boosting(BaseEstimator):
         return shares
 
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
-        """As from nothing: several passes, each in an order of its own."""
+        """Train a new model with several passes, each in its own order if `shuffle` is set."""
         if not (is_integer(self.n_epochs) and self.n_epochs >= 1):
             raise ValueError(f"n_epochs must be a positive integer (got {self.n_epochs!r})")
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
         model = self._new_model(loss, random)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LabelWarning)  # no label comes as a surprise here
+            warnings.simplefilter("ignore", LabelWarning)  # all labels are known before training
             for _ in range(self.n_epochs):
                 order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
                 part = rows.take(order) if isinstance(rows, Rows) else rows[order]
@@ -131,12 +131,12 @@ class _Boosting(BaseEstimator):
         return self
 
     def _learn(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:
-        """One more block of a stream, in its own order."""
+        """Learn one more block, in the order given."""
         first = not hasattr(self, "model_")
         rows, weights = self._rows(X, y, sample_weight, first=first)
         model = self._new_model(loss, self.random_state) if first else self.model_
         model.learn_many(rows, y, weights)
-        self.model_ = model  # only now: a first block that is refused leaves nothing behind
+        self.model_ = model  # set last: an invalid first block leaves the estimator unfitted
         return self
 
     def _new_model(self, loss: Any, random: Any) -> Model:
@@ -144,7 +144,7 @@ class _Boosting(BaseEstimator):
         return new_model(self, self._names, loss=loss, seed=seed)
 
     def _rows(self, X: Any, y: Array, weights: Any, *, first: bool) -> tuple[Any, Array]:
-        """Rows to be learned, and their weights."""
+        """Return checked rows to learn, and their weights."""
         if first:
             self._frame, self._sparse = frame_reader(X), sparse.issparse(X)
             if self._frame is not None and not self._reads_features:
@@ -154,7 +154,7 @@ class _Boosting(BaseEstimator):
         return rows, _check_sample_weight(weights, y)
 
     def _read(self, X: Any, *, learn: bool = False, reset: bool = False) -> Any:
-        """Rows as the model reads them, checked; sparse or not, as the first ones were."""
+        """Return checked rows as the model reads them: sparse if the first rows were sparse."""
         if self._frame is not None:
             table = self._frame.table(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -171,50 +171,50 @@ class _Boosting(BaseEstimator):
             return sparse.csr_array(rows)
         return rows.toarray() if sparse.issparse(rows) else rows
 
-    def _answers(self, X: Any) -> Array:
+    def _predict(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.asarray(self.model_.predict_many(self._read(X)))
 
-    def _stages(self, X: Any) -> Array:
+    def _staged_predictions(self, X: Any) -> Array:
         check_is_fitted(self)
         return partial_predictions(self.model_, self._read(X))
 
 
 class BoostingRegressor(RegressorMixin, _Boosting):
-    """Online gradient boosting for regression: one pass, or rows as they come.
+    """Online gradient boosting for regression.
 
     Parameters
     ----------
     learner : "auto", "trees", "linear", "stumps", "stumps-intercept", "network" or an object
-        What is boosted: by default many boosters side by side, which leaves nothing to tune. An
-        object is a learner of this library with its parameters, such as ``Trees(depth=4)``, or
-        anybody's: see docs/bring-your-own.md.
+        The learner to boost. The default, "auto", runs many boosters at once and needs no tuning.
+        An object is a learner of this library with its parameters, such as ``Trees(depth=4)``, or
+        your own learner: see docs/bring-your-own.md.
     booster : "span" or "hull"
         Algorithm 1 or Algorithm 2.
     n_estimators : int or None
-        Copies of the learner: None is 100 trees, or 32 of any other.
+        Number of copies of the learner. None is 100 for trees, 32 for other learners.
     learning_rate : float or None
-        The step eta of Algorithm 1, from 1 / n_estimators to 1; None is ln(n) / n.
+        The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n.
     loss : "squared_error", "absolute_error", "huber" or a loss object
-        Loss objects are those of ``spanboost.losses``, or your own.
+        A loss object is one of ``spanboost.losses``, or your own.
     budget : "fast", "default" or "thorough"
-        Of learner="auto": more boosters, less error, more time.
+        Size of learner="auto": more boosters, lower error, more time.
     label_range : "auto", "auto-zero" or (low, high)
-        What labels are scaled by; "auto" grows with them.
+        Range of the labels. "auto" grows with the labels, "auto-zero" does so around 0.
     replay : int
-        So many rows of the past are learned again after each row: less error, more time.
+        Number of earlier rows to learn again after each row: lower error, more time.
     memory : int
-        How many of the last rows ``replay`` draws from.
+        Number of recent rows that ``replay`` draws from.
     n_epochs : int
-        Passes over the data in ``fit``.
+        Number of passes over the data in ``fit``.
     shuffle : bool
-        Whether each pass of ``fit`` has an order of its own; ``partial_fit`` never changes it.
+        Whether each pass of ``fit`` shuffles the rows. ``partial_fit`` keeps their order.
     random_state : int, RandomState instance or None
-        For the shuffling, and for learners that draw at random.
+        Random seed of the shuffling and of the learner.
 
     Attributes
     ----------
-    model_ : the model of this library, which ``spanboost.save`` writes to a file.
+    model_ : the fitted spanboost model, which ``spanboost.save`` can write to a file
 
     Examples
     --------
@@ -242,40 +242,40 @@ class BoostingRegressor(RegressorMixin, _Boosting):
     )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn all rows, forgetting what was learned before."""
+        """Train on all rows; discard what was learned before."""
         return self._fit(X, _labels(y, dtype=np.float64), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows, once, in their order."""
+        """Learn more rows, once, in the order given."""
         return self._learn(X, _labels(y, dtype=np.float64), sample_weight, self._loss())
 
     def predict(self, X: Any) -> Array:
-        """A number for each row."""
-        return self._answers(X)
+        """Return a number for each row."""
+        return self._predict(X)
 
     @available_if(_one_booster)
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """What would be predicted with the first copy only, with the first two, and so on."""
-        yield from self._stages(X)
+        """Yield the predictions of the first copy, of the first two copies, and so on."""
+        yield from self._staged_predictions(X)
 
     def _loss(self) -> Any:
-        loss = _named(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
+        loss = _named_loss(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
         check_regression_loss(resolve(loss))
         return loss
 
 
 class BoostingClassifier(ClassifierMixin, _Boosting):
-    """Online gradient boosting for classification: one pass, or rows as they come.
+    """Online gradient boosting for classification.
 
-    Parameters as for `BoostingRegressor`, which also takes ``label_range``, but for
+    The parameters are those of `BoostingRegressor` without ``label_range``, and with
 
     loss : "log_loss" or "hinge"
-        "log_loss" estimates probabilities, of any number of classes; "hinge" is for two.
+        "log_loss" estimates probabilities for any number of classes; "hinge" is for two.
 
     Attributes
     ----------
     classes_ : the labels, sorted
-    model_ : the model of this library, which ``spanboost.save`` writes to a file.
+    model_ : the fitted spanboost model, which ``spanboost.save`` can write to a file
 
     Examples
     --------
@@ -301,61 +301,66 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn all rows, forgetting what was learned before."""
+        """Train on all rows; discard what was learned before."""
         y = _classes(y)
         self.classes_ = np.unique(y)
         return self._fit(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, once, in their order; the first call names all classes."""
+        """Learn more rows, once, in the order given; the first call must list all classes."""
         y = _classes(y)
         if not hasattr(self, "model_"):
             if classes is None:
                 raise ValueError("classes must be given in the first call of partial_fit")
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(f"classes={classes!r} are not those of before: {self.classes_}")
+            raise ValueError(
+                f"classes must be {self.classes_}, as in the first call (got {classes!r})"
+            )
         return self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def decision_function(self, X: Any) -> Array:
-        """Scores of the classes; of two, that of the second: above 0 where it is likelier."""
-        return self._answers(X)
+        """Return the scores of all classes; for two classes, the score of the second only.
+
+        The score of the second class is positive where it is more probable.
+        """
+        return self._predict(X)
 
     def predict(self, X: Any) -> Array:
-        """The likeliest class of each row."""
-        return self._likeliest(self._answers(X))
+        """Return the most probable class of each row."""
+        return self._most_probable(self._predict(X))
 
     @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``."""
-        return probabilities(self._answers(X))
+        """Return the probabilities of the classes, in the order of ``classes_``."""
+        return probabilities(self._predict(X))
 
     @available_if(_estimates_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """Their logarithms."""
+        """Return the logarithms of the probabilities of the classes."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     @available_if(_one_booster)
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """What would be predicted with the first copy only, with the first two, and so on."""
-        for scores in self._stages(X):
-            yield self._likeliest(scores)
+        """Yield the predictions of the first copy, of the first two copies, and so on."""
+        for scores in self._staged_predictions(X):
+            yield self._most_probable(scores)
 
     def _loss(self) -> Any:
         number = len(self.classes_)
-        loss = _named(self.loss, CLASSIFICATION)
+        loss = _named_loss(self.loss, CLASSIFICATION)
         if loss is not None and number > 2:
-            raise ValueError(f"loss={self.loss!r} is for two classes, and there are {number}")
+            raise ValueError(f"loss={self.loss!r} supports two classes only (got {number})")
         return loss or (Logistic() if number == 2 else Softmax(number))
 
-    def _likeliest(self, scores: Array) -> Array:
+    def _most_probable(self, scores: Array) -> Array:
         best = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
         return np.asarray(self.classes_[best])
 
 
 def _labels(y: Any, **kind: Any) -> Array:
-    """One for each row."""
+    """Return labels as an array [rows]."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     return column_or_1d(y, warn=True, **kind)
@@ -368,7 +373,7 @@ def _classes(y: Any) -> Array:
     return y
 
 
-def _named(loss: Any, losses: dict[str, Any]) -> Any:
+def _named_loss(loss: Any, losses: dict[str, Any]) -> Any:
     if not isinstance(loss, str) or loss not in losses:
         raise ValueError(f"loss must be {', '.join(map(repr, losses))} (got {loss!r})")
     return losses[loss]

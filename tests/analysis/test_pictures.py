@@ -21,6 +21,7 @@ def draw(figure):
     return figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 3, 5000])
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_every_plot_is_one_call_with_identical_bytes(rows, suffix, tmp_path):

@@ -219,6 +219,7 @@ def test_quiet_prints_nothing_and_standard_output_is_for_results(data, shell, tm
     assert len(numbers(out)) == len(HOUSES)
 
 
+@pytest.mark.process
 def test_the_bar_is_for_terminals_only(data):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 100))
@@ -240,6 +241,7 @@ def test_the_bar_is_for_terminals_only(data):
     assert b"\r" not in done.stderr
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_imported_for_help():
     code = (
         "import sys; from spanboost.cli.main import main\n"
@@ -295,6 +297,7 @@ def test_destinations_of_predictions(data, model, shell, tmp_path):
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
 
 
+@pytest.mark.process
 def test_a_reader_that_closes_the_pipe(data, model):
     command = f"{sys.executable} -m spanboost predict {data} -m {model} | head -n 1"
     done = subprocess.run(

@@ -102,6 +102,7 @@ def test_standard_input(name, shell, standard_input, tmp_path):
     assert train(shell, tmp_path, "-", "--format", form) == model
 
 
+@pytest.mark.process
 def test_a_pipe(shell, tmp_path):
     path = put(tmp_path, "x.csv", TABLES["x.csv"])
     command = [sys.executable, "-m", "spanboost", "train", "-", "--format", "csv", *EVERY]
@@ -270,6 +271,7 @@ def test_bad_rows_of_tables_are_named_by_number(name, shell, tmp_path):
     assert left_out == ["5", "8", "10"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_column_types_are_decided_once(form, size, shell, tmp_path, monkeypatch):

@@ -61,6 +61,7 @@ def test_version_and_help(capsys):
         assert text in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.process
 def test_a_reader_that_closes_the_pipe_is_not_an_error():
     command = f"{sys.executable} -m spanboost demo --rows 3000 -n 4 | head -n 1"
     done = subprocess.run(

@@ -92,6 +92,7 @@ def test_resume_refuses_the_model_of_a_different_run(change, data, tmp_path, she
     )
 
 
+@pytest.mark.process
 def test_a_live_csv_is_learned_row_by_row_and_can_be_interrupted():
     words = [sys.executable, "-m", "spanboost", "evaluate", "-", "--format", "csv", *FEW[:-1]]
     run = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -181,6 +182,7 @@ def out_of_memory(*_):
     raise MemoryError
 
 
+@pytest.mark.process
 def test_a_bad_row_leaves_no_parquet_file_and_prints_one_line(data, tmp_path, shell):
     model, bad = tmp_path / "m.sb", tmp_path / "bad.csv"
     shell("train", data, "-o", model, *FEW)
@@ -241,6 +243,7 @@ def test_files_come_in_the_order_in_which_they_are_named(data, tmp_path, shell):
     assert made[0] == made[1] == made[2]
 
 
+@pytest.mark.process
 def test_a_closed_standard_error_does_not_stop_a_run(data, tmp_path):
     command = f"{sys.executable} -m spanboost train {data} -o {tmp_path}/m.sb --learner linear -n 3"
     script = f"({command}; echo status $? > {tmp_path}/status) 2>&1 | true"

@@ -12,6 +12,7 @@ import pytest
 
 from spanboost.cli.main import main
 
+pytestmark = pytest.mark.process
 ROWS = 30_000
 KILLS = int(os.environ.get("SPANBOOST_KILLS", "5"))
 

@@ -37,6 +37,7 @@ def package(tmp_path):
     return tmp_path
 
 
+@pytest.mark.process
 def edit(path, before, after):
     text = path.read_text()
     assert before in text
@@ -65,6 +66,7 @@ def test_machine_code_is_kept_and_follows_every_edit_of_a_kernel(package):
     assert in_new_process(package).stdout == first.stdout
 
 
+@pytest.mark.process
 def test_a_cache_with_classes_that_no_longer_exist_is_ignored(package):
     in_new_process(package)
     ball = package / "spanboost" / "learners" / "ball.py"
@@ -175,6 +177,7 @@ def test_kernels_stay_plain_python():
     assert double("ab") == "abab"
 
 
+@pytest.mark.process
 def test_without_a_folder_to_write_to_it_still_runs(package):
     folder = package / "spanboost"
     for sub in [*folder.rglob("*/")]:
@@ -190,6 +193,7 @@ def test_without_a_folder_to_write_to_it_still_runs(package):
     assert float(done.stdout) == float(in_new_process(Path(spanboost.__file__).parents[1]).stdout)
 
 
+@pytest.mark.process
 def test_damaged_files_are_as_good_as_none(package):
     first = in_new_process(package)
     kept = [*(package / "spanboost").rglob("*.nb[ci]")]
@@ -203,6 +207,7 @@ def test_damaged_files_are_as_good_as_none(package):
         assert in_new_process(package).stderr == ""  # and mended
 
 
+@pytest.mark.process
 def test_a_full_disk_costs_no_more_than_the_compiled_code(package):
     full = """
 from numba.core.caching import IndexDataCacheFile

@@ -109,6 +109,7 @@ def needle(K, T, best):
     return forecasts, np.ones(T)
 
 
+@pytest.mark.slow
 def test_the_bound_of_hedge_is_tight():
     K = 100_000
     ours, theirs = squared(new_hedge(K), *needle(K, 60, 7))

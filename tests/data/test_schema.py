@@ -170,6 +170,7 @@ def test_values_that_are_not_schemas_are_refused(state):
         schema_from_json(state)
 
 
+@pytest.mark.process
 def test_the_schema_does_not_import_arrow():
     code = "import spanboost, sys, spanboost.data.schema; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

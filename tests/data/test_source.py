@@ -262,6 +262,7 @@ def test_suffixes(name, expected):
     assert suffix(name) == expected
 
 
+@pytest.mark.process
 def test_reading_a_plain_file_imports_nothing_large(tmp_path):
     (tmp_path / "x.csv").write_bytes(TEXT)
     code = (

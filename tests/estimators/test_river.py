@@ -1,4 +1,4 @@
-"""River's own checks, and what its users do: pipelines, streams of dictionaries, mini-batches."""
+"""River's checks and typical uses: pipelines, streams of dictionaries, mini-batches."""
 
 import copy
 import pickle
@@ -24,6 +24,7 @@ def every_check():
             yield pytest.param(model, check, id=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "check"), [*every_check()])
 def test_rivers_checks(model, check):
     check(model.clone())
@@ -50,7 +51,7 @@ def test_every_learner_learns_pickles_and_copies(learner, booster):
     assert repr(fresh) == repr(model)
 
 
-def test_blocks_are_rows_one_at_a_time_to_the_last_bit():
+def test_blocks_and_single_rows_give_identical_models():
     one, many = BoostingRegressor("trees", n_models=8), BoostingRegressor("trees", n_models=8)
     weights = np.random.default_rng(0).choice([0.0, 1.0, 2.5], 200)
     for (x, y), w in zip(STREAM, weights.tolist(), strict=True):
@@ -65,7 +66,7 @@ def test_blocks_are_rows_one_at_a_time_to_the_last_bit():
     assert many.predict_many(X.iloc[:0]).empty
 
 
-def test_a_weight_of_zero_is_no_row():
+def test_rows_of_weight_zero_are_not_learned():
     with_it, without = BoostingRegressor("linear"), BoostingRegressor("linear")
     for t, (x, y) in enumerate(STREAM):
         if t % 2:
@@ -107,11 +108,11 @@ def test_learners_and_losses_with_parameters():
         model.learn_one(x, y)
     assert abs(model.predict_one(STREAM[-1][0]) - STREAM[-1][1]) < 3
     assert model.clone().learner == Trees(depth=2)
-    with pytest.raises(ValueError, match="n_models, learning_rate and replay belong to one"):
+    with pytest.raises(ValueError, match="n_models does not apply to learner 'auto'"):
         BoostingRegressor(n_models=3)
 
 
-def test_a_wild_label_is_a_warning():
+def test_an_extreme_label_warns():
     model = BoostingRegressor(LinearSGD(), n_models=2)
     for x, y in STREAM[:50]:
         model.learn_one(x, y)
@@ -119,7 +120,7 @@ def test_a_wild_label_is_a_warning():
         model.learn_one(STREAM[50][0], 1e6)
 
 
-def test_rows_are_replayed_as_the_library_does():
+def test_replay_is_that_of_the_library():
     model = BoostingRegressor("trees", n_models=4, replay=2, memory=50)
     own = SpanBoost(Trees(), n=4, label_range="auto", replay=2, memory=50)
     for x, y in STREAM:
@@ -132,11 +133,11 @@ def test_rows_are_replayed_as_the_library_does():
         assert twin.predict_one(x) == model.predict_one(x)
 
 
-def test_what_is_wrong_is_said_in_rivers_words():
+def test_errors_use_the_names_of_river():
     X, y = pd.DataFrame([x for x, _ in STREAM]), pd.Series([y for _, y in STREAM])
     with pytest.raises(ValueError, match="200 rows but 3 weights"):
         BoostingRegressor("linear").learn_many(X, y, w=np.ones(3))
     with pytest.raises(ValueError, match=r"n_models must be a positive integer \(got 0\)"):
         BoostingRegressor("linear", n_models=0)
-    with pytest.raises(ValueError, match="for classes there is BoostingClassifier"):
+    with pytest.raises(ValueError, match="use BoostingClassifier for classes"):
         BoostingRegressor("linear", loss=Softmax(3))

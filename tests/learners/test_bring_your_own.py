@@ -51,6 +51,7 @@ def test_river_pipelines_accept_arrays():
         )
 
 
+@pytest.mark.slow
 def test_boosting_improves_a_scikit_learn_regressor():
     X, y = load_diabetes(return_X_y=True)
     X = X / np.abs(X).max(axis=0)
@@ -160,6 +161,7 @@ def means(task):
     return Means(np.zeros(shape), np.zeros(shape), 1 / task.smoothness, np.zeros(1))
 
 
+@pytest.mark.slow
 def test_a_user_defined_bank_gives_the_same_result_compiled_and_plain():
     X, y = np.zeros((50, 1)), np.random.default_rng(0).uniform(-1, 1, 50)
     compiled = SpanBoost(FromBank(means), n=3).learn_many(X, y)

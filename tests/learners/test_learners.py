@@ -375,7 +375,7 @@ def test_without_a_weight_linear_feedback_is_rejected(booster):
 def test_without_a_weight_weighted_rows_are_rejected(booster):
     model = booster(Unweighted(), 2)
     model.learn_one([0.0], 0.5)
-    with pytest.raises(DataError, match="takes no weights") as raised:
+    with pytest.raises(DataError, match="does not support weights") as raised:
         model.learn_many(np.zeros((3, 1)), [0.5, 0.1, -0.5], [1, 0, 2])
     assert raised.value.row == 2
     assert [len(seen) for seen in seen_by(model)] == [1, 1]

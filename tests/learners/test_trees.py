@@ -423,7 +423,7 @@ def test_a_file_with_invalid_nodes_or_leaves_is_rejected(name, edit, tmp_path):
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: edit(arrays[name])})
-    with pytest.raises(ModelFileError, match=f"{name} is not a list of features, nodes or leaves"):
+    with pytest.raises(ModelFileError, match=f"{name} is not a sorted list of table indices"):
         load(path)
 
 

@@ -1,4 +1,4 @@
-"""AutoBoost: it combines its experts as it says, and is a model like any other."""
+"""AutoBoost: the aggregator follows its definition, and AutoBoost is a model like any other."""
 
 import json
 from itertools import pairwise
@@ -37,19 +37,19 @@ def fast(**parameters):
     return AutoBoost(budget="fast", **parameters)
 
 
-def learned(model, X, y, cuts=()):
-    """Predictions, the rows given in parts."""
+def learn_in_parts(model, X, y, cuts=()):
+    """Learn the rows in parts; return the predictions."""
     parts = zip((0, *cuts), (*cuts, len(y)), strict=True)
     return np.concatenate([model.learn_many(X[a:b], y[a:b]) for a, b in parts])
 
 
-def saved(model, path):
+def save_and_read(model, path):
     save(model, path)
     return path.read_bytes()
 
 
-def plainly(forecasts, labels, ridge=1.0):
-    """What the aggregator for squared loss does, written down once more."""
+def aggregate_plainly(forecasts, labels, ridge=1.0):
+    """A plain implementation of the aggregator for squared loss."""
     K = forecasts.shape[1]
     weights, A, b = np.full(K + 1, 1 / (K + 1)), ridge * np.eye(K), np.zeros(K)
     low, high, answers, rounds = np.inf, -np.inf, [], 0
@@ -74,12 +74,13 @@ def plainly(forecasts, labels, ridge=1.0):
     return np.array(answers), weights
 
 
-def test_it_combines_its_experts_as_it_says():
+@pytest.mark.slow
+def test_experts_are_combined_as_defined():
     X, y = stream()
     model = fast()
     answers = model.learn_many(X, y)
     forecasts = [expert.learn_many(X, y) for expert in fast().experts.values()]
-    expected, weights = plainly(np.array(forecasts).T, y)
+    expected, weights = aggregate_plainly(np.array(forecasts).T, y)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(list(model.weights_.values()), weights, rtol=1e-5)
     assert list(model.weights_)[-1] == auto.REGRESSION
@@ -102,7 +103,7 @@ def test_regret_against_every_expert():
 
 @pytest.fixture
 def replaying(monkeypatch):
-    """A budget of small experts, two of whom learn rows again."""
+    """A budget of small experts, two of which replay rows."""
     small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
     experts = (
         auto.Expert("trees", auto.Trees, small, 4, 0.5, replay=2),
@@ -134,32 +135,35 @@ def test_experts_that_replay_in_blocks_threads_and_files(kind, replaying, monkey
             save(model, tmp_path / "part.sb")
             model = load(tmp_path / "part.sb")
         np.testing.assert_array_equal(np.concatenate(answers), expected)
-        assert saved(model, tmp_path / "part.sb") == saved(whole, tmp_path / "whole.sb")
+        assert save_and_read(model, tmp_path / "part.sb") == save_and_read(
+            whole, tmp_path / "whole.sb"
+        )
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
+@pytest.mark.slow
 def test_blocks_and_threads_do_not_matter(loss, tmp_path, monkeypatch):
     X, y = stream(300)
     if loss == "logistic":
         y = np.sign(y - 100)
     whole = fast(loss=loss)
-    expected = learned(whole, X, y)
-    bytes_of_it = saved(whole, tmp_path / "whole.sb")
+    expected = learn_in_parts(whole, X, y)
+    expected_bytes = save_and_read(whole, tmp_path / "whole.sb")
     for threads, cuts in ((1, ()), (3, (1, 100, 280)), (2, tuple(range(1, 300, 70)))):
         monkeypatch.setattr(auto, "cpu_count", lambda n=threads: n)
         model = fast(loss=loss)
-        np.testing.assert_array_equal(learned(model, X, y, cuts), expected)
-        assert saved(model, tmp_path / "parts.sb") == bytes_of_it
+        np.testing.assert_array_equal(learn_in_parts(model, X, y, cuts), expected)
+        assert save_and_read(model, tmp_path / "parts.sb") == expected_bytes
     one = fast(loss=loss)
     for x, label, answer in zip(X.tolist(), y.tolist(), expected, strict=True):
         asked = one.predict_one(x)
         assert one.learn_one(x, label) == answer == asked
-    assert saved(one, tmp_path / "one.sb") == bytes_of_it
+    assert save_and_read(one, tmp_path / "one.sb") == expected_bytes
     np.testing.assert_array_equal(one.predict_many(X), whole.predict_many(X))
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute", Softmax(3)], ids=str)
-def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(loss, tmp_path):
+def test_a_loaded_model_continues_identically(loss, tmp_path):
     X, y = stream(200)
     if not isinstance(loss, str):
         y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
@@ -167,13 +171,15 @@ def test_a_loaded_model_goes_on_as_if_it_had_never_stopped(loss, tmp_path):
         y = np.sign(y - 100)
     model = fast(loss=loss, seed=3)
     fresh = load_saved(model, tmp_path)
-    np.testing.assert_array_equal(learned(fresh, X[:90], y[:90]), learned(model, X[:90], y[:90]))
+    np.testing.assert_array_equal(
+        learn_in_parts(fresh, X[:90], y[:90]), learn_in_parts(model, X[:90], y[:90])
+    )
     again = load_saved(model, tmp_path)
     assert again.weights_ == model.weights_
     np.testing.assert_array_equal(
         again.learn_many(X[90:], y[90:]), model.learn_many(X[90:], y[90:])
     )
-    assert saved(again, tmp_path / "a.sb") == saved(model, tmp_path / "b.sb")
+    assert save_and_read(again, tmp_path / "a.sb") == save_and_read(model, tmp_path / "b.sb")
     assert again.parameters() == model.parameters()
 
 
@@ -186,8 +192,8 @@ def load_saved(model, folder):
 def test_a_bad_row_changes_nothing(what, tmp_path):
     X, y = stream(100)
     model = fast()
-    learned(model, X, y)
-    before = saved(model, tmp_path / "before.sb")
+    learn_in_parts(model, X, y)
+    before = save_and_read(model, tmp_path / "before.sb")
     bad, labels, weights = X.copy(), y.copy(), np.ones(100)
     if what == "label":
         labels[-1] = np.nan
@@ -199,7 +205,7 @@ def test_a_bad_row_changes_nothing(what, tmp_path):
         bad = bad[:, :3]
     with pytest.raises(DataError):
         model.learn_many(bad, labels, weights)
-    assert saved(model, tmp_path / "after.sb") == before
+    assert save_and_read(model, tmp_path / "after.sb") == before
 
 
 @pytest.mark.parametrize("kind", ["codes", "names", "missing", "sparse"])
@@ -220,7 +226,7 @@ def test_rows_of_every_kind(kind, tmp_path):
     again = load_saved(model, tmp_path)
     for each in (model, again):
         assert np.isfinite(each.learn_many(rows(60, 120), y[60:])).all()
-    assert saved(model, tmp_path / "a.sb") == saved(again, tmp_path / "b.sb")
+    assert save_and_read(model, tmp_path / "a.sb") == save_and_read(again, tmp_path / "b.sb")
     many = model.predict_many(rows(0, 120))  # in threads
     np.testing.assert_array_equal(many[:10], model.predict_many(rows(0, 10)))
     for wrong in (None, 3.0, np.array(3.0), {}):
@@ -269,7 +275,7 @@ def test_weights_of_rows():
     assert doubled.weights_ == pytest.approx(single.weights_, abs=0.05)
 
 
-def test_a_wild_label_is_one_warning_and_no_ruin():
+def test_an_extreme_label_gives_one_warning_and_finite_predictions():
     X, y = stream(400)
     y[200] = 1e12
     model = fast()
@@ -280,7 +286,7 @@ def test_a_wild_label_is_one_warning_and_no_ruin():
     assert sum(model.weights_.values()) == pytest.approx(1)
 
 
-def test_labels_of_one_value_and_answers_before_any():
+def test_constant_labels_and_predictions_before_the_first_label():
     X, _ = stream(50)
     model = fast()
     assert model.predict_one(X[0]) == 0
@@ -288,7 +294,7 @@ def test_labels_of_one_value_and_answers_before_any():
     assert model.predict_one(X[0]) == 7
 
 
-def test_what_it_is_made_of():
+def test_budgets_list_the_experts():
     for budget, experts in auto.EXPERTS.items():
         model = AutoBoost(budget=budget)
         assert list(model.experts) == [name for name, *_ in experts]
@@ -304,55 +310,55 @@ def test_what_it_is_made_of():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "what"),
+    ("parameters", "message"),
     [
-        ({"budget": "huge"}, "'fast', 'default', 'thorough'"),
-        ({"loss": "nothing"}, "loss='nothing'"),
+        ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' .got 'huge'"),
+        ({"loss": "nothing"}, "loss"),
         ({"label_range": (1, 0)}, "label_range"),
         ({"seed": -1}, "seed"),
         ({"bits": 99}, "bits"),
     ],
     ids=str,
 )
-def test_what_cannot_be(parameters, what):
-    with pytest.raises(ValueError, match=what):
+def test_invalid_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
         AutoBoost(**parameters)
 
 
 CHANGES = {
-    "an expert less": lambda header, arrays: header["experts"].pop(),
+    "one expert less": lambda header, arrays: header["experts"].pop(),
     "an expert twice": lambda header, arrays: header["experts"][1].update(name="trees"),
-    "an expert of another loss": lambda header, arrays: header["experts"][0]["parameters"].update(
+    "an expert with another loss": lambda header, arrays: header["experts"][0]["parameters"].update(
         loss="logistic", label_range=[-1, 1]
     ),
-    "an expert of another type": lambda header, arrays: header["experts"][1]["parameters"][
+    "an expert with another dtype": lambda header, arrays: header["experts"][1]["parameters"][
         "learner"
     ]["fields"].update(dtype="float64"),
-    "an expert of another range": lambda header, arrays: header["experts"][1]["labels"].update(
+    "an expert with another range": lambda header, arrays: header["experts"][1]["labels"].update(
         half=1.0
     ),
-    "an expert of other rows": lambda header, arrays: header["experts"][1]["labels"].update(seen=1),
+    "an expert that learned other rows": lambda header, arrays: header["experts"][1][
+        "labels"
+    ].update(seen=1),
     "no experts": lambda header, arrays: header.update(experts=[]),
-    "no list": lambda header, arrays: header.update(experts=None),
+    "not a list": lambda header, arrays: header.update(experts=None),
     "an unknown budget": lambda header, arrays: header["parameters"].update(budget="huge"),
     "no weights": lambda header, arrays: arrays.pop("combination.share.weights"),
-    "weights that are none": lambda header, arrays: arrays["combination.share.weights"].fill(
-        np.nan
-    ),
+    "NaN weights": lambda header, arrays: arrays["combination.share.weights"].fill(np.nan),
     "too few weights": lambda header, arrays: arrays.update(
         {"combination.share.weights": np.ones(2)}
     ),
-    "one array more": lambda header, arrays: arrays.update({"combination.more": np.ones(2)}),
-    "an array of nobody": lambda header, arrays: arrays.update({"9.bank": np.ones(2)}),
-    "another of nobody": lambda header, arrays: arrays.update({"bank": np.ones(2)}),
-    "an expert within": lambda header, arrays: header["experts"][0].update(
+    "an unexpected array": lambda header, arrays: arrays.update({"combination.more": np.ones(2)}),
+    "an array of an unknown expert": lambda header, arrays: arrays.update({"9.bank": np.ones(2)}),
+    "an array without an expert": lambda header, arrays: arrays.update({"bank": np.ones(2)}),
+    "an expert that is not a booster": lambda header, arrays: header["experts"][0].update(
         booster="AutoBoost", experts=[]
     ),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_nonsense_is_refused(change, tmp_path):
+def test_invalid_files_are_refused(change, tmp_path):
     X, y = stream(40)
     model = fast()
     model.learn_many(X, y)
@@ -375,7 +381,7 @@ def table(tmp_path):
     return path
 
 
-def test_the_command_line_takes_it_unless_told_otherwise(table, shell, tmp_path):
+def test_auto_is_the_default_on_the_command_line(table, shell, tmp_path):
     one, two = tmp_path / "one.sb", tmp_path / "two.sb"
     said = shell("train", table, "-o", one, "--budget", "fast")
     assert "learning with auto\n" in said.err
@@ -398,7 +404,7 @@ def test_the_command_line_takes_it_unless_told_otherwise(table, shell, tmp_path)
     assert found["best_trees"] == "trees"
 
 
-def test_auto_among_others(table, shell):
+def test_auto_in_comparisons(table, shell):
     every = ("evaluate", table, "--budget", "fast", "--quiet", "--json")
     result = json.loads(shell(*every, "--baseline", "--certificate").out)
     assert result["model"] == "auto"
@@ -413,7 +419,7 @@ def test_auto_among_others(table, shell):
     assert set(compared) == {"linear:span", "auto"}
 
 
-def test_a_run_cut_off_goes_on(table, shell, tmp_path, monkeypatch):
+def test_an_interrupted_run_can_be_resumed(table, shell, tmp_path, monkeypatch):
     from spanboost.cli.checkpoints import Checkpoints
 
     every = ("train", table, "--budget", "fast", "--quiet", "-o")

@@ -1,4 +1,4 @@
-"""What the boosters accept, what they refuse, and what a refusal leaves behind."""
+"""Valid and invalid input of boosters, and their state after an error."""
 
 import copy
 import math
@@ -19,12 +19,12 @@ checked = settings(max_examples=60, deadline=None, derandomize=True)
 
 @pytest.fixture
 def compiled():
-    """Marks the tests that run the compiled loop."""
+    """Request the compiled loop."""
 
 
 @pytest.fixture(autouse=True)
 def plain_python(request):
-    """Nothing here depends on compilation, except where a test says so."""
+    """Run the tests as plain Python, except those that request the compiled loop."""
     if "compiled" in request.fixturenames:
         yield
         return
@@ -33,7 +33,7 @@ def plain_python(request):
 
 
 class Constant:
-    """Predicts a constant; writes down what it is told."""
+    """Predicts a constant and records the slopes of its losses."""
 
     def __init__(self, answer=0.5):
         self.answer, self.slopes = answer, []
@@ -52,7 +52,7 @@ def block(T=8, seed=0):
 
 
 def state_of(value, skip=()):
-    """Every array and number of a model by name, copied, and the insides of object learners."""
+    """Copy every array and number of a model, by name, and the attributes of object learners."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if hasattr(value, "_fields"):
@@ -78,19 +78,19 @@ def same(first, second):
 
 NOT_ABOVE_0 = [0, -1.0, INF, NAN, "1", None, True]
 REFUSED = [
-    *(({"n": v}, "n", "whole number") for v in (0, -3, 2.5, True, "8", None, NAN)),
-    *(({"D": v}, "D", "positive") for v in NOT_ABOVE_0),
-    *(({"scale": v}, "scale", "positive") for v in NOT_ABOVE_0),
+    *(({"n": v}, "n", "a positive integer") for v in (0, -3, 2.5, True, "8", None, NAN)),
+    *(({"D": v}, "D", "a positive number") for v in NOT_ABOVE_0),
+    *(({"scale": v}, "scale", "a positive number") for v in NOT_ABOVE_0),
     *(({"feedback": v}, "feedback", "'linear' or 'greedy'") for v in ("both", None, 1)),
     *(({"offset": v}, "offset", "'printed' or 'shrunk'") for v in ("none", 1, 0.0)),
-    *(({"alpha": v}, "alpha", "positive") for v in (0, -0.1, INF, NAN, "1", True)),
-    *(({"seed": v}, "seed", "whole number") for v in (-1, 1.5, None, "0", True)),
+    *(({"alpha": v}, "alpha", "None or a positive number") for v in (0, -0.1, INF, NAN, "1", True)),
+    *(({"seed": v}, "seed", "an integer of at least 0") for v in (-1, 1.5, None, "0", True)),
     *(
-        ({"label_range": v}, "label_range", "two finite numbers")
+        ({"label_range": v}, "label_range", "with finite low < high")
         for v in ((1, -1), (1, 1), (0, INF), (NAN, 1), 3, (0, 1, 2), ("0", "1"), None, (0,))
     ),
-    ({"feedback": "linear", "alpha": 0.5}, "alpha", "only greedy feedback"),
-    ({"feedback": "linear", "offset": "printed"}, "offset", "only greedy feedback"),
+    ({"feedback": "linear", "alpha": 0.5}, "alpha", "needs feedback='greedy'"),
+    ({"feedback": "linear", "offset": "printed"}, "offset", "needs feedback='greedy'"),
     ({"loss": "cubic"}, "loss", "'squared'.*'logistic'"),
     ({"loss": losses.PNorm(1.5)}, r"p\b", "2"),
 ]
@@ -98,14 +98,14 @@ REFUSED = [
 
 @BOTH
 @pytest.mark.parametrize(("bad", "name", "allowed"), REFUSED)
-def test_a_bad_parameter_is_named_with_what_is_allowed(booster, bad, name, allowed):
+def test_an_invalid_parameter_is_named_with_the_allowed_values(booster, bad, name, allowed):
     with pytest.raises(ValueError, match=f"(?s){name}.*{allowed}"):
         booster(LinearBall(), **({"n": 8} | bad))
 
 
 @pytest.mark.parametrize("eta", [0, -0.5, 0.124, 1.0001, 2, NAN, INF, "big"])
 def test_eta_must_lie_between_1_over_n_and_1(eta):
-    with pytest.raises(ValueError, match=r"(?s)eta=.*\[1/n, 1\] = \[0.125, 1\]"):
+    with pytest.raises(ValueError, match=r"(?s)eta must be between 1/n = 0.125 and 1 \(got"):
         SpanBoost(LinearBall(), 8, eta)
 
 
@@ -126,7 +126,7 @@ def test_eta_is_ln_n_over_n_unless_that_is_below_1_over_n(n, eta):
 
 @pytest.mark.parametrize("B", [1.4, 0, -2.0, INF, NAN, "2", True])
 def test_B_must_not_be_below_what_one_copy_can_reach(B):
-    with pytest.raises(ValueError, match=r"B=.*scale \* D = 1.5"):
+    with pytest.raises(ValueError, match=r"B must be a number of at least scale \* D = 1.5 \(got"):
         SpanBoost(LinearBall(), 8, D=0.5, scale=3.0, B=B)
 
 
@@ -142,7 +142,7 @@ def test_corollary_1_has_its_own_radius():
 
 
 @BOTH
-def test_a_kink_with_linear_feedback_needs_a_deterministic_learner(booster):
+def test_a_loss_with_a_kink_under_linear_feedback_needs_a_deterministic_learner(booster):
     drawing = FiniteClass([lambda x: x[0]], randomised=True)
     for learner in (drawing, Symmetrised(drawing)):
         with pytest.raises(ValueError, match="deterministic"):
@@ -171,7 +171,7 @@ def test_a_loss_on_vectors_without_constants_is_refused_by_name(booster):
 
 
 def spoiled(what):
-    """A block of 8 whose rows 3 and 5 are bad in the way named: X, y, weights."""
+    """Return X, y and weights of 8 rows; rows 3 and 5 are invalid in the way named."""
     X, y = block(seed=1)
     w = np.ones(8)
     kind, value = what
@@ -195,7 +195,7 @@ MODELS = {
 
 BAD_FOR = [(model, what) for model in MODELS for what in BAD] + [
     (model, ("feature", v)) for model in ("span", "span, linear", "hull") for v in (1.2, 1e300)
-]  # only rows of LinearBall have a norm to keep to
+]  # only LinearBall limits the norm of a row
 
 
 @pytest.mark.parametrize(("model", "what"), BAD_FOR, ids=str)
@@ -221,16 +221,21 @@ def test_a_bad_first_block_leaves_a_fresh_model(what):
     assert not booster.started
     X, y = block()
     expected = SpanBoost(LinearBall(), 4).learn_many(X[:, :2], y)
-    assert np.array_equal(booster.learn_many(X[:, :2], y), expected)  # not even the width is kept
+    assert np.array_equal(
+        booster.learn_many(X[:, :2], y), expected
+    )  # the number of features is not kept either
 
 
-def test_the_message_says_what_is_wrong():
+def test_messages_name_the_invalid_value():
     X, _ = block()
     booster = SpanBoost(LinearBall(), 4, label_range=(0, 10))
-    for label, message in [(12.0, r"12 is outside label_range=\(0, 10\)"), (NAN, "label is nan")]:
+    for label, message in [
+        (12.0, r"12 is outside label_range=\(0, 10\)"),
+        (NAN, r"label must be finite \(got nan\)"),
+    ]:
         with pytest.raises(DataError, match=message):
             booster.learn_one(X[0], label)
-    with pytest.raises(DataError, match="weight is -2"):
+    with pytest.raises(DataError, match=r"weight must be between 0 and .* \(got -2\)"):
         booster.learn_one(X[0], 5.0, -2)
     with pytest.raises(DataError, match="feature is infinite"):
         booster.learn_one([INF, 0, 0], 5.0)
@@ -278,9 +283,13 @@ def test_the_number_of_labels_and_weights_must_fit(booster):
         model.learn_many(X, y[:7])
     with pytest.raises(ValueError, match="8 rows but 9 weights"):
         model.learn_many(X, y, np.ones(9))
-    with pytest.raises(ValueError, match="1 to a row"):
+    with pytest.raises(
+        ValueError, match=r"labels must be numbers, 1 for each row \(got shape \(8, 2\)\)"
+    ):
         model.learn_many(X, np.zeros((8, 2)))
-    with pytest.raises(ValueError, match="3 to a row"):
+    with pytest.raises(
+        ValueError, match=r"labels must be numbers, 3 for each row \(got shape \(8,\)\)"
+    ):
         booster(LinearBall(), 4, loss=losses.SquaredEuclidean(3)).learn_many(X, y)
     assert not model.started
 
@@ -289,7 +298,7 @@ def test_the_number_of_labels_and_weights_must_fit(booster):
 @pytest.mark.parametrize(
     "X", [[["a", "b"]], [[None, {}]], [[0.1, 0.2], [0.1]], [0.1, 0.2], [{"a": 0.1}]], ids=str
 )
-def test_what_is_no_block_of_numbers_is_refused(booster, X):
+def test_blocks_that_are_not_numbers_are_refused(booster, X):
     model = booster(LinearBall(), 4)
     with pytest.raises(ValueError, match=r"rows must be numbers|rows x features"):
         model.learn_many(X, [0.0] * len(X))
@@ -299,7 +308,7 @@ def test_what_is_no_block_of_numbers_is_refused(booster, X):
 
 
 @BOTH
-def test_labels_that_are_no_numbers_are_refused(booster):
+def test_labels_that_are_not_numbers_are_refused(booster):
     X, _ = block(2)
     for y in (["a", "b"], [{}, {}], [[0.1], [0.2, 0.3]]):
         with pytest.raises(ValueError, match="labels must be numbers"):
@@ -420,7 +429,7 @@ def test_softmax_takes_class_numbers(label):
     scores = booster.learn_many(X, [0, 1, 2, 2.0])
     assert scores.shape == (4, 3)
     assert np.array_equal(scores[0], [0, 0, 0])
-    with pytest.raises(DataError, match=r"row 2: .* class 0 to 2") as raised:
+    with pytest.raises(DataError, match=r"row 2: .* class number from 0 to 2") as raised:
         booster.learn_many(X, [0, 1, label, 2])
     assert raised.value.row == 2
 
@@ -484,7 +493,7 @@ def test_a_row_of_weight_0_is_predicted_and_changes_nothing(model):
     booster, twin = MODELS[model](), MODELS[model]()
     booster.learn_many(X, y)
     twin.learn_many(X, y)
-    scratch = ("scratch", "trace")  # of the round at hand, written by predicting
+    scratch = ("scratch", "trace")  # written by predictions
     before = state_of(booster.core.state, scratch)
     predicted = booster.predict_many(-X)
     assert np.array_equal(booster.learn_many(-X, np.ones(8), np.zeros(8)), predicted)
@@ -528,7 +537,7 @@ def test_sigma_is_0_at_first_and_a_copy_always():
 
 
 @BOTH
-def test_the_block_given_is_left_alone(booster):
+def test_input_arrays_are_not_modified(booster):
     X, y = block()
     X[0, 0] = NAN
     given_X, given_y, w = X.copy(), y.copy(), np.full(8, 2.0)

@@ -1,4 +1,4 @@
-"""Models written by version 0.1.0 load and predict the same; learning them again gives the same."""
+"""Models written by version 0.1.0 load and predict the same, and can be reproduced."""
 
 import frozen_models
 import numpy as np

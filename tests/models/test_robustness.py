@@ -1,4 +1,4 @@
-"""Mistakes and odd uses that once went wrong."""
+"""Regression tests: mistakes and unusual uses that once failed."""
 
 import math
 import pickle
@@ -34,8 +34,8 @@ def stream(T=40):
 
 
 @pytest.mark.parametrize("feedback", ["linear", "greedy"])
-def test_a_loss_that_a_learner_keeps_stays_what_it_was(feedback):
-    """A learner of mini-batches asks its losses later; blocks and single rows agree."""
+def test_a_loss_that_a_learner_keeps_does_not_change(feedback):
+    """A learner that works in mini-batches uses its losses later; blocks and rows agree."""
 
     class Patient(Sgd):
         def __init__(self):
@@ -81,7 +81,7 @@ def second(x):
     return 1.0 if x[1] > 0 else -1.0
 
 
-def test_rows_that_can_be_read_only_once_are_not_read_at_the_border():
+def test_iterators_reach_the_learner_unread():
     class Reader(Sgd):
         def predict(self, x):
             return sum(x)
@@ -103,7 +103,7 @@ def test_a_vector_booster_needs_vector_predictions():
 
 
 def test_any_object_can_be_symmetrised():
-    class Downhill(Sgd):  # knows only how to predict -1
+    class Downhill(Sgd):  # always predicts -1
         def predict(self, x):
             return -1.0
 
@@ -135,7 +135,7 @@ class Flawed(NamedTuple):
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan])
-def test_constants_that_cannot_be_are_refused(wrong):
+def test_invalid_constants_are_refused(wrong):
     with pytest.raises(ValueError, match=r"Flawed\.L\(1\) must be positive \(got"):
         SpanBoost(LinearBall(), loss=Flawed(wrong))
 
@@ -150,7 +150,9 @@ def test_a_loss_without_a_gradient_is_refused_at_once():
 
 @pytest.mark.parametrize("limits", [(-1e308, 1e308), (0.0, 5e-324), (0, math.inf), (1, 1), "ab"])
 def test_ranges_without_a_usable_width_are_refused(limits):
-    with pytest.raises(ValueError, match="label_range="):
+    with pytest.raises(
+        ValueError, match=r"label_range must be \(low, high\) with finite low < high.*got"
+    ):
         SpanBoost(LinearBall(), label_range=limits)
 
 
@@ -230,7 +232,7 @@ def test_audits_refuse_what_no_theorem_covers():
         )
 
 
-def test_audits_know_their_booster_and_their_class():
+def test_audits_check_the_booster_and_the_class():
     X, y = np.zeros((50, 1)), -np.ones(50)
     one_sided = SpanBoost(FiniteClass([lambda x: 1.0]), n=10, feedback="linear")
     with pytest.raises(ValueError, match="contains -f with every f"):
@@ -247,17 +249,17 @@ def test_audits_know_their_booster_and_their_class():
     assert audit_span(closed, X, y, y, 1.0).slack >= 0
 
 
-def test_a_learner_that_draws_is_known_behind_its_wrapper():
+def test_a_randomised_learner_is_recognised_inside_a_wrapper():
     class Drawing(Sgd):
         deterministic = False
 
     for learner in (Drawing(), Symmetrised(Drawing())):
-        with pytest.raises(ValueError, match="corollary 1"):
+        with pytest.raises(ValueError, match="Corollary 1"):
             SpanBoost(learner, loss="absolute", feedback="linear")
 
 
 class Named(Flawed):
-    """Inherits its methods; its other names mean nothing to a booster."""
+    """A loss with inherited methods, and with attributes that a booster must ignore."""
 
     margin = 0.5
     d = 0.5
@@ -267,7 +269,7 @@ class Named(Flawed):
         return a
 
 
-def test_names_of_a_loss_of_ones_own_are_its_own_business():
+def test_other_attributes_of_a_custom_loss_are_ignored():
     X, y = stream()
     linear = {"n": 2, "feedback": "linear", "label_range": (-10, 10)}
     model = SpanBoost(LinearBall(), loss=Named(4.0), **linear)  # L_1 of the squared loss is 4
@@ -289,7 +291,8 @@ def test_a_dictionary_is_a_row_not_a_block():
         SpanBoost(Sgd(), n=1).learn_many({"a": [1.0]}, [0.5])
 
 
-def test_a_full_disk_behind_the_output_is_one_sentence():
+@pytest.mark.process
+def test_a_full_disk_is_reported_in_one_sentence():
     command = [sys.executable, "-m", "spanboost", "demo", "--rows", "10", "-n", "2"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

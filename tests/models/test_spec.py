@@ -111,11 +111,11 @@ def test_the_default_step():
         ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' (got 'huge')"),
         ({"seed": -1}, "seed must be an integer of at least 0 (got -1)"),
         ({"learner": "forest"}, "learner must be 'auto', 'linear'"),
-        ({"learner": "auto", "n": 3}, "n is for one learner"),
+        ({"learner": "auto", "n": 3}, "n does not apply to learner 'auto'"),
         ({"learner": "linear", "booster": "hull", "step": 0.5}, "step is for Algorithm 1 only"),
         ({"learner": "linear", "step": 0.001}, "eta must be between 1/n = 0.03125 and 1"),
-        ({"learner": "ball"}, "x_norm is needed by the learner 'ball'"),
-        ({"learner": "trees", "rate": 0.1}, "rate is for other learners"),
+        ({"learner": "ball"}, "x_norm is required by the learner 'ball'"),
+        ({"learner": "trees", "rate": 0.1}, "rate does not apply to trees"),
     ],
 )
 def test_a_parameter_that_is_not_allowed_is_named(given, message):

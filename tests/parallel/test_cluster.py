@@ -25,6 +25,7 @@ from spanboost.parallel.team import Team
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'spanboost[ray]'")
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.process,
     pytest.mark.filterwarnings("default"),  # Ray itself issues warnings
 ]
 LEARNERS = [LinearSGD(), Stumps(), Network(hidden=3), Trees(grace=4, candidates=8)]

@@ -28,6 +28,7 @@ GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
         (Trees(grace=4), {"eta": [0.25, 1.0]}),
     ],
 )
+@pytest.mark.slow
 def test_tuning_on_an_executor_equals_local_tuning(learner, grid, tmp_path, monkeypatch):
     monkeypatch.setattr("spanboost.tuning.search.ROWS", 30)  # many tasks
     monkeypatch.setattr("spanboost.tuning.search.BANK_COPIES", 8)  # many groups

@@ -1,4 +1,4 @@
-"""The parts of the comparison with other libraries that need none of them."""
+"""The parts of the comparison with other libraries that run without those libraries."""
 
 import json
 
@@ -30,7 +30,7 @@ def row(mse, rows=20_000, **more):
 
 
 def everywhere(ours, theirs, order=("file", "shuffled")):
-    """Results in which all of ours have one loss and all peers another."""
+    """Return results in which all our methods have one loss and all peers another."""
     return {
         Key("accuracy", data, o, name): row(ours if method.group == "ours" else theirs)
         for data in TASKS
@@ -45,7 +45,9 @@ def test_orders_are_the_same_every_time():
     whole, start = (load("friedman", "shuffled", None, most) for most in (None, 7))
     assert (whole.matrix()[:7] == start.matrix()).all()
     assert (whole.y[:7] == start.y).all()
-    assert whole.y.std() == pytest.approx(4.97, abs=0.05)  # what Friedman's function has
+    assert whole.y.std() == pytest.approx(
+        4.97, abs=0.05
+    )  # the standard deviation of Friedman's function
 
 
 def test_categories_as_the_libraries_take_them():
@@ -73,7 +75,7 @@ def test_a_run_past_its_limit_ends_with_the_blocks_it_did():
     seen = []
     stepped = one_by_one(1700, lambda part: list(range(part.start, part.stop)), seen.append, 3600.0)
     assert seen == list(range(1700))
-    assert stepped.predictions.tolist() == [0.0] * 1700  # no opinion
+    assert stepped.predictions.tolist() == [0.0] * 1700  # every prediction is 0
     stopped = one_by_one(1700, lambda part: [1.0] * (part.stop - part.start), float, 0.0)
     assert stopped.rows == 500
     assert stopped.predictions.tolist() == [1.0] * 500
@@ -94,7 +96,7 @@ def test_results_are_resumed_and_replaced(tmp_path):
     assert results.read(file)[first] == {"mse": 0.5}
 
 
-def test_the_command_runs_what_is_missing_and_goes_on(tmp_path, monkeypatch, capsys):
+def test_the_command_runs_only_missing_results(tmp_path, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(command, "run", lambda key, folder: asked.append(key) or row(1.0))
     file, page = tmp_path / "a.jsonl", tmp_path / "a.md"
@@ -115,7 +117,7 @@ def test_the_command_runs_what_is_missing_and_goes_on(tmp_path, monkeypatch, cap
     assert page.read_text() == tables.page(results.read(file))
 
 
-def test_a_run_that_fails_is_a_result(tmp_path):
+def test_a_failed_run_is_recorded(tmp_path):
     found = command.run(Key("accuracy", "casp", "file", "trees"), tmp_path)
     assert found["error"].startswith("casp.parquet not found in")
 
@@ -128,7 +130,7 @@ def test_targets_are_met_by_less_error_and_not_by_more(target):
     assert verdicts.find(everywhere(1.1, 1.0), target, target.ours).met(target) is False
     assert verdicts.find({}, target, target.ours).met(target) is None
     equal = verdicts.find(everywhere(1.0, 1.0), target, target.ours)
-    assert equal.met(target) is (target.margin > 1)  # equal is within 3 %, not better
+    assert equal.met(target) is (target.margin > 1)  # an equal loss is within 3 %, but not better
 
 
 def test_shares_are_counted_over_all_data_sets():
@@ -138,7 +140,7 @@ def test_shares_are_counted_over_all_data_sets():
         there[Key("accuracy", data, "shuffled", "xgboost-batch")] = row(0.5 if k < 3 else 2.0)
         found = verdicts.find(there, target, "trees")
         assert found.met(target) is (k < 2)  # 10 of 12 is four fifths, 9 is not
-    assert [contest.ratio for contest in found.lost(1.0)] == [2.0] * 3  # the better one counts
+    assert [contest.ratio for contest in found.lost(1.0)] == [2.0] * 3  # the better peer counts
     del there[Key("accuracy", "abalone", "shuffled", "trees")]
     assert verdicts.find(there, target, "trees").missing == ["abalone (shuffled)"]
 
@@ -179,7 +181,7 @@ def test_speed_ratios_come_from_timed_runs_only():
     assert speeds.ratios(there, "trees", "capymoa-sgbr") == {}
 
 
-def test_the_page_shows_losses_failures_and_what_is_missing():
+def test_the_page_shows_losses_failures_and_missing_runs():
     there = everywhere(1.0, 2.0)
     there[Key("accuracy", "bank", "shuffled", "lightgbm-batch")] = row(0.9)
     for name in named("streaming"):
@@ -202,13 +204,13 @@ def test_the_page_shows_losses_failures_and_what_is_missing():
 
 
 @pytest.mark.parametrize("page", headline.PAGES)
-def test_the_tables_of_the_pages_are_those_of_the_results(page):
+def test_the_tables_of_the_pages_match_the_results(page):
     text = (headline.ROOT / page).read_text()
     assert headline.BLOCK.search(text)
     assert headline.filled(text) == text  # else: python -m benchmarks.headline
 
 
-def test_the_targets_show_what_is_met_and_what_is_open():
+def test_targets_are_met_missed_or_open():
     there = everywhere(1.0, 2.0)
     there[Key("accuracy", "bank", "shuffled", "capymoa-arf")] = row(0.9)
     del there[Key("accuracy", "bank", "shuffled", "river-arf")]
@@ -229,7 +231,7 @@ def test_the_targets_show_what_is_met_and_what_is_open():
     assert "must" not in tables.page(there)
 
 
-def test_a_table_is_filled_in_between_its_comments():
+def test_tables_are_filled_in_between_their_comments():
     text = "a\n<!-- table: memory, how -->\n\nold\n\n<!-- end of table -->\nb"
     found = headline.filled(text)
     assert found.startswith("a\n<!-- table: memory, how -->\n\n| learner |")

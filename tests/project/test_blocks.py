@@ -1,7 +1,7 @@
-"""No block of code on a page is left unread.
+"""Every block of code on the pages is run or parsed by some test.
 
-Prompts of Python are doctests, `console` is run by test_console.py, the service's tour by
-test_service_docs.py. What is left is run or read here.
+Python prompts are doctests, test_console.py runs `console` blocks, and tests/service/test_tour.py
+runs the tour of the service. This file covers the rest.
 """
 
 import re
@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import spanboost
 from spanboost.cli.parser import parser
-from spanboost.parallel import cluster
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TOUR = "docs/service.md"
-SHOWN = {"text", "ini", "dockerfile"}  # no code of ours
+SHOWN = {"text", "ini", "dockerfile"}  # not code of this project
 
 
 def blocks(page):
@@ -28,7 +28,7 @@ def blocks(page):
 
 
 def commands():
-    """Those of `sh` blocks, which other programs or other machines would be needed for."""
+    """Yield the spanboost commands of `sh` blocks, which need other programs or machines to run."""
     for page in PAGES:
         for kind, text in blocks(page):
             for line in text.replace("\\\n", "").splitlines() if kind == "sh" else ():
@@ -38,7 +38,7 @@ def commands():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_block_is_of_a_kind_that_somebody_runs(page):
+def test_every_block_is_of_a_kind_that_a_test_runs(page):
     name = str(page.relative_to(ROOT))
     for kind, text in blocks(page):
         run_here = kind in {"console", "sh"} or (kind == "python" and text.startswith(">>> "))
@@ -47,11 +47,12 @@ def test_a_block_is_of_a_kind_that_somebody_runs(page):
     assert page.read_text().count("```") % 2 == 0
 
 
-def test_places_that_a_cluster_would_be_are_this_machine(monkeypatch):
+@pytest.mark.slow
+def test_the_cluster_example_runs_on_this_machine(monkeypatch):
     found = Counter(kind for kind, _ in blocks(ROOT / "docs" / "cluster.md"))
     assert found == {"python": 1, "sh": 1}
     (code,) = (text for kind, text in blocks(ROOT / "docs" / "cluster.md") if kind == "python")
-    monkeypatch.setattr(cluster, "Cluster", lambda address: nullcontext(None))
+    monkeypatch.setattr(spanboost, "Cluster", lambda address: nullcontext(None))
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     space = {"X": X, "y": 0.5 * X[:, 0]}
     exec(code, space)
@@ -63,5 +64,5 @@ def test_places_that_a_cluster_would_be_are_this_machine(monkeypatch):
 @pytest.mark.parametrize(
     "words", [words for _, words in commands()], ids=[c for c, _ in commands()]
 )
-def test_a_command_that_is_only_shown_is_one(words):
+def test_commands_that_are_not_run_can_be_parsed(words):
     assert parser().parse_args(words).command

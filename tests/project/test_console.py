@@ -1,8 +1,8 @@
-"""Every command shown in the README and the docs is run, and says what they say it says.
+"""Run every command in the README and the docs, and compare its output with the page.
 
-A block of ```console holds commands after `$ `, each followed by what it prints, on standard output
-and standard error together. Numbers may differ a little; `...` stands for anything. All commands of
-one page run in one folder, in order.
+A ```console block contains commands after `$ `, each followed by its output: standard output and
+standard error together. Numbers may differ a little, and `...` stands for any text. The commands of
+a page run in order, in one folder.
 """
 
 import os
@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from golden import line_matches, lines_match, printed_lines
 
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 
 
 def examples(page):
-    """(command, what it prints) of a page."""
+    """Yield (command, expected output) for every command of a page."""
     text = (ROOT / page).read_text()
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -38,7 +39,7 @@ def pages():
 
 
 @pytest.mark.parametrize("page", pages())
-def test_commands_print_what_the_page_says(page, tmp_path):
+def test_commands_print_what_the_page_shows(page, tmp_path):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command, shown in examples(page):
         done = subprocess.run(
@@ -56,7 +57,7 @@ def test_commands_print_what_the_page_says(page, tmp_path):
         )
 
 
-def test_a_page_is_found_and_a_wrong_number_is_too():
+def test_wrong_numbers_and_words_are_noticed():
     assert pages()
     assert line_matches("loss 0.100 after 1,000 rows", "loss 0.101 after 1,000 rows")
     assert not line_matches("loss 0.100", "loss 0.110")

@@ -1,4 +1,4 @@
-"""Every line of the guides for users of other tools is run: what they wrote there, and here."""
+"""Run every line of the guides for users of other tools: the other tool's code, and ours."""
 
 import importlib
 import re
@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def lines(page):
-    """The code of both cells of each line of the first table."""
+    """Yield the code in the first two cells of each line of the table."""
     for line in (DOCS / page).read_text().splitlines():
         if line.startswith("| `"):
             there, here = (
@@ -25,14 +25,14 @@ MODULES = (
     *("compose", "ensemble", "forest", "linear_model", "multiclass", "optim"),
     *("preprocessing", "tree"),
 )
-CHOSEN = {"--learner", "predict", "-i"}  # words after which there is no budget to choose
+CHOSEN = {"--learner", "predict", "-i"}  # commands with one of these words have no budget
 VW = list(lines("from-vowpal-wabbit.md"))
 RIVER = list(lines("from-river.md"))
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """With the files that the lines of the table name."""
+    """A folder with the files that the lines of the table name."""
     rows = [f"{t % 7 / 7} |n a:{t % 7} b:{t % 3} c{t % 2}" for t in range(50)]
     for name in ("train.vw", "test.vw", "more.vw"):
         (tmp_path / name).write_text("\n".join(rows) + "\n")
@@ -42,7 +42,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_here_the_words_for_users_of_vowpal_wabbit_do_what_they_say(folder, shell):
+def test_our_commands_for_users_of_vowpal_wabbit(folder, shell):
     assert len(VW) > 10
     for _, here in VW:
         program, *words = shlex.split(here)
@@ -52,8 +52,8 @@ def test_here_the_words_for_users_of_vowpal_wabbit_do_what_they_say(folder, shel
             assert (folder / words[words.index(option) + 1]).stat().st_size
 
 
-def test_there_they_did_it_too(folder):
-    vowpalwabbit = pytest.importorskip("vowpalwabbit", reason="VW itself")
+def test_the_commands_of_vowpal_wabbit(folder):
+    vowpalwabbit = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit is not installed")
     for there, _ in VW:
         program, *words = shlex.split(there)
         assert program == "vw"
@@ -61,7 +61,7 @@ def test_there_they_did_it_too(folder):
 
 
 @pytest.mark.parametrize(("there", "here"), RIVER, ids=range(len(RIVER)))
-def test_users_of_river_find_what_they_had(there, here):
+def test_code_for_users_of_river(there, here):
     from river import base, datasets
 
     from spanboost import losses

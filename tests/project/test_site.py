@@ -1,4 +1,4 @@
-"""What the site is made of: notebooks that run, and a reference of every option."""
+"""The website: notebooks that run, and a reference of every option."""
 
 import notebooks
 import pytest
@@ -13,7 +13,8 @@ def test_there_are_notebooks():
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_it_shows(path):
+@pytest.mark.slow
+def test_notebooks_show_their_outputs(path):
     kept = notebooks.read(path)
     again = notebooks.run(kept)
     for shown, printed in zip(notebooks.texts(kept), notebooks.texts(again), strict=True):
@@ -22,7 +23,7 @@ def test_a_notebook_shows_what_it_shows(path):
     assert pictures
 
 
-def test_a_notebook_is_run_as_jupyter_runs_it():
+def test_notebooks_run_as_in_jupyter():
     def code(source):
         return {"cell_type": "code", "source": source}
 

@@ -1,4 +1,4 @@
-"""Rows that are dictionaries, and rows one at a time: the same model as any other way."""
+"""Dictionaries and single rows give the same model as blocks of arrays."""
 
 import copy
 import pickle
@@ -44,7 +44,7 @@ def dicts(X, names="abcd"):
 
 
 def state(model):
-    """Every number of a model but for scratch, and the names it knows."""
+    """Return every array of a model except scratch space, its labels and its feature names."""
 
     def flat(value):
         if isinstance(value, tuple):
@@ -105,7 +105,7 @@ def test_rows_of_any_names_one_by_one_are_a_block(rows, bits, dtype):
         want = block.learn_many(rows, y)
         got = [single.learn_one(x, label) for x, label in zip(rows, y, strict=True)]
         np.testing.assert_array_equal(got, want)
-        assert state(single)[1:] == state(block)[1:]  # tables may have grown by other steps
+        assert state(single)[1:] == state(block)[1:]  # tables may have grown in other steps
         np.testing.assert_array_equal(single.predict_many(rows), block.predict_many(rows))
 
 
@@ -226,7 +226,7 @@ def test_single_rows_follow_weights_vectors_and_growing_ranges():
         assert state(single) == state(block)
 
 
-def test_copies_and_pickles_go_on_alone():
+def test_copies_and_pickles_are_independent():
     X, y = stream()
     rows = dicts(X)
     model = SpanBoost(LinearSGD(), 2)
@@ -252,7 +252,7 @@ def test_a_model_that_has_only_predicted_has_room_to_learn():
     assert model.predict_one([1.0, 2.0]) == other.predict_one([1.0, 2.0]) != 0
 
 
-def test_hashed_names_are_kept_nowhere():
+def test_hashed_names_are_not_stored():
     X, y = stream()
     model = SpanBoost(LinearSGD(bits=4), 2)
     for x, label in zip(dicts(X), y.tolist(), strict=True):
@@ -280,7 +280,7 @@ VALUES = st.one_of(st.floats(-9, 9), st.sampled_from("uvw"), st.none(), st.integ
     st.data(),
 )
 @settings(max_examples=100, deadline=None)
-def test_rows_alike_are_read_as_any_others(keys, rows, bits, data):
+def test_rows_with_equal_keys_are_read_like_others(keys, rows, bits, data):
     kinds = [
         data.draw(st.sampled_from([st.floats(-9, 9), st.sampled_from("uvw"), VALUES])) for _ in keys
     ]
@@ -288,11 +288,11 @@ def test_rows_alike_are_read_as_any_others(keys, rows, bits, data):
         {key: data.draw(kind) for key, kind in zip(keys, kinds, strict=True)} for _ in range(rows)
     ]
     known, one_by_one = FeatureNames(bits), FeatureNames(bits)
-    for _ in range(2):  # of names that are new, and of those that are known
+    for _ in range(2):  # first with new names, then with known ones
         found, new = known.read(block)
         parts = []
         for row in block:
-            part, more = one_by_one.read([row, {}])  # two that are not alike
+            part, more = one_by_one.read([row, {}])  # rows with different keys
             one_by_one.add(more)
             parts.append(part)
         known.add(new)

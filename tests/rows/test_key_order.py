@@ -1,4 +1,4 @@
-"""The order in which a dictionary holds its names never matters, to the last bit."""
+"""The order of the keys in a dictionary does not change the model, bit for bit."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,8 @@ def test_every_learner_reads_names_in_one_order(name):
         assert straight.learn_one(x, label) == mixed.learn_one(other, label)
 
 
-def test_single_rows_of_another_order_are_written_to_the_places_of_their_names():
-    """The fast way of single rows: the same names again, in another order."""
+def test_single_rows_in_another_order_reuse_the_same_block():
+    """The fast path for single rows handles the same names in another order."""
     model, block = SpanBoost(LinearSGD(), 2), SpanBoost(LinearSGD(), 2)
     rows = [{"a": 0.1, "b": 3.0}, {"b": 2.0, "a": 0.3}, {"a": 0.7, "b": 1.0}, {"b": 5.0, "a": 0.2}]
     y = [0.1, 0.2, 0.3, 0.4]
@@ -54,5 +54,5 @@ def test_single_rows_of_another_order_are_written_to_the_places_of_their_names()
     assert model.encoder.single(rows[1]) is model.encoder.single(rows[2])  # one block for both
 
 
-def test_names_are_sorted_as_they_are_written():
+def test_names_are_sorted_as_strings():
     assert canonical_order(["b", 10, "a", 9, "9"]) == [10, 9, "9", "a", "b"]

@@ -1,4 +1,4 @@
-"""Label ranges that grow: `label_range="auto"` and `"auto-zero"`."""
+"""Growing label ranges: `label_range="auto"` and `"auto-zero"`."""
 
 import math
 import warnings
@@ -28,7 +28,7 @@ from spanboost.losses import Absolute, Huber, PNorm, Quantile, Squared, SquaredE
 from spanboost.rows.labels import GrowingLabels, Widening
 from spanboost.theory.regret import audit_span
 
-# Every learner whose functions can be scaled, with all kinds of state one may have.
+# Every learner that can be rescaled, with every kind of state.
 LEARNERS = {
     "ball": LinearBall(6.0),
     "linear": LinearSGD(),
@@ -58,7 +58,7 @@ def make(case="linear, greedy", booster=SpanBoost, label_range="auto", **options
 
 
 def stream(T=40, seed=0, d=1):
-    """Labels far from 0 that spread as they come, so that a range grows in the middle."""
+    """Rows whose labels are far from 0 and spread over time, so that the range grows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(T, 4)).clip(-2.5, 2.5)
     y = 1000 + X @ rng.normal(size=(4, d)) * np.geomspace(1, 50, T)[:, None]
@@ -66,7 +66,7 @@ def stream(T=40, seed=0, d=1):
 
 
 def flat(value):
-    """Every number of a model, to the last bit, but for the scratch that predicting writes to."""
+    """Return the bytes of every array of a model except scratch space, by name."""
     if isinstance(value, tuple):
         kept = [name for name in value._fields if name not in ("scratch", "trace")]
         return {(name, *rest): v for name in kept for rest, v in flat(getattr(value, name)).items()}
@@ -81,8 +81,8 @@ def state(model):
     return model.started and flat(model.core.state), label_state(model)
 
 
-def untouched(model, X):
-    """Whether neither D nor B cuts anything on these rows."""
+def is_unclipped(model, X):
+    """Return whether neither D nor B clips anything on these rows."""
     with plain():
         trace = model.core.state.trace
         rows = model.core.learner.encode(X, model.D)
@@ -101,8 +101,8 @@ def untouched(model, X):
 # The range itself
 
 
-def written_out(y, weights, around_first):
-    """The rule, one label at a time: for each row, the range it is answered in, and learned in."""
+def expected_ranges(y, weights, around_first):
+    """Apply the rule label by label; return each row's range for prediction and for learning."""
     centre, half, seen, ranges = np.zeros(y.shape[1]), 0.0, 0, []
     for label, weight in zip(y, weights, strict=True):
         before = (centre, half)
@@ -127,7 +127,7 @@ def test_the_range_follows_its_rule_in_blocks_of_any_size(data, label_range, d):
         data.draw(st.lists(st.sampled_from([0.0, 1.0, 0.5]), min_size=T, max_size=T))
     )
     labels = GrowingLabels(Squared(), d, label_range)
-    ranges = written_out(y, weights, label_range == "auto")
+    ranges = expected_ranges(y, weights, label_range == "auto")
     t = 0
     while t < T:
         last = data.draw(st.integers(t + 1, T))
@@ -149,8 +149,8 @@ def test_the_range_follows_its_rule_in_blocks_of_any_size(data, label_range, d):
     assert (labels.rows, labels.seen) == (T, np.count_nonzero(weights))
 
 
-def scaled_by_hand(bank, a):
-    """As it should be under squared loss."""
+def scale_bank(bank, a):
+    """Return the bank scaled as squared loss requires."""
     if hasattr(bank, "W"):
         return bank._replace(W=bank.W * a)
     return bank._replace(
@@ -161,10 +161,10 @@ def scaled_by_hand(bank, a):
     )
 
 
-def by_hand(new_model, X, y, weights):
-    """A model of a fixed range for every segment, its bank scaled in between."""
+def learn_with_fixed_ranges(new_model, X, y, weights):
+    """Use a model with a fixed range for every segment, and scale the bank in between."""
     model, answers = None, []
-    ranges = written_out(y[:, None], weights, around_first=True)
+    ranges = expected_ranges(y[:, None], weights, around_first=True)
     for t, ((_, old), (centre, half)) in enumerate(ranges):
         answers.append(0.0 if model is None else model.predict_one(X[t]) if old else centre[0])
         if weights[t] == 0:
@@ -173,7 +173,7 @@ def by_hand(new_model, X, y, weights):
             wider = new_model((centre[0] - (half or 1), centre[0] + (half or 1)))
             wider.predict_one(X[t])
             if model is not None:
-                bank = scaled_by_hand(model.core.state.bank, float(old / half))
+                bank = scale_bank(model.core.state.bank, float(old / half))
                 wider.core.state = model.core.state._replace(bank=bank)
             model = wider
         model.learn_one(X[t], y[t], weights[t])
@@ -186,10 +186,10 @@ def by_hand(new_model, X, y, weights):
 )
 def test_it_is_a_fixed_range_between_widenings(booster, case):
     X, y = stream(60)
-    y = np.round(y)  # then all ranges have whole numbers for ends
+    y = np.round(y)  # then the ends of all ranges are integers
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.0], 60)
     with plain():
-        expected = by_hand(lambda ends: make(case, booster, ends), X, y, weights)
+        expected = learn_with_fixed_ranges(lambda ends: make(case, booster, ends), X, y, weights)
         model = make(case, booster)
         np.testing.assert_array_equal(model.learn_many(X, y, weights), expected)
     assert model.labels.half > 20
@@ -241,7 +241,7 @@ def test_compiled_and_plain_agree_bit_for_bit(booster, case):
 
 
 @EVERY
-def test_an_answer_is_the_prediction_before_the_label(case):
+def test_learn_one_returns_the_prediction_before_the_label(case):
     X, y = stream()
     with plain():
         model = make(case)
@@ -263,11 +263,11 @@ def test_widening_does_not_change_predictions(booster, case, loss):
     X, y = stream(25)
     model = make(case, booster, loss=loss)
     with plain():
-        model.learn_many(X, y, np.full(25, 0.02))  # light rows: nothing reaches D
-        assert untouched(model, X)
+        model.learn_many(X, y, np.full(25, 0.02))  # light rows, so that nothing reaches D
+        assert is_unclipped(model, X)
         before, half = model.predict_many(X), model.labels.half
         assert np.ptp(before) > 0.01
-        # the lightest of rows: a round, but one that teaches nothing
+        # the weight is so small that the row widens the range but teaches nothing
         model.learn_one(X[0], model.labels.centre[0] - 5.7 * half, weight=1e-19)
         assert model.labels.half == pytest.approx(5.7 * half)
         close = 1e-6 if model.core.dtype is np.float32 else 1e-14
@@ -275,12 +275,12 @@ def test_widening_does_not_change_predictions(booster, case, loss):
 
 
 @EVERY
-def test_to_double_the_range_is_exact(case):
+def test_doubling_the_range_is_exact(case):
     X, y = stream(25)
     model = make(case)
     with plain():
         model.learn_many(X, y, np.full(25, 0.02))
-        assert untouched(model, X)
+        assert is_unclipped(model, X)
         before, labels = model.predict_many(X), model.labels
         model.core.widen(Widening(0, labels.centre, 2 * labels.half))
         np.testing.assert_array_equal(model.predict_many(X), before)
@@ -333,7 +333,7 @@ def test_a_loss_scales_with_its_degree(loss, p):
 
 
 @pytest.mark.parametrize("degree", ["two", True, math.nan, math.inf, 0.5, None])
-def test_a_degree_that_is_none_is_refused(degree):
+def test_an_invalid_degree_is_refused(degree):
     with pytest.raises(ValueError, match=r"Own.degree must be a number, at least 1 \(got "):
         losses.degree(type("Own", (), {"degree": degree})())
     assert losses.degree(Huber()) == losses.degree(object()) == 2
@@ -383,7 +383,7 @@ def test_a_constant_stream_is_predicted_at_once(case, label_range):
         assert answers[0] == 0
         if label_range == "auto":
             assert answers[1:].tolist() == [42] * 9
-            assert model.learn_one(X[0], 43.0) == 42  # and now there is a width
+            assert model.learn_one(X[0], 43.0) == 42  # now the range has a width
             assert model.predict_one(X[0]) == pytest.approx(42, abs=1)
         assert np.isfinite(model.predict_many(X)).all()
         assert model.labels.half == (1 if label_range == "auto" else 42)
@@ -420,7 +420,7 @@ def test_vector_labels_lie_around_the_first_vector(booster):
 @BOTH
 @pytest.mark.parametrize("loss", ["squared", "absolute", Huber(0.1)], ids=str)
 def test_it_learns_as_well_as_with_the_right_range(booster, loss):
-    """On labels like ages, positive and skewed; one stream alone differs by 10 %, either way."""
+    """Labels are positive and skewed, like ages. A single stream differs by 10 % either way."""
     errors = {(1, 29): 0.0, "auto": 0.0}
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -433,11 +433,11 @@ def test_it_learns_as_well_as_with_the_right_range(booster, loss):
 
 
 # --------------------------------------------------------------------------------------------
-# Wild labels
+# Extreme labels
 
 
-def wild(first=40, label=5000.0):
-    """A model that has seen labels within 1 of 100, then a wild one."""
+def model_and_extreme_label(first=40, label=5000.0):
+    """Return a model that has seen labels within 1 of 100, a row, and an extreme label."""
     X, _ = stream(first)
     model = make()
     y = 100 + np.cos(np.arange(first))
@@ -445,31 +445,31 @@ def wild(first=40, label=5000.0):
     return model, X[0], label
 
 
-def test_a_wild_label_is_a_warning_once():
+def test_an_extreme_label_warns_once():
     with plain():
-        model, x, label = wild()
+        model, x, label = model_and_extreme_label()
         X, y = [x] * 4, [100, label, 100, 9e6]
         sentence = (
             r"^row 41: the label 5000 is \d+ half-widths from the centre, so the label range is "
-            r"now from -4798 to 5000, .* if it is a mistake, .*\(low, high\)$"
+            r"now from -4798 to 5000; .* If the label is a mistake, .*\(low, high\)$"
         )
         with pytest.warns(LabelWarning, match=sentence) as caught:
             model.learn_many(X, y)
         assert len(caught) == 1
         assert caught[0].filename == __file__
-        model.learn_one(x, -1e12)  # it has been said
+        model.learn_one(x, -1e12)  # warned already
 
 
-def test_thirty_labels_are_enough():
+def test_the_warning_needs_thirty_labels():
     with plain():
-        model, x, label = wild(30)
+        model, x, label = model_and_extreme_label(30)
         with pytest.warns(LabelWarning, match="row 30"):
             model.learn_one(x, label)
 
 
-def test_a_warning_that_is_made_an_error_leaves_the_model_as_it_was():
+def test_a_warning_turned_into_an_error_leaves_the_model_unchanged():
     with plain():
-        model, x, label = wild()
+        model, x, label = model_and_extreme_label()
         before = state(model)
         with pytest.raises(LabelWarning):
             model.learn_many([x, x], [100, label])
@@ -483,14 +483,14 @@ def test_a_warning_that_is_made_an_error_leaves_the_model_as_it_was():
 @pytest.mark.parametrize(
     ("first", "label"), [(29, 5000.0), (40, 110.0), (40, 90.0)], ids=["early", "high", "low"]
 )
-def test_labels_that_are_not_wild_widen_in_silence(first, label):
+def test_other_labels_widen_the_range_without_a_warning(first, label):
     with plain():
-        model, x, label = wild(first, label)
+        model, x, label = model_and_extreme_label(first, label)
         model.learn_one(x, label)
     assert abs(label - model.labels.centre[0]) <= model.labels.half
 
 
-def test_only_rounds_count_and_there_must_be_a_width_to_be_outside_of():
+def test_the_warning_counts_learned_rows_and_needs_a_width():
     X, _ = stream(60)
     with plain():
         model = make()
@@ -502,7 +502,7 @@ def test_only_rounds_count_and_there_must_be_a_width_to_be_outside_of():
     assert not constant.labels.warned
 
 
-def test_a_wild_vector_is_named_too():
+def test_an_extreme_vector_is_named():
     X, y = stream(40, d=2)
     with plain():
         model = make(loss=SquaredEuclidean(2))
@@ -514,17 +514,17 @@ def test_a_wild_vector_is_named_too():
 
 
 # --------------------------------------------------------------------------------------------
-# Refusals
+# Errors
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("label", math.nan, "the label is nan"),
-        ("label", -math.inf, "the label is -inf"),
-        ("label", -1.1e300, "the label -1.1e\\+300 is too large a number"),
+        ("label", math.nan, r"the label must be finite \(got nan\)"),
+        ("label", -math.inf, r"the label must be finite \(got -inf\)"),
+        ("label", -1.1e300, r"the label -1.1e\+300 is too large; the limit is 1e\+300"),
         ("feature", math.inf, "infinite"),
-        ("weight", -1.0, "the weight is -1"),
+        ("weight", -1.0, r"the weight must be between 0 and .* \(got -1\)"),
     ],
     ids=str,
 )
@@ -537,7 +537,7 @@ def test_a_bad_row_leaves_the_model_and_the_range_as_they_were(name, value, mess
             model.learn_many(X[:10], y[:10])
         before = state(model)
         X, y, weights = X.copy(), y.copy(), np.ones(len(y))
-        y[5] = 2000  # which would widen the range
+        y[5] = 2000  # would widen the range
         {"label": y, "feature": X[:, 2], "weight": weights}[name][20] = value
         with pytest.raises(DataError, match=f"row 20: .*{message}"):
             model.learn_many(X, y, weights)
@@ -568,18 +568,20 @@ def test_learners_that_cannot_be_scaled_need_a_range(booster, label_range, learn
     ids=str,
 )
 def test_losses_that_predict_scores_need_a_range(booster, label_range, loss):
-    with pytest.raises(ValueError, match=f"label_range='{label_range}' .* scores.*\\(low, high\\)"):
+    with pytest.raises(
+        ValueError, match=f"label_range='{label_range}' .* predicts scores: .*\\(low, high\\)"
+    ):
         booster(LinearBall(), loss=loss, label_range=label_range)
 
 
 @BOTH
 @pytest.mark.parametrize("label_range", ["Auto", "", "automatic", "ab"])
-def test_no_other_word_is_a_range(booster, label_range):
-    with pytest.raises(ValueError, match=r"label_range=.*'auto' or 'auto-zero'"):
+def test_other_words_are_not_a_range(booster, label_range):
+    with pytest.raises(ValueError, match=r"label_range must be .*'auto' or 'auto-zero' \(got"):
         booster(LinearBall(), label_range=label_range)
 
 
-def test_audits_need_units_that_stay():
+def test_audits_need_a_fixed_range():
     X, y = stream(5)
     model = SpanBoost(LinearBall(6.0), n=2, feedback="linear", label_range="auto")
     with pytest.raises(ValueError, match=r"learn_scaled.*audit.*\(low, high\)"):

@@ -1,4 +1,4 @@
-"""Bounded replay: a plain stream in which rows come again, and nothing else."""
+"""Bounded replay: equivalent to a stream in which earlier rows appear again."""
 
 import json
 import warnings
@@ -34,7 +34,7 @@ WORD = 2**64
 
 
 class Mean:
-    """A learner of somebody's own."""
+    """A learner that is a plain object."""
 
     def __init__(self):
         self.sum, self.rows = 0.0, 0
@@ -53,7 +53,7 @@ LEARNERS = {
     "network": (Network(hidden=3), Network(hidden=3)),
     "ball": (LinearBall(20.0), LinearBall(20.0)),
     "objects": (Mean(), Mean()),
-    # a row that comes three times is evidence once
+    # a row that is learned three times counts as evidence once
     "trees": (
         Trees(**SMALL, evidence=0.5, grace=5, delay=2),
         Trees(**SMALL, evidence=0.5 * 3**1.5, grace=5, delay=6),
@@ -69,31 +69,29 @@ def stream(seed=0):
     return X, np.tanh(X[:, 0] - X[:, 1]) / 2
 
 
-def scrambled(z):
-    """A step of SplitMix64, in Python's own numbers."""
+def split_mix(z):
+    """Compute a step of SplitMix64 with Python integers."""
     z = (z + 0x9E3779B97F4A7C15) % WORD
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
     return z ^ (z >> 31)
 
 
-def drawn(before, times=TIMES, size=SIZE):
-    """Which of so many rows come again after the next one, by their numbers."""
-    turns = [scrambled((before * times + k + scrambled(SEED)) % WORD) for k in range(times)]
+def replayed_rows(before, times=TIMES, size=SIZE):
+    """Return the numbers of the rows to replay after row `before`."""
+    turns = [split_mix((before * times + k + split_mix(SEED)) % WORD) for k in range(times)]
     steps = [int((turn >> 11) / 2**53 * min(before, size)) for turn in turns]
     return [before - 1 - step for step in steps] if before else []
 
 
-def by_hand(model, X, y, weights):
-    """Every row, then some of the last that were learned: one at a time, by a booster that has
-    never heard of replay.
-    """
+def learn_by_hand(model, X, y, weights):
+    """Learn each row, then the rows to replay, one at a time, with a booster without replay."""
     answers, learned = [], []
     for t in range(len(y)):
         answers.append(model.learn_many(X[t : t + 1], y[t : t + 1], weights[t : t + 1])[0])
         if weights[t] == 0:
             continue
-        for number in drawn(len(learned)):
+        for number in replayed_rows(len(learned)):
             s = learned[number]
             model.learn_many(X[s : s + 1], y[s : s + 1], weights[s : s + 1])
         learned.append(t)
@@ -102,19 +100,19 @@ def by_hand(model, X, y, weights):
 
 @pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
 @EVERY
-def test_it_is_a_stream_in_which_rows_come_again(name, booster):
+def test_replay_equals_a_stream_with_repeated_rows(name, booster):
     X, y = stream()
     weights = np.where(np.arange(T) % 5 == 3, 0.0, 1.0)
     once, again = LEARNERS[name]
     with plain():
         model = booster(once, 3, replay=TIMES, memory=SIZE, seed=SEED)
         found = model.learn_many(X, y, weights)
-        expected = by_hand(booster(again, 3, seed=SEED), X, y, weights)
+        expected = learn_by_hand(booster(again, 3, seed=SEED), X, y, weights)
         np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
-def test_sparse_rows_codes_and_weights_come_again_too(name):
+def test_sparse_rows_codes_and_weights_are_replayed(name):
     X, y = stream()
     codes = np.random.default_rng(1).integers(-1, 4, (T, 2))
     weights = np.random.default_rng(2).uniform(0.2, 1, T)
@@ -126,21 +124,21 @@ def test_sparse_rows_codes_and_weights_come_again_too(name):
         answers = []
         for t in range(T):
             each = []
-            for s in (t, *drawn(t)):
+            for s in (t, *replayed_rows(t)):
                 row = Rows(Csr(X[s : s + 1]), codes[s : s + 1])
                 each.append(plain_one.learn_many(row, y[s : s + 1], weights[s : s + 1])[0])
             answers.append(each[0])
     np.testing.assert_array_equal(found, answers)
 
 
-def test_a_range_that_grows_takes_what_is_remembered_along():
+def test_a_growing_range_rescales_the_remembered_labels():
     X, y = stream()
-    y = 1000 * y * np.linspace(0.1, 3, T)  # wider and wider
+    y = 1000 * y * np.linspace(0.1, 3, T)  # the range grows
     weights = np.ones(T)
     with plain():
-        made = {"label_range": "auto", "seed": SEED}
-        expected = by_hand(SpanBoost(LinearSGD(), 3, **made), X, y, weights)
-        model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=SIZE, **made)
+        options = {"label_range": "auto", "seed": SEED}
+        expected = learn_by_hand(SpanBoost(LinearSGD(), 3, **options), X, y, weights)
+        model = SpanBoost(LinearSGD(), 3, replay=TIMES, memory=SIZE, **options)
         found = model.learn_many(X, y)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)  # float32, another order
 
@@ -162,7 +160,7 @@ def test_blocks_of_any_size_give_the_same_model(name, cuts):
     np.testing.assert_array_equal(np.hstack(parts), whole)
 
 
-def test_more_rows_than_are_laid_out_at_a_time():
+def test_blocks_longer_than_one_piece():
     X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
     y = X[:, 0] / 2
     models = [SpanBoost(LinearSGD(), 2, replay=1, memory=300) for _ in range(2)]
@@ -195,7 +193,7 @@ def test_compiled_and_plain_agree():
 @pytest.mark.parametrize("seen", [1, 5, 40])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "codes", "names"])
 @pytest.mark.parametrize("name", ["linear", "trees"])
-def test_a_file_remembers(name, kind, seen, tmp_path):
+def test_files_keep_the_rows_for_replay(name, kind, seen, tmp_path):
     X, y = stream()
     codes = np.random.default_rng(1).integers(-1, 4, (T, 2))
     rows = {
@@ -230,7 +228,7 @@ def test_a_narrow_row_after_a_file_of_wide_ones(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
-def test_rows_without_anything_in_them(name, tmp_path):
+def test_empty_rows(name, tmp_path):
     model = SpanBoost(LEARNERS[name][0], 3, replay=TIMES, memory=1)
     model.learn_one({"a": 1.0}, 0.1)
     model.learn_one({}, 0.2)
@@ -244,7 +242,7 @@ def test_rows_without_anything_in_them(name, tmp_path):
 @given(seed=st.integers(0, 99), stop=st.integers(1, T - 1))
 def test_growing_ranges_widths_and_weights_whatever_the_blocks(name, seed, stop, tmp_path_factory):
     if name in ("objects", "ball"):
-        return  # their range is fixed
+        return  # they need a fixed range
     rng = np.random.default_rng(seed)
     y = np.exp(rng.normal(size=T).cumsum() / 5)
     weights = rng.choice([0.0, 0.5, 1.0], T)
@@ -267,14 +265,14 @@ def test_growing_ranges_widths_and_weights_whatever_the_blocks(name, seed, stop,
     np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
 
 
-def test_memory_is_for_rows_as_long_as_they_are():
+def test_memory_holds_only_the_active_features():
     model = SpanBoost(LinearSGD(), 2, replay=1, memory=10_000)
     model.learn_many(Csr(np.ones((1, 5000))), [0.1])
     model.learn_many(Csr(np.eye(3, 5000)), [0.1] * 3)
     assert sum(len(columns) for columns, _ in model.core.memory.rows.entries) == 5003
 
 
-def test_rows_of_somebody_else_are_kept_as_they_were():
+def test_rows_are_copied_before_they_are_remembered():
     row, seen = {"a": 0.0}, []
 
     class Notes(Mean):
@@ -291,7 +289,7 @@ def test_rows_of_somebody_else_are_kept_as_they_were():
     assert [x["a"] for x in seen] == [1, 2, 1, 1]
 
 
-def test_a_learner_that_raises_is_not_replayed_what_it_never_learned():
+def test_rows_that_raised_an_error_are_not_replayed():
     class Picky(Mean):
         def learn_one(self, x, y):
             if x[0] > 0.9:
@@ -306,7 +304,7 @@ def test_a_learner_that_raises_is_not_replayed_what_it_never_learned():
     model.learn_many([[0.5]] * 50, [0.1] * 50)
 
 
-def test_many_times_over():
+def test_large_replay_counts():
     X, y = stream()
     with plain():
         model = SpanBoost(LinearSGD(), 2, replay=1000, memory=3)
@@ -317,7 +315,7 @@ def test_many_times_over():
         np.testing.assert_array_equal(model.predict_many(X), again.predict_many(X))
 
 
-def test_a_file_grows_no_further_than_the_memory(tmp_path):
+def test_the_size_of_a_file_is_bounded_by_the_memory(tmp_path):
     X = np.random.default_rng(0).uniform(-1, 1, (800, 3))
     model, sizes = SpanBoost(LinearSGD(), 2, replay=1, memory=100), []
     for part in range(8):
@@ -341,7 +339,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_files_that_remember_nonsense_are_refused(bad, tmp_path):
+def test_files_with_invalid_replay_rows_are_refused(bad, tmp_path):
     X, y = stream()
     rows = Csr(X) if bad == "too far" else X
     with plain():
@@ -373,7 +371,7 @@ def test_memory_without_replay_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
+def test_replay_rows_that_are_arrays_are_checked(dtype, tmp_path):
     X, y = stream()
     model = SpanBoost(LinearBall(20.0), 3, replay=TIMES, memory=SIZE)
     model.learn_many(X, y)
@@ -381,7 +379,9 @@ def test_rows_that_are_arrays_are_looked_at_too(dtype, tmp_path):
     load(tmp_path / "good.sb")
     nothing = np.full((SIZE, 4), np.nan, dtype)
     changed(tmp_path / "good.sb", tensors=lambda arrays: arrays | {"memory.X": nothing})
-    with pytest.raises(ModelFileError, match="rows for replay are not of the kind the model reads"):
+    with pytest.raises(
+        ModelFileError, match="the rows for replay are not of the kind that the model reads"
+    ):
         load(tmp_path / "good.sb")
 
 
@@ -395,14 +395,14 @@ def test_bad_parameters(bad):
         SpanBoost(LinearSGD(), 3, **bad)
 
 
-def test_the_theorems_do_not_speak_of_it():
+def test_audits_refuse_replay():
     X, y = stream()
     values = np.column_stack([X[:, 0] / 5, -X[:, 0] / 5])
     with pytest.raises(ValueError, match="rows that are learned once"):
         audit_hull(HullBoost(LinearBall(20.0), 3, feedback="linear", replay=1), X, y, values)
 
 
-def test_the_command_line_replays_and_goes_on(tmp_path, capsys):
+def test_replay_on_the_command_line(tmp_path, capsys):
     X, y = stream()
     lines = ["a,b,c,d,label", *(",".join(map(str, [*x, v])) for x, v in zip(X, y, strict=True))]
     (tmp_path / "all.csv").write_text("\n".join(lines) + "\n")

@@ -21,6 +21,7 @@ from spanboost.models.files import load, to_bytes
 from spanboost.service.journal import Journal
 from spanboost.service.state import decode_entry
 
+pytestmark = pytest.mark.process
 KILLS = int(os.environ.get("SPANBOOST_KILLS", "4"))
 
 

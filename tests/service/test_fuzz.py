@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from serving import serving
 
+pytestmark = pytest.mark.process
 CASES = int(os.environ.get("SPANBOOST_CASES", "600"))
 JSON, LINES = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

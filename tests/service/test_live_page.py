@@ -8,7 +8,10 @@ from serving import serving
 
 from spanboost.client import Client
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 METRICS = {
     "learned": "learned_rows_total",
     "predicted": "predicted_rows_total",

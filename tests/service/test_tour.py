@@ -12,6 +12,7 @@ import pytest
 from golden import lines_match, printed_lines
 from serving import serving
 
+pytestmark = pytest.mark.process
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 
 

@@ -1,4 +1,4 @@
-"""Model files that were changed by hand, with a checksum that is right again."""
+"""Edit model files by hand, with a valid checksum."""
 
 import json
 
@@ -9,7 +9,7 @@ from spanboost.models import files
 
 
 def changed(path, edit=lambda header: None, tensors=lambda arrays: arrays):
-    """The file with another header, or other arrays."""
+    """Edit the header or the arrays of a model file, and update its checksum."""
     with safe_open(path, framework="numpy") as file:
         header = json.loads(file.metadata()["spanboost"])
     edit(header)

@@ -194,6 +194,7 @@ def test_the_experiment_has_the_sizes_of_the_proof():
     assert [job.randomised for job in lb.jobs()] == [True] * 7 + [False]
 
 
+@pytest.mark.process
 def test_the_quick_experiment(tmp_path):
     file = tmp_path / "results.json"
     command = [sys.executable, "-m", "spanboost.theory.lower_bound", "--quick", "--seed=7"]

@@ -13,6 +13,7 @@ import pytest
 
 import spanboost
 
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 TESTS = Path(__file__).parents[1]
 THEOREMS = "theory/test_theorems.py"
 BY_STAGES = "stage_by_stage or tight or sigma or projection or by_hand or weighs"

@@ -1,16 +1,17 @@
-"""How AutoBoost makes one forecast of many, row by row, for every kind of loss.
+"""Combine the forecasts of AutoBoost's experts into one, row by row, for every kind of loss.
 
-- Squared loss of numbers: the experts, and online ridge regression over them, are the candidates,
-  weighted by fixed share. Squared loss is exp-concave, so that little is lost against the best
-  candidate, even one that changes (`shared_regret`). The regression is over how far forecasts are
-  from their mean: as long as it knows nothing, it forecasts the mean.
-- Logistic and softmax: probabilities are mixed, by fixed share at rate 1; for two classes with a
-  candidate more, a regression of the log-odds by Newton's steps.
+- Squared loss of numbers: the candidates are the experts and an online ridge regression over them.
+  They are weighted by fixed share. Squared loss is exp-concave, so the regret against the best
+  candidate is small, even if the best one changes over time (`shared_regret`). The regression
+  predicts from the distances between the forecasts and their mean. Before it has learned anything,
+  its forecast is the mean.
+- Logistic loss: the probabilities of the candidates are mixed by fixed share at rate 1. The
+  candidates are the experts and a regression of the log-odds, fitted by Newton steps.
+- Softmax: the probabilities of the experts are mixed by fixed share at rate 1.
 - Any other convex loss: the mean of the forecasts, weighted by Hedge.
 
-Everything is in units of the labels' range so far, and forecasts are cut to it: a label that was
-never seen is not forecast. A weight counts relative to the others: the heaviest row so far weighs 1
-where regrets are bounded.
+All values are in units of the label range so far, and forecasts are clipped to that range. Row
+weights are relative: where a regret is bounded, the heaviest row so far has weight 1.
 """
 
 import math
@@ -31,72 +32,75 @@ from spanboost.core.experts import (
 )
 from spanboost.losses import Logistic, Softmax, Squared, VectorLoss, on_vectors
 
-LOW, HIGH, HEAVIEST, WEIGHT, ROUNDS, SPREAD = range(6)  # what is kept of the labels and losses
+# Indices into `seen`: label range, largest and total weight, number of rows, range of the losses.
+LOW, HIGH, HEAVIEST, WEIGHT, ROUNDS, SPREAD = range(6)
 RIDGE = 1.0
-FARTHEST = 30.0  # log-odds
+FARTHEST = 30.0  # log-odds are clipped to [-FARTHEST, FARTHEST]
 
 
 class Scratch(NamedTuple):
-    """What a row leaves for its label."""
+    """Values that `mix` computes for a row and `learn_label` needs when the label is known."""
 
     forecasts: Array  # [candidates]
-    x: Array  # [K] or a few more: the row of the regression
+    x: Array  # [K], or [K + 2] for logistic loss: the inputs of the regression
     losses: Array  # [candidates]
-    mean: Array  # [1] what the regression adds to
+    mean: Array  # [1] the weighted mean of the forecasts
 
 
 @kernel
 class SquaredAggregator(NamedTuple):
-    """Of squared loss: fixed share over the experts and their regression."""
+    """Squared loss: fixed share over the experts and a regression over them."""
 
     share: FixedShare
     ridge: VovkAzouryWarmuth
-    seen: Array  # LOW to SPREAD
+    seen: Array  # [6] indexed by LOW to SPREAD
     scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
-        """out[0], of the forecasts [1, K] of the experts."""
-        low, high, room = self.seen[LOW], self.seen[HIGH], self.scratch
+        """Write the combined forecast to out[0]; `forecasts` is [1, K]."""
+        low, high, scratch = self.seen[LOW], self.seen[HIGH], self.scratch
         K = forecasts.shape[1]
         mean, total = 0.0, 0.0
         for k in range(K):
             value = forecasts[0, k]
-            room.forecasts[k] = min(max(value, low), high) if low <= high else value
-            mean += self.share.weights[k] * room.forecasts[k]
+            scratch.forecasts[k] = min(max(value, low), high) if low <= high else value
+            mean += self.share.weights[k] * scratch.forecasts[k]
             total += self.share.weights[k]
         mean /= total
         width = high - low if low < high else 1.0
         for k in range(K):
-            room.x[k] = (room.forecasts[k] - mean) / width
-        regression = mean + width * self.ridge.forecast(room.x, 1.0)
-        room.forecasts[K] = min(max(regression, low), high) if low <= high else mean
-        room.mean[0] = mean
-        answer = mean * total + self.share.weights[K] * room.forecasts[K]
+            scratch.x[k] = (scratch.forecasts[k] - mean) / width
+        regression = mean + width * self.ridge.forecast(scratch.x, 1.0)
+        scratch.forecasts[K] = min(max(regression, low), high) if low <= high else mean
+        scratch.mean[0] = mean
+        answer = mean * total + self.share.weights[K] * scratch.forecasts[K]
         out[0] = min(max(answer, low), high) if low <= high else answer
 
-    def settle(self, forecasts: Array, label: Array, weight: float) -> None:
-        """The label of the row that was mixed last."""
-        y, room = label[0], self.scratch
+    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
+        """Learn from the label of the row that was mixed last."""
+        y, scratch = label[0], self.scratch
         record_label(self.seen, y, weight)
         width = self.seen[HIGH] - self.seen[LOW]
         if not width > 0:
             return
-        for k in range(room.forecasts.shape[0]):
-            error = (room.forecasts[k] - y) / width
-            room.losses[k] = error * error
-        self.share.charge(room.losses, relative_weight(self.seen, weight) / 2)
-        self.ridge.absorb(room.x, (y - room.mean[0]) / width, usual_weight(self.seen, weight))
+        for k in range(scratch.forecasts.shape[0]):
+            error = (scratch.forecasts[k] - y) / width
+            scratch.losses[k] = error * error
+        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight) / 2)
+        self.ridge.absorb(
+            scratch.x, (y - scratch.mean[0]) / width, weight_over_mean(self.seen, weight)
+        )
 
     def expert_weights(self) -> tuple[Array, float]:
-        """Return what each expert counts for in the last row, and the constant that is added."""
+        """Return the weight of each expert in the last row, and a constant to add."""
         x = self.scratch.x
         slope = self.ridge.inverse @ self.ridge.moment / (1 + x @ self.ridge.inverse @ x)
-        return _with_regression(self.share.weights, slope, 0.0), 0.0
+        return _add_regression(self.share.weights, slope, 0.0), 0.0
 
 
 @kernel
 class LogisticAggregator(NamedTuple):
-    """Of logistic loss: a mixture of probabilities, and a regression among what is mixed."""
+    """Logistic loss: a mixture of the probabilities of the experts and of a regression."""
 
     share: FixedShare
     ridge: VovkAzouryWarmuth
@@ -104,56 +108,56 @@ class LogisticAggregator(NamedTuple):
     scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
-        """out[0], log-odds, of those of the experts [1, K]."""
-        room, K = self.scratch, forecasts.shape[1]
+        """Write the combined log-odds to out[0]; `forecasts` is [1, K], log-odds."""
+        scratch, K = self.scratch, forecasts.shape[1]
         mean, total = 0.0, 0.0
         for k in range(K):
-            room.forecasts[k] = forecasts[0, k]
-            mean += self.share.weights[k] * room.forecasts[k]
+            scratch.forecasts[k] = forecasts[0, k]
+            mean += self.share.weights[k] * scratch.forecasts[k]
             total += self.share.weights[k]
         mean /= total
         for k in range(K):
-            room.x[k] = room.forecasts[k] - mean
-        room.x[K], room.x[K + 1] = mean, 1.0
-        room.mean[0] = mean
-        regression = mean + self.ridge.forecast(room.x, 0.0)
-        room.forecasts[K] = max(min(regression, FARTHEST), -FARTHEST)
+            scratch.x[k] = scratch.forecasts[k] - mean
+        scratch.x[K], scratch.x[K + 1] = mean, 1.0
+        scratch.mean[0] = mean
+        regression = mean + self.ridge.forecast(scratch.x, 0.0)
+        scratch.forecasts[K] = max(min(regression, FARTHEST), -FARTHEST)
         positive, negative = 0.0, 0.0
         for k in range(K + 1):
-            positive += self.share.weights[k] * probability(room.forecasts[k])
-            negative += self.share.weights[k] * probability(-room.forecasts[k])
+            positive += self.share.weights[k] * probability(scratch.forecasts[k])
+            negative += self.share.weights[k] * probability(-scratch.forecasts[k])
         out[0] = math.log(positive) - math.log(negative)
 
-    def settle(self, forecasts: Array, label: Array, weight: float) -> None:
-        """The label, -1 or 1, of the row that was mixed last."""
-        room = self.scratch
+    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
+        """Learn from the label, -1 or 1, of the row that was mixed last."""
+        scratch = self.scratch
         record_label(self.seen, label[0], weight)
-        for k in range(room.losses.shape[0]):
-            room.losses[k] = -math.log(probability(label[0] * room.forecasts[k]))
-        self.share.charge(room.losses, relative_weight(self.seen, weight))
-        odds = room.forecasts[room.forecasts.shape[0] - 1]
+        for k in range(scratch.losses.shape[0]):
+            scratch.losses[k] = -math.log(probability(label[0] * scratch.forecasts[k]))
+        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight))
+        odds = scratch.forecasts[scratch.forecasts.shape[0] - 1]
         p = probability(odds)
         curvature, residual = p * (1 - p), (label[0] + 1) / 2 - p
-        target = odds - room.mean[0] + residual / curvature  # where Newton's step leads
-        self.ridge.absorb(room.x, target, usual_weight(self.seen, weight) * curvature)
+        target = odds - scratch.mean[0] + residual / curvature  # the end of a Newton step
+        self.ridge.absorb(scratch.x, target, weight_over_mean(self.seen, weight) * curvature)
 
     def expert_weights(self) -> tuple[Array, float]:
-        """Return what each expert counts for in the last row, and the constant that is added."""
+        """Return the weight of each expert in the last row, and a constant to add."""
         slope, K = self.ridge.inverse @ self.ridge.moment, len(self.share.weights) - 1
-        weights = _with_regression(self.share.weights, slope[:K], slope[K])
+        weights = _add_regression(self.share.weights, slope[:K], slope[K])
         return weights, self.share.weights[K] * slope[K + 1]
 
 
 @kernel
 class SoftmaxAggregator(NamedTuple):
-    """Of softmax: a mixture of probabilities."""
+    """Softmax: a mixture of probabilities."""
 
     share: FixedShare
     seen: Array
     scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
-        """out[d], logarithms of probabilities, of the scores [d, K] of the experts."""
+        """Write the logarithms of the mixed probabilities to out[d]; `forecasts` is [d, K]."""
         d, K = forecasts.shape
         for c in range(d):
             out[c] = 0.0
@@ -164,24 +168,24 @@ class SoftmaxAggregator(NamedTuple):
         for c in range(d):
             out[c] = math.log(max(out[c], 1e-300))
 
-    def settle(self, forecasts: Array, label: Array, weight: float) -> None:
-        """The label, a unit vector, of the row that was mixed last."""
-        room = self.scratch
+    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
+        """Learn from the label, a unit vector, of the row that was mixed last."""
+        scratch = self.scratch
         record_label(self.seen, 0.0, weight)
         for k in range(forecasts.shape[1]):
-            room.losses[k] = log_sum(forecasts, k)
+            scratch.losses[k] = log_sum(forecasts, k)
             for c in range(forecasts.shape[0]):
-                room.losses[k] -= label[c] * forecasts[c, k]
-        self.share.charge(room.losses, relative_weight(self.seen, weight))
+                scratch.losses[k] -= label[c] * forecasts[c, k]
+        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight))
 
     def expert_weights(self) -> tuple[Array, float]:
-        """Return what each expert counts for in the last row, and the constant that is added."""
+        """Return the weight of each expert in the last row, and a constant to add."""
         return self.share.weights, 0.0
 
 
 @kernel
 class HedgeAggregator(NamedTuple):
-    """Of any other convex loss: the mean under Hedge's weights."""
+    """Any other convex loss: the mean of the forecasts under Hedge's weights."""
 
     share: Hedge
     loss: VectorLoss
@@ -189,14 +193,14 @@ class HedgeAggregator(NamedTuple):
     scratch: Scratch
 
     def mix(self, forecasts: Array, out: Array) -> None:
-        """out[d], of the forecasts [d, K] of the experts."""
+        """Write the combined forecast to out[d]; `forecasts` is [d, K]."""
         for c in range(forecasts.shape[0]):
             out[c] = 0.0
             for k in range(forecasts.shape[1]):
                 out[c] += self.share.weights[k] * forecasts[c, k]
 
-    def settle(self, forecasts: Array, label: Array, weight: float) -> None:
-        """The label of the row that was mixed last."""
+    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
+        """Learn from the label of the row that was mixed last."""
         losses, K = self.scratch.losses, forecasts.shape[1]
         record_label(self.seen, 0.0, weight)
         self.loss.values(label, forecasts, losses)
@@ -210,13 +214,13 @@ class HedgeAggregator(NamedTuple):
             self.share.charge(losses, hedge_rate(K, int(self.seen[ROUNDS]) + 1, spread))
 
     def expert_weights(self) -> tuple[Array, float]:
-        """Return what each expert counts for in the last row, and the constant that is added."""
+        """Return the weight of each expert in the last row, and a constant to add."""
         return self.share.weights, 0.0
 
 
 @kernel
 def record_label(seen: Array, y: float, weight: float) -> None:
-    """A label more."""
+    """Add one label and its weight to `seen`."""
     seen[LOW], seen[HIGH] = min(seen[LOW], y), max(seen[HIGH], y)
     seen[HEAVIEST] = max(seen[HEAVIEST], weight)
     seen[WEIGHT] += weight
@@ -224,26 +228,26 @@ def record_label(seen: Array, y: float, weight: float) -> None:
 
 
 @kernel
-def relative_weight(seen: Array, weight: float) -> float:
-    """The row's weight relative to the heaviest so far."""
+def weight_over_heaviest(seen: Array, weight: float) -> float:
+    """Return the row's weight relative to the heaviest so far."""
     return weight / seen[HEAVIEST]
 
 
 @kernel
-def usual_weight(seen: Array, weight: float) -> float:
-    """The row's weight relative to the mean so far."""
+def weight_over_mean(seen: Array, weight: float) -> float:
+    """Return the row's weight relative to the mean so far."""
     return weight * seen[ROUNDS] / seen[WEIGHT]
 
 
 @kernel
 def probability(odds: float) -> float:
-    """Of +1, from its log-odds; never 0, nor 1."""
+    """Return the probability of the label +1 from its log-odds; never 0 or 1."""
     return 1 / (1 + math.exp(-max(min(odds, FARTHEST), -FARTHEST)))
 
 
 @kernel
 def log_sum(scores: Array, k: int) -> float:
-    """The logarithm of the sum of exp(scores[:, k])."""
+    """Return the logarithm of the sum of exp(scores[:, k])."""
     top = scores[0, k]
     for c in range(scores.shape[0]):
         top = max(top, scores[c, k])
@@ -253,43 +257,46 @@ def log_sum(scores: Array, k: int) -> float:
     return top + math.log(total)
 
 
-def _with_regression(weights: Array, slope: Array, of_mean: float) -> Array:
-    """Return the experts' weights, with what they count for through the regression.
+def _add_regression(weights: Array, slope: Array, mean_slope: float) -> Array:
+    """Return the weights of the experts, including their influence through the regression.
 
-    The regression is over the distances of forecasts from their mean, to which it adds.
+    slope: coefficients of the regression for the distances of the forecasts from their mean.
+    mean_slope: its coefficient for the mean itself.
     """
     own, regression = weights[:-1], weights[-1]
-    mean = own / own.sum() * (1 + of_mean - slope.sum())
+    mean = own / own.sum() * (1 + mean_slope - slope.sum())
     return np.asarray(own + regression * (mean + slope))
 
 
 def mix_rows(state: Any, forecasts: Array, out: Array) -> None:
-    """out[t] = one forecast of forecasts[t], for every row."""
+    """Write the combined forecast of every row t to out[t]; learn nothing."""
     for t in range(out.shape[0]):
         state.mix(forecasts[t], out[t])
 
 
-def combine_rows(state: Any, forecasts: Array, labels: Array, weights: Array, out: Array) -> None:
-    """As `mix_rows`; each label is seen once its row has been answered."""
+def mix_and_learn_rows(
+    state: Any, forecasts: Array, labels: Array, weights: Array, out: Array
+) -> None:
+    """Like `mix_rows`, but learn the label of each row after its forecast is written."""
     for t in range(out.shape[0]):
         state.mix(forecasts[t], out[t])
         if weights[t] > 0:
-            state.settle(forecasts[t], labels[t], weights[t])
+            state.learn_label(forecasts[t], labels[t], weights[t])
 
 
 def new_aggregator(loss: Any, K: int) -> Any:
-    """For K experts of whom nothing is known."""
+    """Return an aggregator for K experts that has learned nothing."""
     seen = np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0])
 
-    def room(candidates: int, terms: int) -> Scratch:
+    def new_scratch(candidates: int, terms: int) -> Scratch:
         return Scratch(np.zeros(candidates), np.zeros(terms), np.zeros(candidates), np.zeros(1))
 
     if isinstance(loss, Squared):
-        return SquaredAggregator(new_share(K + 1), new_ridge(K, RIDGE), seen, room(K + 1, K))
+        return SquaredAggregator(new_share(K + 1), new_ridge(K, RIDGE), seen, new_scratch(K + 1, K))
     if isinstance(loss, Logistic):
         return LogisticAggregator(
-            new_share(K + 1), new_ridge(K + 2, RIDGE), seen, room(K + 1, K + 2)
+            new_share(K + 1), new_ridge(K + 2, RIDGE), seen, new_scratch(K + 1, K + 2)
         )
     if isinstance(loss, Softmax):
-        return SoftmaxAggregator(new_share(K), seen, room(K, 1))
-    return HedgeAggregator(new_hedge(K), on_vectors(loss), seen, room(K, 1))
+        return SoftmaxAggregator(new_share(K), seen, new_scratch(K, 1))
+    return HedgeAggregator(new_hedge(K), on_vectors(loss), seen, new_scratch(K, 1))

@@ -1,4 +1,4 @@
-"""AutoBoost: boosters side by side in one pass, and an aggregator that combines them."""
+"""AutoBoost: several boosters learn the same rows, and an aggregator combines them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -13,7 +13,7 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
 from spanboost.losses import predicts_scores, resolve
-from spanboost.models.aggregation import combine_rows, mix_rows, new_aggregator
+from spanboost.models.aggregation import mix_and_learn_rows, mix_rows, new_aggregator
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
@@ -27,7 +27,7 @@ from spanboost.rows.validation import to_numbers
 
 REGRESSION = "regression over all"  # the candidate that is not an expert
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
-_FEW = 64  # rows that are not worth a second thread
+_FEW = 64  # blocks with fewer rows run in one thread
 
 
 class Expert(NamedTuple):
@@ -42,15 +42,15 @@ class Expert(NamedTuple):
 
 
 class AutoBlock(NamedTuple):
-    """A block that every expert can learn."""
+    """A checked block, in the form that every expert can learn."""
 
     experts: list[CheckedBlock]
     labels: Array  # [rows, d] as the aggregator scores them
     weights: Array  # [rows]
 
 
-# The trees differ in their strengths; slow experts come first, so that threads finish together. One
-# copy of a linear function or a network costs next to nothing.
+# Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
+# the same time. One copy of a linear function or a network costs almost nothing.
 _SIMPLE = (
     Expert("linear", LinearSGD, {"rate": 0.5}),
     Expert("linear quick", LinearSGD, {"rate": 2.0}),
@@ -78,17 +78,17 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
 
 
 class AutoBoost(AutoSpec, Model):
-    """A fixed list of boosters learns every row; what they forecast is combined. No tuning.
+    """An ensemble of boosters that needs no tuning.
 
-    Nothing is chosen in advance: how the experts are weighed is learned from the same stream; under
-    squared loss with a regret against the best of them that grows like the logarithm of its length
-    (docs/auto.md).
+    Every expert in a fixed list learns every row. The weights of the experts are learned from the
+    same stream. Under squared loss, the regret against the best expert grows like the logarithm of
+    the number of rows (docs/auto.md).
 
     loss: a name or a loss object, as for `SpanBoost`.
-    budget: "fast", "default" or "thorough": more experts, less error, more time.
-    label_range: as for `SpanBoost`; losses that predict scores take (-1, 1) for "auto".
-    seed: of the trees and the network.
-    bits: None to tell all columns of sparse rows apart; else they are hashed into 2^bits.
+    budget: "fast", "default" or "thorough": more experts, lower error, more time.
+    label_range: as for `SpanBoost`. For losses that predict scores, "auto" is (-1, 1).
+    seed: random seed of the trees and the network.
+    bits: hash the columns of sparse rows into 2^bits slots; None gives each column its own.
 
     >>> import numpy as np
     >>> from spanboost import AutoBoost
@@ -104,7 +104,7 @@ class AutoBoost(AutoSpec, Model):
 
     why_not_covered = "AutoBoost is bounded relative to its experts, not to a class of functions"
 
-    __eq__ = object.__eq__  # a model is itself, whatever its parameters
+    __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class AutoBoost(AutoSpec, Model):
 
     @property
     def encoder(self) -> RowEncoder:
-        """What reads the rows: their kind, and the names of features, which all experts share."""
+        """The encoder of rows, with the feature names that all experts share."""
         return self._first.encoder
 
     @property
@@ -134,7 +134,7 @@ class AutoBoost(AutoSpec, Model):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """How much the answer relies on each expert, and on the regression over all of them."""
+        """The weight of each expert, and of the regression over all of them."""
         weights = self.aggregator.share.weights.tolist()
         names = [*self.experts, REGRESSION][: len(weights)]
         return dict(zip(names, weights, strict=True))
@@ -159,11 +159,11 @@ class AutoBoost(AutoSpec, Model):
         return self._combine(answers)
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
-        """Return a block in the experts' terms; a `DataError` names the first bad row."""
+        """Return a block that the experts can learn; a `DataError` names the first bad row."""
         first, *others = self.experts.values()
         numbered = first.encoder.numbered(X)
         block = first.check(numbered, y, weights)
-        # encoded once: the other experts only need scratch of their own
+        # encode once: the other experts only need their own scratch space
         encoded = numbered._replace(X=block.rows.encoded)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
         labels = block.labels if self.labels.scores else to_numbers(y)
@@ -173,15 +173,18 @@ class AutoBoost(AutoSpec, Model):
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         pairs = list(zip(self.experts.values(), block.experts, strict=True))
-        for expert, part in pairs:  # if memory does not suffice, none has learned any of it
+        for (
+            expert,
+            part,
+        ) in pairs:  # reserve memory first: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
         answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
         return self._combine(answers, block.labels, block.weights)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
-        """Return how the answer to one row follows from the predictions of the experts."""
+        """Return how the predictions of the experts compose the prediction for one row."""
         answer = self._combine(list(predictions))
-        weights, constant = self.aggregator.expert_weights()  # of the row that was mixed last
+        weights, constant = self.aggregator.expert_weights()  # for the row that was mixed last
         return Composition(answer.reshape(-1), weights, constant)
 
     def boosters_for_importances(self) -> list[Booster]:
@@ -206,7 +209,10 @@ class AutoBoost(AutoSpec, Model):
         return {"experts": experts, "weights": self.weights_} | best
 
     def header(self) -> dict[str, Any]:
-        """Return everything but the arrays, as JSON: also the experts, whatever budgets become."""
+        """Return everything except the arrays, as JSON.
+
+        The experts are included: a later version may assign other experts to a budget.
+        """
         names = [{"name": name} for name in self.experts]
         experts = members_header(self.experts.values())
         each = [name | expert for name, expert in zip(names, experts, strict=True)]
@@ -220,7 +226,7 @@ class AutoBoost(AutoSpec, Model):
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        """Return the model of a header and arrays; a `ModelFileError` if they do not fit."""
+        """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
         saved = [name for name in tensors if name.startswith(AGGREGATOR)]
         weights = {name: tensors.pop(name) for name in saved}
@@ -230,7 +236,7 @@ class AutoBoost(AutoSpec, Model):
         if not experts or any(one.loss_ != model.loss_ for one in boosters):
             raise ModelFileError("the file contains no experts for its loss")
         if len(experts) != len(names) or len(set(map(_stream_key, boosters))) != 1:
-            raise ModelFileError("the experts have not learned one stream")
+            raise ModelFileError("the experts have not learned the same rows")
         model._assemble(experts)
         model._restore_aggregator(weights)
         return model
@@ -240,7 +246,7 @@ class AutoBoost(AutoSpec, Model):
         return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {state}>"
 
     def _assemble(self, experts: dict[str, Booster]) -> None:
-        """Take these experts, which have learned the same rows, with equal weights."""
+        """Set the experts, which have learned the same rows, with equal weights."""
         self.experts, self.n = experts, len(experts)
         self._first = next(iter(experts.values()))
         self.loss_ = self._first.loss_
@@ -270,22 +276,25 @@ class AutoBoost(AutoSpec, Model):
         for name, target, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
             value = weights.pop(name)
             if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
-                raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}, or has NaN")
+                raise ModelFileError(
+                    f"{name} must be {target.dtype} of shape {target.shape} without NaN "
+                    f"(got {value.dtype} of shape {value.shape})"
+                )
             target[...] = value
         if weights:
-            raise ModelFileError("the file has arrays that do not belong to it")
+            raise ModelFileError("the file has unexpected arrays")
 
     def _combine(
         self, answers: list[Array], labels: Array | None = None, weights: Array | None = None
     ) -> Array:
-        """Combine the forecasts of all experts; with labels, their weights learn too."""
+        """Combine the forecasts of all experts; given labels, learn the weights from them."""
         rows = len(answers[0])
         forecasts = np.stack([answer.reshape(rows, -1) for answer in answers], axis=2)
         out: Array = np.empty((rows, forecasts.shape[1]))
         if labels is None:
             self._call(mix_rows, self.aggregator, forecasts, out)
         else:
-            self._call(combine_rows, self.aggregator, forecasts, labels, weights, out)
+            self._call(mix_and_learn_rows, self.aggregator, forecasts, labels, weights, out)
         return out[:, 0] if forecasts.shape[1] == 1 else out
 
     def _combine_one(self, answers: list[Any], *labels: Array) -> Any:
@@ -293,14 +302,14 @@ class AutoBoost(AutoSpec, Model):
 
 
 def _stream_key(expert: Booster) -> tuple[Any, ...]:
-    """Return what experts of one stream have in common: they share machine code and labels."""
+    """Return the properties that all experts of a model share."""
     labels = expert.labels
     seen = labels.half, labels.rows, labels.seen, *labels.centre.tolist()
     return expert.started, expert.core.dtype, expert.label_range, expert.encoder.kind, *seen
 
 
 def _for_each(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
-    """Run the task for every item; items share nothing, so threads do not change the result."""
+    """Run the task for every item, in threads; items share nothing, so the result is the same."""
     if rows < _FEW or cpu_count() == 1:
         return list(map(task, items))
     return run_in_threads(task, items, cpu_count())

@@ -26,14 +26,14 @@ from spanboost.rows.replay import ReplayMemory
 
 
 class Booster(BoosterSpec, Model):
-    """What both algorithms share. The fields of the specification are the constructor."""
+    """Base class of both algorithms. The fields of the specification are its arguments."""
 
     default_offset: ClassVar[str]
     steps_: Array  # [N] eta for Algorithm 1, 2 / (i + 1) for Algorithm 2
-    reach_: float  # radius of the ball the partial sums live in: B, or lambda D
+    reach_: float  # radius of the ball that holds the partial sums: B, or lambda D
     core: BoosterCore
 
-    __eq__ = object.__eq__  # a model is itself, whatever its parameters
+    __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Booster(BoosterSpec, Model):
         )
         replay = self.replay and ReplayMemory(int(self.replay), int(self.memory), int(self.seed))
         self.core = BoosterCore(learner, task, state, labels, replay or None)
-        self._label, self._out = np.zeros((2, 1, task.d), dtype)  # of single rows
+        self._label, self._out = np.zeros((2, 1, task.d), dtype)  # buffers for single rows
         self._weight = np.ones(1, dtype)
 
     @property
@@ -75,7 +75,7 @@ class Booster(BoosterSpec, Model):
 
     @property
     def encoder(self) -> RowEncoder:
-        """What reads the rows: their kind, and the names of features."""
+        """The encoder of rows, with their kind and the names of features."""
         return self.core.encoder
 
     @property
@@ -113,7 +113,7 @@ class Booster(BoosterSpec, Model):
         return core.labels.to_user(out)
 
     def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
-        """Return a block in the model's terms; a `DataError` names the first bad row."""
+        """Return a block that the model can learn; a `DataError` names the first bad row."""
         return self.core.check(X, y, weights)
 
     def learn_checked(self, block: CheckedBlock) -> Array:
@@ -132,7 +132,7 @@ class Booster(BoosterSpec, Model):
         return np.concatenate(answers)
 
     def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
-        """As `learn_many`, in the model's own units: predictions and labels [rows, d], weights.
+        """Learn a block; return predictions and labels [rows, d] in the model's units, and weights.
 
         These are the units of the theorems: labels in [-1, 1], a range that does not grow.
         """
@@ -144,7 +144,7 @@ class Booster(BoosterSpec, Model):
             )
         block = self.check(X, y, weights)
         out = np.empty_like(block.labels)
-        self.core.learn(block, out, self._run, _nothing)
+        self.core.learn(block, out, self._run, _ignore_widening)
         return out, block.labels, block.weights
 
     def as_booster(self) -> "Booster":
@@ -152,7 +152,7 @@ class Booster(BoosterSpec, Model):
         return self
 
     def boosters_for_importances(self) -> "list[Booster]":
-        """Return the boosters whose trees tell which features matter."""
+        """Return the boosters whose trees measure the importance of features."""
         return [self]
 
     def parameters(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Booster(BoosterSpec, Model):
         return {}
 
     def header(self) -> dict[str, Any]:
-        """Return everything but the arrays, as JSON."""
+        """Return everything except the arrays, as JSON."""
         return self.parameters() | core_header(self.core)
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
@@ -173,7 +173,7 @@ class Booster(BoosterSpec, Model):
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        """Return the booster of a header and arrays; a `ModelFileError` if they do not fit."""
+        """Build the booster from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
         restore_core(model.core, header, tensors)
         return model
@@ -191,11 +191,11 @@ class Booster(BoosterSpec, Model):
         raise NotImplementedError
 
     def _lipschitz(self) -> float:
-        """Return the Lipschitz constant of the loss where partial sums live."""
+        """Return the Lipschitz constant of the loss over the ball of the partial sums."""
         raise NotImplementedError
 
     def _greedy_step(self, learner: Learner) -> float | None:
-        """Return the learner's own choice of alpha, if it counts here."""
+        """Return the alpha that the learner asks for, if the algorithm uses it."""
         return None
 
     def _run(
@@ -216,7 +216,7 @@ class Booster(BoosterSpec, Model):
         return GrowingLabels(self.loss_, d, self.label_range)
 
     def _task_and_mode(self, learner: Learner, dtype: Any) -> tuple[Task, LinearMode | GreedyMode]:
-        """Return what the learner is told, and how copies get their losses."""
+        """Return the task of the learner, and the mode in which copies receive their losses."""
         linear = self.feedback == "linear"
         lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
         mode: LinearMode | GreedyMode = LinearMode()
@@ -243,7 +243,7 @@ class Booster(BoosterSpec, Model):
         return task, mode
 
     def _check_precision(self, dtype: Any, smoothness: Array) -> None:
-        """Refuse numbers that the learner's precision cannot hold."""
+        """Raise a ValueError for a constant that the learner's dtype cannot represent."""
         limits = np.finfo(dtype)
         L = self._lipschitz()
         curvature = float(np.max(smoothness, initial=0, where=smoothness < np.inf))
@@ -253,8 +253,8 @@ class Booster(BoosterSpec, Model):
             "alpha": self.alpha or 1.0,
             "B" if hasattr(self, "B_") else "scale * D": self.reach_,
             "the loss's Lipschitz constant": L,
-            "its product with B": L * self.reach_,
-            "the copies' curvature, (scale * alpha)^2 beta,": curvature or 1.0,
+            "the Lipschitz constant times B": L * self.reach_,
+            "the curvature of the copies, (scale * alpha)^2 beta,": curvature or 1.0,
         }
         for name, value in values.items():
             if not float(limits.tiny) <= value <= float(limits.max):
@@ -276,10 +276,10 @@ class SpanBoost(Booster, SpanSpec):
         themselves (supplement). With a loss that is not smooth, linear feedback is Corollary 1;
         greedy feedback is allowed, but no theorem covers it.
     alpha: step of greedy fitting; None is the learner's choice, or else the booster's own step.
-    offset: point that greedy fitting starts from; "printed" is y^{i-1}, "shrunk" is what the copy
-        is actually added to.
+    offset: point that greedy fitting starts from; "printed" is y^{i-1}, "shrunk" is the partial
+        sum after shrinking, to which the copy is added.
     scale: lambda, which multiplies the copies' predictions.
-    D: bound on the norm of the copies' predictions (larger ones are cut) and of the class.
+    D: bound on the norm of the copies' predictions (larger ones are clipped) and of the class.
     B: radius of the partial sums; None is the paper's formula.
     label_range: (low, high) is mapped onto [-1, 1]; predictions are mapped back, unless they are
         scores of a margin loss. "auto" is a range around the first label that grows with the
@@ -312,7 +312,7 @@ class SpanBoost(Booster, SpanSpec):
 
     @property
     def sigma_(self) -> Array:
-        """The shrinkage of every copy at present."""
+        """The current shrinkage of every copy."""
         if not self.started:
             return np.zeros(self.n)
         sigma: Array = self.core.state.algorithm.sigma.copy()
@@ -339,7 +339,7 @@ class SpanBoost(Booster, SpanSpec):
         self.steps_ = np.full(self.n, self.eta_)
         self.B_ = self.reach_ = self.paper_radius() if self.B is None else float(self.B)
         if not math.isfinite(self.B_):
-            raise ValueError(f"B = {self.B_:g}: n, D and scale are too large")
+            raise ValueError(f"n, D and scale are too large: B = {self.B_:g} is not finite")
         self.L_B_ = constant(self.loss_, "L", self.B_)
 
     def _lipschitz(self) -> float:
@@ -352,9 +352,10 @@ class SpanBoost(Booster, SpanSpec):
 class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 
-    Parameters as for `SpanBoost`, without eta and B: the steps are the paper's 2 / (i + 1). Greedy
-    fitting takes them as its alpha unless one is given, whatever the learner asks for, because
-    later copies cannot add what an average lacks. Its default offset is "shrunk".
+    The parameters are those of `SpanBoost` without eta and B. The steps are the paper's
+    2 / (i + 1). If alpha is not given, greedy fitting uses these steps and ignores the alpha that
+    the learner asks for: later copies cannot add what an average lacks. The default offset is
+    "shrunk".
     """
 
     default_offset = "shrunk"
@@ -378,5 +379,5 @@ class HullBoost(Booster):
         return self.L_D_
 
 
-def _nothing(row: int) -> None:
+def _ignore_widening(row: int) -> None:
     """Do nothing before the label range widens."""

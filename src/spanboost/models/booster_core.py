@@ -1,8 +1,8 @@
-"""A booster at work: its rows, its labels, the rows it replays, and the state of its copies.
+"""The working state of a booster: rows, labels, rows for replay, and the state of its copies.
 
 `Booster` holds one core, and so does `StackedBoosters`, which learns many configurations at once.
-They differ in the algorithm they put into it and in the compiled loop that they run over a span of
-rows; everything around the loop is here.
+They differ in the algorithm in the state and in the compiled loop that runs over a span of rows.
+Everything around the loop is in this module.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
 from spanboost.rows.labels import Labels, Widening, check_weights
 from spanboost.rows.replay import ReplayMemory
 
-# (rows, labels, weights, out, first, last): runs the rows `first` to before `last` through the loop
+# (rows, labels, weights, out, first, last): run the loop over the rows first to last - 1
 Run = Callable[[Any, Array, Array, Array, int, int], None]
 
 
 class CheckedBlock(NamedTuple):
-    """A block that a model can learn."""
+    """A checked block, in the form that a booster can learn."""
 
     rows: EncodedBlock
     labels: Array  # [rows, d] in the model's units
@@ -35,11 +35,11 @@ class CheckedBlock(NamedTuple):
 
 
 class BoosterCore:
-    """Everything a booster knows about its stream.
+    """The state of a booster: what it knows about its stream.
 
-    state: what the compiled loop works on. Its bank is None until the first rows show how wide
+    state: the state of the compiled loop. Its bank is None until the first rows show how wide
         rows are.
-    features, width: how many features the bank has room for, in all and in one row.
+    features, width: number of features that the bank has room for, in total and in one row.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class BoosterCore:
         return self.state.bank is not None
 
     def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
-        """Return the block in the model's terms; a `DataError` names the first bad row."""
+        """Return a block that the model can learn; a `DataError` names the first bad row."""
         rows = self.encoder.read(X)
         weighted = getattr(self.learner, "weighted", True)
         weights = check_weights(weights, rows.number, weighted, self.dtype)
@@ -76,9 +76,10 @@ class BoosterCore:
         return self.learner.bank(self.task._replace(rows=rows))
 
     def prepare(self, rows: EncodedBlock, features: int) -> BoosterState:
-        """Return the state, with room for this block; the first block makes its bank.
+        """Return the state with room for this block; the first block creates the bank.
 
-        Prediction needs no features (0): unknown ones are absent. But scratch must be wide enough.
+        Prediction passes features=0: unknown features count as absent. The scratch space must
+        still be wide enough for the rows.
         """
         state = self.state
         if state.bank is None:
@@ -87,14 +88,16 @@ class BoosterCore:
         if features > self.features or rows.width > self.width:
             room = max(features, self.features), max(rows.width, self.width)
             state = state._replace(bank=state.bank.grown(*room))
-            self.features, self.width = room  # only now: compiled code relies on it
+            self.features, self.width = (
+                room  # set last: compiled code relies on the room being there
+            )
         if self.memory is not None and rows.encoded is not None:
             self.memory.reserve(rows.encoded, self.d, self.dtype)
         self.state, self.encoder.kind = state, rows.kind
         return state
 
     def prepare_unread(self, kind: RowKind, features: int, width: int = 0) -> None:
-        """Make the bank for rows that are not here: those of a model file."""
+        """Create the bank for rows of this kind without having rows, as when loading a file."""
         blank = self.encoder.blank(kind)
         self.prepare(EncodedBlock(blank, None, 0, features, width, kind, {}), features)
 
@@ -107,11 +110,11 @@ class BoosterCore:
     def learn(
         self, block: CheckedBlock, out: Array, run: Run, before_widening: Callable[[int], None]
     ) -> None:
-        """Pass a checked block through the loop, in spans with one label range each.
+        """Run the loop over a checked block, in spans with one label range each.
 
-        A row that widens the range is first answered in the old range, as if its weight were 0;
-        after widening it is learned, and answered again. `before_widening(row)` is called in
-        between: `out` up to and including this row is in the old units.
+        A row that widens the range is predicted first in the old range, as if its weight were 0.
+        After widening it is learned, and predicted again. `before_widening(row)` is called in
+        between, while `out` up to and including this row is in the old units.
         """
         rows, labels, weights, widenings = block
         self.accept(rows, int(np.count_nonzero(weights)))
@@ -125,11 +128,11 @@ class BoosterCore:
         self.learn_span(rows, labels, weights, out, run, first, len(labels))
 
     def widen(self, new: Widening) -> None:
-        """Take wider units, in which the functions learned are, to the user, what they were."""
+        """Widen the label range; rescale what was learned, so predictions stay the same."""
         a = self.labels.widen(new)
         if self.memory is not None:
             self.memory.rescale(a)
-        if self.state.bank is not None:  # slopes are one degree below the loss
+        if self.state.bank is not None:  # slopes have one degree less than the loss
             self.state.bank.rescale(a, a ** (degree(self.labels.loss) - 1))
 
     def learn_span(
@@ -142,7 +145,7 @@ class BoosterCore:
         first: int,
         last: int,
     ) -> None:
-        """Pass accepted rows through the loop, each followed by the rows that it replays."""
+        """Run the loop over accepted rows, each followed by the rows that it replays."""
         if self.memory is None:
             run(rows.rows, labels, weights, out, first, last)
             return

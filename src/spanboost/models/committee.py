@@ -1,4 +1,4 @@
-"""Several boosters of one kind that have learned different rows: they answer by their average."""
+"""Committee: the average of boosters with equal parameters that learned different rows."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +17,13 @@ from spanboost.rows.labels import Labels
 
 
 class Committee(Model):
-    """Boosters with the same parameters, made by `Team` where learners cannot be averaged.
+    """Boosters with the same parameters. `Team` returns one if learners cannot be averaged.
 
-    Answers are averages of the members' answers, in the users' units. Rows that the committee
-    learns are learned by all members.
+    Predictions are the averages of the members' predictions, in label units. Every member learns
+    all rows that the committee learns.
     """
 
-    why_not_covered = "a committee is an average of boosters, and the theorems are about one"
+    why_not_covered = "a committee averages several boosters; the theorems are about one booster"
 
     def __init__(self, members: Sequence[Booster]) -> None:
         if not members:
@@ -40,12 +40,12 @@ class Committee(Model):
 
     @property
     def labels(self) -> Labels:
-        """The labels of the member that has seen the last row."""
+        """The labels of the member that has seen the most rows."""
         return max((member.labels for member in self.members), key=lambda labels: labels.rows)
 
     @property
     def encoder(self) -> RowEncoder:
-        """What reads the rows: their kind, and the names of features."""
+        """The encoder of rows, with their kind and the names of features."""
         return self.members[0].encoder
 
     @property
@@ -58,7 +58,7 @@ class Committee(Model):
         return np.mean([member.predict_many(X) for member in self.members], axis=0)
 
     def check(self, X: Any, y: Any, weights: Any = None) -> list[CheckedBlock]:
-        """Return a block in the members' terms; a `DataError` names the first bad row."""
+        """Return a block that the members can learn; a `DataError` names the first bad row."""
         return [member.check(X, y, weights) for member in self.members]
 
     def learn_checked(self, block: list[CheckedBlock]) -> Array:
@@ -67,7 +67,7 @@ class Committee(Model):
         return np.mean([member.learn_checked(part) for member, part in pairs], axis=0)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
-        """Return how the answer to one row follows from the predictions of the members."""
+        """Return how the predictions of the members compose the prediction for one row."""
         n = len(predictions)
         mean = np.mean([prediction[0] for prediction in predictions], axis=0)
         return Composition(mean, np.full(n, 1 / n), 0.0)
@@ -85,7 +85,7 @@ class Committee(Model):
         return {"members": len(self.members)}
 
     def header(self) -> dict[str, Any]:
-        """Return everything but the arrays, as JSON."""
+        """Return everything except the arrays, as JSON."""
         return self.parameters() | {"members": members_header(self.members)}
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
@@ -94,7 +94,7 @@ class Committee(Model):
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        """Return the committee of a header and arrays; a `ModelFileError` if they do not fit."""
+        """Build the committee from a header and arrays; a `ModelFileError` if they do not match."""
         members = restore_members(header["members"], tensors)
         if len({json.dumps(member.parameters()) for member in members}) != 1:
             raise ModelFileError("the members of the committee differ in their parameters")

@@ -1,4 +1,4 @@
-"""What the estimators for scikit-learn and River share."""
+"""Functions shared by the estimators for scikit-learn and River."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -23,7 +23,7 @@ def constructor(
     Both libraries read the parameters of an estimator from the signature of its `__init__`.
 
     keyword_only_after: the last parameter that may be given by position; None for all of them.
-    then: the method to call when everything is stored.
+    then: name of the method to call after the arguments are stored.
     """
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     parameters = []
@@ -50,7 +50,8 @@ def constructor(
 def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
     """Return a fresh model for the parameters of an estimator.
 
-    names: what parameters of a `ModelSpec` are called there; given: those that it lacks.
+    names: the estimator's names for parameters of `ModelSpec`.
+    given: parameters of `ModelSpec` that are not parameters of the estimator.
     """
     here = {name: getattr(estimator, own) for name, own in names.items()}
     same = ("learner", "booster", "budget", *(one.name for one in fields(SharedParameters)))
@@ -61,7 +62,7 @@ def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
 
 
 def check_regression_loss(loss: Any) -> None:
-    """Refuse losses that do not predict one number for a row."""
+    """Raise a ParameterError for a loss that does not predict one number for each row."""
     if predicts_scores(loss) or on_vectors(loss).d > 1:
         raise ParameterError(
             "loss",
@@ -71,9 +72,9 @@ def check_regression_loss(loss: Any) -> None:
 
 
 def class_codes(classes: Array, y: Array) -> Array:
-    """Return labels as a loss takes them: -1 and 1 for two classes, else their numbers."""
+    """Return labels as the loss expects them: -1 and 1 for two classes, else class numbers."""
     if len(classes) < 2:
-        raise ValueError("a classifier needs at least two classes, and y has only 1 class")
+        raise ValueError("a classifier needs at least two classes, but y has only 1 class")
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     strange = classes[codes] != y
     if strange.any():
@@ -82,7 +83,7 @@ def class_codes(classes: Array, y: Array) -> Array:
 
 
 def probabilities(scores: Array) -> Array:
-    """Return probabilities [rows, classes], from log-odds of the second class or scores of all."""
+    """Return probabilities [rows, classes] from log-odds of the second class or scores of all."""
     if scores.ndim == 1:
         scores = np.column_stack([np.zeros_like(scores), scores])
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -1,9 +1,9 @@
-"""Models as files: safetensors with one JSON header. Data, never code.
+"""Save and load models: safetensors files with a JSON header. Files hold data, never code.
 
-A file holds what was learned and, where there is replay, the rows that may be learned again. The
-same rows in the same order give the same bytes, whatever the blocks they came in. A file is written
-beside its place and then moved there, so it is always complete. Before a model is made of a file,
-its header (header.py) and the kind and shape of every array (state.py) are checked.
+A file holds what was learned and, if the model uses replay, the rows that may be learned again. The
+same rows in the same order give the same bytes, no matter how they are split into blocks. A file is
+written under a temporary name and then renamed, so it is always complete. Before a model is built
+from a file, its header (header.py) and the dtype and shape of every array (state.py) are checked.
 """
 
 import json
@@ -32,7 +32,7 @@ MODELS: dict[str, type[Model]] = {
 
 
 def save(model: Model, path: str | os.PathLike[str], *, run: Any = None) -> None:
-    """Write a model to a file. In a checkpoint, `run` (JSON) says how far its run is."""
+    """Write a model to a file. In a checkpoint, `run` (JSON) is the progress of the run."""
     data = to_bytes(model, run=run)
     with atomic_write(path) as file:
         file.write(data)
@@ -50,18 +50,18 @@ def to_bytes(model: Model, *, run: Any = None) -> bytes:
         "run": run,
     }
     tensors = dict(model.tensors()) if model.started else {}
-    header = json.loads(_text(header))  # a copy: a reader may be adding to the schema
+    header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
     return tensors_to_bytes(tensors, metadata={"spanboost": text})
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Return the model of a file, ready to continue learning."""
+    """Load a model from a file, ready to continue learning."""
     return load_checkpoint(path)[0]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> tuple[Model, Any]:
-    """Return the model of a file and, if the file is a checkpoint, how far its run is."""
+    """Load a model from a file, and the progress of its run if the file is a checkpoint."""
     try:
         return _load(Path(path))
     except ModelFileError as error:
@@ -73,8 +73,8 @@ def _load(path: Path) -> tuple[Model, Any]:
     try:
         if header["format"] > FORMAT:
             raise ModelFileError(
-                f"written by spanboost {header['library']}, in a format that this version does "
-                "not know; upgrade spanboost to read it"
+                f"written by spanboost {header['library']} in a format that this version does not "
+                "know; upgrade spanboost to read it"
             )
         if header.pop("checksum") != _checksum(header, tensors):
             raise ModelFileError("the checksum does not match; the file is damaged")
@@ -87,9 +87,9 @@ def _load(path: Path) -> tuple[Model, Any]:
     except ModelFileError:
         raise
     except MemoryError:
-        raise ModelFileError("its tables do not fit into memory") from None
+        raise ModelFileError("not enough memory for the tables of the model") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
-        raise ModelFileError(f"the parts of the file do not fit together: {error}") from None
+        raise ModelFileError(f"the parts of the file do not match each other: {error}") from None
     return model, run
 
 
@@ -107,7 +107,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     except SafetensorError as error:
         raise ModelFileError(f"not a model file, or a damaged one: {error}") from None
     if text is None:
-        raise ModelFileError("a safetensors file, but not a model of spanboost")
+        raise ModelFileError("a safetensors file, but not a spanboost model")
     try:
         return json.loads(text), tensors
     except ValueError as error:
@@ -119,7 +119,7 @@ def _text(header: dict[str, Any]) -> str:
 
 
 def _checksum(header: dict[str, Any], tensors: dict[str, Array]) -> int:
-    """Return a checksum of the header and all arrays, which changes with every bit."""
+    """Return a checksum of the header and all arrays."""
     sum_so_far = zlib.crc32(_text(header).encode())
     for name in sorted(tensors):
         sum_so_far = zlib.crc32(name.encode(), sum_so_far)

@@ -1,4 +1,4 @@
-"""The parameters of a model as JSON: the part of a file that people can read."""
+"""Convert the parameters of a model to JSON and back, for the header of its file."""
 
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -9,7 +9,7 @@ import numpy as np
 from spanboost.checks import float_type
 from spanboost.errors import ModelFileError
 
-_PARTS = {  # classes that are data, and the modules they are in: a file can name no others
+_PARTS = {  # the classes that a file may name, and their modules
     "LinearSGD": "learners.linear",
     "Stumps": "learners.stumps",
     "Network": "learners.network",
@@ -32,18 +32,18 @@ _PARTS = {  # classes that are data, and the modules they are in: a file can nam
 
 
 def parameters_to_json(model: Any) -> dict[str, Any]:
-    """Return the class of a model and the fields of its specification."""
+    """Return the class of a model and the fields of its specification, as JSON."""
     given = {one.name: to_json(getattr(model, one.name)) for one in fields(model)}
     return {"booster": type(model).__name__, "parameters": given}
 
 
 def parameters_from_json(header: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the specification that a header holds."""
+    """Return the fields of the specification in a header."""
     return {name: from_json(value) for name, value in header["parameters"].items()}
 
 
 def to_json(value: Any) -> Any:
-    """Return a parameter as JSON; a ValueError if it is code, not data."""
+    """Return a parameter as JSON; raise a ValueError if it is code, not data."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | np.integer):
@@ -75,7 +75,7 @@ def from_json(value: Any) -> Any:
 
 
 def not_data_error(value: Any) -> ValueError:
-    """Return the error for a part of a model that is not data."""
+    """Return the error for a part of a model that cannot be saved."""
     return ValueError(f"{value!r:.60} is code, not data, so a model with it cannot be saved")
 
 

@@ -1,6 +1,6 @@
-"""The boosters of a composite model in its file: the experts of AutoBoost, members of a committee.
+"""Save and restore the boosters inside AutoBoost and committees.
 
-The header holds one entry for each. The names of their arrays begin with their number.
+The header has one entry for each booster. The names of its arrays start with its number.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ def members_tensors(members: Iterable[Booster]) -> Iterator[tuple[str, Array]]:
 
 
 def restore_members(headers: list[Any], tensors: dict[str, Array]) -> list[Booster]:
-    """Return the members of a file."""
+    """Build the members from their headers and arrays."""
     parts: list[dict[str, Array]] = [{} for _ in headers]
     for name, value in tensors.items():
         number, _, rest = name.partition(".")

@@ -1,6 +1,6 @@
-"""What every model offers: boosters, AutoBoost and committees.
+"""The interface of all models: boosters, AutoBoost and committees.
 
-Files, the service, explanations, plots and the command line use nothing else of a model.
+Files, the service, explanations, plots and the command line use only this interface.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,16 +18,18 @@ class Composition(NamedTuple):
     """How the prediction for one row is composed of the predictions of a model's parts."""
 
     prediction: Array  # [d]
-    weights: Array  # [parts] what each part counts for
-    constant: Any  # what is added
+    weights: Array  # [parts] the weight of each part
+    constant: Any  # added to the weighted sum
 
 
 class Model:
-    """The interface of all models, and what they share."""
+    """The interface of all models, with the methods that they share."""
 
     loss_: Any
-    schema: Any = None  # how files were read for the model (data/schema.py), if they were
-    why_not_covered: ClassVar[str | None] = None  # why the paper's theorems say nothing about it
+    schema: Any = (
+        None  # how to read files for this model (data/schema.py); None if it learned from arrays
+    )
+    why_not_covered: ClassVar[str | None] = None  # why the paper's theorems do not cover it
 
     @property
     def parts(self) -> Mapping[str, "Booster"]:
@@ -41,7 +43,7 @@ class Model:
 
     @property
     def encoder(self) -> RowEncoder:
-        """What reads the rows: their kind, and the names of features."""
+        """The encoder of rows, with their kind and the names of features."""
         raise NotImplementedError
 
     @property
@@ -51,12 +53,12 @@ class Model:
 
     @property
     def weights_(self) -> dict[str, float]:
-        """How much the answer relies on each part; empty if the parts have no weights."""
+        """The weight of each part by name; empty if the parts have no weights."""
         return {}
 
     @property
     def sigma_(self) -> Array | None:
-        """The shrinkage of every copy at present; None unless the model runs Algorithm 1."""
+        """The current shrinkage of every copy; None unless the model runs Algorithm 1."""
         return None
 
     def check(self, X: Any, y: Any, weights: Any = None) -> Any:
@@ -74,9 +76,9 @@ class Model:
     def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows, in order; return the predictions, each made before its label.
 
-        The whole block is checked first: either every row is learned or, with a `DataError` that
-        names the first bad one, none. (If a learner of your own raises, the rows before, and part
-        of that row, have been learned.) A row of weight 0 is predicted, not learned.
+        The whole block is checked first. If a row is invalid, a `DataError` names the first bad row
+        and no row is learned. (If a learner of your own raises an error, the rows before, and part
+        of that row, have been learned.) A row of weight 0 is predicted but not learned.
         """
         return self.learn_checked(self.check(X, y, weights))
 
@@ -89,15 +91,15 @@ class Model:
         return single_answer(self.learn_many([x], [y], [weight]))
 
     def as_booster(self) -> "Booster":
-        """Return the model if it is a booster; a ValueError if it consists of several."""
-        raise ValueError(f"this works for a single booster, and {self!r} consists of several")
+        """Return the model if it is a single booster; raise a ValueError if it has several."""
+        raise ValueError(f"this needs a single booster, but {self!r} consists of several")
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
-        """Return how the answer to one row follows from the predictions [1, d] of the parts."""
+        """Return how the predictions [1, d] of the parts compose the prediction for one row."""
         raise NotImplementedError
 
     def boosters_for_importances(self) -> "list[Booster]":
-        """Return the boosters whose trees tell which features matter."""
+        """Return the boosters whose trees measure the importance of features."""
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class Model:
         raise NotImplementedError
 
     def header(self) -> dict[str, Any]:
-        """Return everything but the arrays, as JSON."""
+        """Return everything except the arrays, as JSON."""
         raise NotImplementedError
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
@@ -118,10 +120,10 @@ class Model:
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        """Return the model of a header and arrays; a `ModelFileError` if they do not fit."""
+        """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         raise NotImplementedError
 
 
 def single_answer(answers: Array) -> Any:
-    """Return the only answer of a block: a float, or a vector."""
+    """Return the only prediction of a block of one row: a float, or a vector."""
     return answers[0] if answers.ndim > 1 else answers.item()

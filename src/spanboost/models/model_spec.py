@@ -1,4 +1,4 @@
-"""A model by name: what the command line, the service, scikit-learn and River ask for."""
+"""ModelSpec: the parameters of a model as the command line, service and estimators name them."""
 
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib import import_module
@@ -45,7 +45,7 @@ def model_options() -> dict[str, Option]:
 
 @dataclass(frozen=True)
 class ModelSpec(SharedParameters):
-    """A model by the names that front ends use; `build` makes it.
+    """Parameters of any model, under the names that front ends use. `build` returns the model.
 
     learner: "auto", another name of `LEARNERS`, or a learner.
     booster: "span" for Algorithm 1, "hull" for Algorithm 2.
@@ -188,15 +188,15 @@ class ModelSpec(SharedParameters):
 
     @property
     def copies(self) -> int:
-        """The number of copies, also where none is given."""
+        """The number of copies; the default of the learner if `n` is None."""
         trees = self.learner == "trees" or type(self.learner).__name__ == "Trees"
         return self.n or (COPIES_OF_TREES if trees else COPIES)
 
     @property
     def alone(self) -> "ModelSpec":
-        """The learner without boosting: one copy that receives the loss itself.
+        """The same learner without boosting: one copy that receives the loss itself.
 
-        For auto it is the linear learner.
+        For "auto", it is the linear learner.
         """
         learner = "linear" if self.learner == AUTO else self.learner
         return self.replace(learner=learner, booster="hull", n=1, step=None, replay=0)
@@ -213,10 +213,10 @@ class ModelSpec(SharedParameters):
         return replace(self, **changes)
 
     def identity(self) -> list[Any]:
-        """Return what tells this model from others, as JSON, in checkpoints and service folders.
+        """Return the values that identify the model in checkpoints and service folders, as JSON.
 
-        Version 0.1 wrote a list of fifteen values; parameters since then follow as a dictionary,
-        unless they have their defaults.
+        Version 0.1 wrote a list of fifteen values. Parameters added later follow as a dictionary,
+        without those that have their defaults.
         """
         later = {
             one.name: getattr(self, one.name)
@@ -235,7 +235,7 @@ class ModelSpec(SharedParameters):
         return Softmax(self.classes or 0) if name == "softmax" else self.loss
 
     def build(self) -> Any:
-        """Return a fresh model; a ParameterError says in one sentence why there is none."""
+        """Return a new model; raise a ParameterError if the parameters do not fit together."""
         from spanboost.losses import resolve
         from spanboost.models.auto import AutoBoost
         from spanboost.models.booster import HullBoost, SpanBoost
@@ -266,8 +266,8 @@ class ModelSpec(SharedParameters):
             if single and getattr(self, one.name) != one.default:
                 raise ParameterError(
                     one.name,
-                    "is for one learner, and 'auto' runs many with their own parameters: name a "
-                    "learner, such as 'trees'",
+                    "does not apply to learner 'auto', which runs many learners with their own "
+                    "parameters: name a learner, such as 'trees'",
                 )
 
     def _build_learner(self) -> Any:
@@ -275,13 +275,13 @@ class ModelSpec(SharedParameters):
             known = ", ".join(map(repr, (AUTO, *LEARNERS)))
             raise ParameterError("learner", f"must be {known} or an object (got {self.learner!r})")
         module, name, fixed = LEARNERS[self.learner]
-        made = getattr(import_module(f"spanboost.learners.{module}"), name)
-        return made(**fixed, **self._learner_parameters())
+        cls = getattr(import_module(f"spanboost.learners.{module}"), name)
+        return cls(**fixed, **self._learner_parameters())
 
     def _learner_parameters(self) -> dict[str, Any]:
         if self.learner == "ball":
             if self.x_norm is None:
-                raise ParameterError("x_norm", "is needed by the learner 'ball'")
+                raise ParameterError("x_norm", "is required by the learner 'ball'")
             if isinstance(self.label_range, str) and not self.predicts_scores:
                 raise ParameterError("label_range", "must be (low, high) for the learner 'ball'")
             for name in ("rate", "bits"):
@@ -289,8 +289,8 @@ class ModelSpec(SharedParameters):
                     raise ParameterError(name, "is not a parameter of the learner 'ball'")
             return {"x_norm": self.x_norm}
         if self.x_norm is not None:
-            raise ParameterError("x_norm", "is for the learner 'ball'")
+            raise ParameterError("x_norm", "is only for the learner 'ball'")
         if self.learner == "trees" and self.rate is not None:
-            raise ParameterError("rate", "is for other learners: trees have no learning rate")
+            raise ParameterError("rate", "does not apply to trees: they have no learning rate")
         rate = {} if self.rate is None else {"rate": self.rate}
         return {"bits": self.bits, **rate}

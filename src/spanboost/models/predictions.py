@@ -1,4 +1,4 @@
-"""Predictions in the words of the data: numbers, or labels with their probabilities."""
+"""Predictions as tables: numbers, or labels with their probabilities."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from spanboost.models.model import Model
 
 
 def prediction_table(model: Model, answers: Array, *, learning: bool = False) -> Any:
-    """Predictions as columns: a number; or the likelier label, and how probable labels are.
+    """Return predictions as a table: numbers, or the most probable label and the probabilities.
 
-    While it is learning, classes may not have their names yet: only that of the likeliest is given.
+    learning: the model is still learning, so the names of some classes may be unknown. The table
+        then has only the most probable class and its probability.
     """
     import pyarrow as pa
 
@@ -37,24 +38,24 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
 
 
 def class_names(model: Model) -> list[str]:
-    """The labels of a model of classes, in their order."""
+    """Return the labels of a classification model, in the order of its classes."""
     target: Target = model.schema.target
     if isinstance(model.loss_, Softmax):
-        return _filled(target.values, model.loss_.d)
-    return list(_two(target))
+        return _all_class_names(target.values, model.loss_.d)
+    return list(_binary_labels(target))
 
 
-def _filled(values: list[str], classes: int) -> list[str]:
-    """The names of all classes; one that has not been met has none."""
-    known = [*values]  # at once: a service meets more of them while it predicts
+def _all_class_names(values: list[str], classes: int) -> list[str]:
+    """Return the names of all classes; a class that was not seen yet is "unseen" and its number."""
+    known = [*values]  # a copy: a service may add classes while it predicts
     return known + [f"unseen {k}" for k in range(len(known), classes)]
 
 
-def _two(target: Target) -> tuple[str, str]:
-    """The labels that are -1 and +1."""
+def _binary_labels(target: Target) -> tuple[str, str]:
+    """Return the labels that stand for -1 and +1."""
     if isinstance(target, BinaryTarget) and target.positive is not None:
         return f"not {target.positive}", target.positive
     if set(target.values) <= {"-1", "0", "1"}:
         return ("0" if "0" in target.values else "-1"), "1"
-    negative, positive = _filled(target.values, 2)
+    negative, positive = _all_class_names(target.values, 2)
     return negative, positive

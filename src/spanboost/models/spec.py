@@ -29,11 +29,11 @@ class Option(NamedTuple):
     help: str
     flags: tuple[str, ...] = ()  # default: the name of the field
     metavar: str | None = None
-    kind: str = "text"  # "count", "number", "loss", "range" or "text": how its text is read
-    least: int = 0  # of counts
-    most: int | None = None
+    kind: str = "text"  # how to parse the text: "count", "number", "loss", "range" or "text"
+    least: int = 0  # smallest count
+    most: int | None = None  # largest count
     choices: tuple[str, ...] | None = None
-    boosts: bool = False  # giving it asks for one booster instead of AutoBoost
+    boosts: bool = False  # the option selects a single booster instead of AutoBoost
 
 
 def parameter(
@@ -42,7 +42,11 @@ def parameter(
     test: Callable[[Any], bool] | None = None,
     option: Option | None = None,
 ) -> Any:
-    """Return a field with a check: `test` says whether a value is allowed, `allowed` which are."""
+    """Return a field with a check.
+
+    allowed: the allowed values, in words, for error messages.
+    test: returns whether a value is allowed.
+    """
     return field(default=default, metadata={"allowed": allowed, "test": test, "option": option})
 
 
@@ -65,7 +69,7 @@ def is_one_of(*choices: Any) -> Callable[[Any], bool]:
 
 
 def is_none_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a check that also lets None pass."""
+    """Return a check that also accepts None."""
     return lambda value: value is None or test(value)
 
 
@@ -165,14 +169,14 @@ class AutoSpec:
 
 
 def default_step(n: int) -> float:
-    """Return the step eta of Algorithm 1 that n copies take unless told otherwise."""
+    """Return the default step eta of Algorithm 1 for n copies."""
     return max(1 / n, math.log(n) / n)
 
 
 def score_bounds(loss: Any, use: str) -> dict[str, Any]:
-    """Return bounds wide enough for the scores of classes; nothing for other losses.
+    """Return bounds wide enough for the scores of classes; an empty dictionary for other losses.
 
-    The paper's D and B, made for labels in [-1, 1], would keep probabilities far from 0 and 1.
+    The paper's D and B are for labels in [-1, 1] and would keep probabilities far from 0 and 1.
 
     use: "booster" for a booster on its own; in AutoBoost, "boosted" or "single" experts.
     """

@@ -1,8 +1,8 @@
-"""The state of a booster as arrays and JSON, and back.
+"""Convert the state of a booster to arrays and JSON, and back.
 
-Of tables only what was touched is kept: features that were seen, nodes and leaves that a row has
-reached. The kind and shape of every array are checked before a model is made of it; the numbers
-themselves are taken as they are.
+Only the touched entries of tables are saved: features that were seen, nodes and leaves that a row
+has reached. The dtype and shape of every array are checked before a model is built from it. The
+values are not checked.
 """
 
 from collections.abc import Iterator
@@ -53,22 +53,26 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
         _restore_memory(core, tensors)
     expected = dict(_expected(core, tensors))
     if set(tensors) != set(expected):
-        raise ModelFileError("the file lacks arrays, or has arrays that do not belong to it")
+        raise ModelFileError("the file has missing or unexpected arrays")
     for name, (target, where, shape) in expected.items():
         value = tensors[name]
         if target is not None:
             if value.shape != shape or value.dtype != target.dtype:
-                raise ModelFileError(f"{name} is {value.dtype} of shape {value.shape}")
+                raise ModelFileError(
+                    f"{name} must be {target.dtype} of shape {shape} "
+                    f"(got {value.dtype} of shape {value.shape})"
+                )
             target[where] = value
     if core.state.bank is not None and not _is_sound(core.state.bank):
         raise ModelFileError("an index points outside its array")
 
 
 def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
-    """Yield (name, array, owner) of all state in a tree of NamedTuples; owner: of a table, or None.
+    """Yield (name, array, owner) for every array in a tree of NamedTuples.
 
-    `tables` of an owner names its fields with the same leading axes, first the one that is 0 where
-    nothing was learned: there all of them have their initial values.
+    The owner is the NamedTuple if the array is one of its tables, else None. `tables` of an owner
+    names the fields that share their leading axes. The first one is 0 where nothing was learned;
+    there, all tables have their initial values.
     """
     tables = getattr(node, "tables", ())
     for name in node._fields:
@@ -92,7 +96,7 @@ def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
 
 
 def _mark(owner: Any) -> Array:
-    """Return the table that tells where the others were touched."""
+    """Return the table that shows which entries were touched."""
     return getattr(owner, owner.tables[0])
 
 
@@ -103,7 +107,7 @@ def _is_sound(node: Any) -> bool:
 
 
 def _rows_to_json(core: BoosterCore) -> dict[str, Any] | None:
-    """Return which rows the core has met; None before the first."""
+    """Return the kind of rows and their features, as JSON; None before the first row."""
     encoder = core.encoder
     if encoder.kind is None:
         return None
@@ -120,14 +124,14 @@ def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
     kind = RowKind(from_json(rows["shape"]), bool(rows["named"]))
     names = {str(name): column for column, name in enumerate(rows["names"])}
     if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
-        raise ModelFileError("the description of its rows is invalid")
+        raise ModelFileError("the description of the rows is invalid")
     if core.encoder.names is not None:
         core.encoder.names.add(names)
     core.prepare_unread(kind, features)
 
 
 def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
-    """Take the rows for replay out of the arrays."""
+    """Restore the rows for replay, and remove them from the arrays."""
     names = [name for name in tensors if name.startswith(MEMORY)]
     kept = {name.removeprefix(MEMORY): tensors.pop(name) for name in names}
     memory, learned, kind = core.memory, core.labels.seen, core.encoder.kind
@@ -158,12 +162,15 @@ def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
         fits &= (kind.shape[0], rows.shape[1:]) == kind.shape
         fits &= rows.dtype == np.float64 and bool(np.isfinite(rows).all())
     if not fits:
-        raise ModelFileError("the rows for replay are not of the kind the model reads")
+        raise ModelFileError("the rows for replay are not of the kind that the model reads")
     memory.restore(rows, labels, weights, learned)
 
 
 def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:
-    """Yield name: (the array it goes into, where, its shape); (None, ...) for lists of places."""
+    """Yield (name, (target array, index, shape)) for every array that the file must contain.
+
+    The target is None for arrays that list the touched entries of a table.
+    """
     for name, value, owner in _leaves_of_core(core):
         if owner is None:
             yield name, (value, ..., value.shape)
@@ -173,7 +180,7 @@ def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[st
         touched = tensors.get(key, np.zeros(0, np.int64))
         sorted_ = touched.ndim == 1 and touched.dtype == np.int64 and (np.diff(touched) > 0).all()
         if not sorted_ or (len(touched) and not (touched[0] >= 0 and touched[-1] < mark.size)):
-            raise ModelFileError(f"{key} is not a list of features, nodes or leaves")
+            raise ModelFileError(f"{key} is not a sorted list of table indices")
         where = np.unravel_index(touched, mark.shape)
         yield name, (value, where, (len(touched), *value.shape[mark.ndim :]))
         yield key, (None, where, touched.shape)

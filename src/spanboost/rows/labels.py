@@ -1,4 +1,4 @@
-"""Labels and weights as users give them, checked, and predictions in the users' units."""
+"""Check labels and weights, and convert labels and predictions between users' and model units."""
 
 import math
 from typing import Any, NamedTuple
@@ -10,33 +10,36 @@ from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_calle
 from spanboost.losses import Softmax, is_binary, predicts_scores
 from spanboost.rows.validation import refuse_first, to_numbers
 
-_LARGEST = 1e300  # of labels there: no distance, and no width, overflows
-_NARROWEST = 1e-300  # of their widths: none is too small a number to divide by
+_LARGEST = 1e300  # largest absolute label, so that distances and widths cannot overflow
+_NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflow
 
 
 def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
-    """Importance weights, finite and not negative; 1 where none are given.
+    """Return importance weights, finite and not negative; all 1 if `weights` is None.
 
-    Those too small to be divided by are 0.
+    Weights too small to divide by become 0.
     """
     if weights is None:
         return np.ones(rows, dtype)
-    largest = math.sqrt(float(np.finfo(dtype).max))  # squares of what they multiply fit
-    given = _numbers(weights, rows, 1, "weights")[:, 0]
+    largest = math.sqrt(float(np.finfo(dtype).max))  # its square is finite
+    given = _to_matrix(weights, rows, 1, "weights")[:, 0]
     refuse_first(
         ~((given >= 0) & (given <= largest)),
-        lambda t: f"the weight is {given[t]:g}; it must not be negative, nor above {largest:.1g}",
+        lambda t: f"the weight must be between 0 and {largest:.1g} (got {given[t]:g})",
     )
     if not allowed:
         refuse_first(
             (given != 0) & (given != 1),
-            lambda t: f"the weight is {given[t]:g}, and the learner takes no weights",
+            lambda t: f"the learner does not support weights; use 0 or 1 (got {given[t]:g})",
         )
     return np.where(given < 1 / largest, 0.0, given).astype(dtype)
 
 
 class Widening(NamedTuple):
-    """The range from the learning of this row on; the row is answered in the one before."""
+    """A wider label range, from this row on.
+
+    The row is predicted in the old range and learned in the new one.
+    """
 
     row: int
     centre: Array
@@ -44,47 +47,47 @@ class Widening(NamedTuple):
 
 
 class Labels:
-    """Labels and predictions between the user's units and the model's.
+    """Convert labels and predictions between label units and the model's units.
 
-    Labels lie in the ball of radius `half` around `centre`, which is mapped onto the unit ball; for
-    numbers that is an interval, mapped onto [-1, 1].
+    Labels lie in the ball of radius `half` around `centre`, which is mapped onto the unit ball. If
+    labels are numbers, the ball is an interval, mapped onto [-1, 1].
     """
 
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
         self.scores = predicts_scores(loss)
         self.centre, self.half = np.full(d, centre), half
-        self.rows, self.seen = 0, 0  # how many were given, and how many of them learned
-        self.warned = False  # of a label far outside the range
+        self.rows, self.seen = 0, 0  # number of rows given, and of rows learned
+        self.warned = False  # whether a label far outside the range was reported
 
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Checked labels [rows, d] in the model's units, and where the range has to grow."""
+        """Return checked labels [rows, d] in the model's units, and where the range must widen."""
         raise NotImplementedError
 
     def single(self, y: Any) -> float | None:
-        """One label that is a number in the model's units; None where only `plan` can tell."""
+        """Return one number in the model's units; None if it needs the checks of `plan`."""
         raise NotImplementedError
 
     def widen(self, new: Widening) -> float:
-        """Take a wider range; returns how wide the old one is in units of it."""
+        """Set a wider range; return the old half-width relative to the new one."""
         part = self.half / new.half if self.half > 0 else 0.0
         self.centre, self.half = new.centre, new.half
         return part
 
     def count(self, rows: int, learned: int) -> None:
-        """So many rows are given now, and so many of them learned."""
+        """Add to the counts of rows given and rows learned."""
         self.rows += rows
         self.seen += learned
 
     def answer(self, out: Array) -> Any:
-        """As `to_user`, of a single prediction [1, d]: a float, or a vector."""
+        """Return a single prediction [1, d] in label units: a float, or a vector."""
         if self.d > 1:
             return self.to_user(out)[0]
         y = out.item()
         return y if self.scores else self.centre.item() + self.half * y
 
     def to_user(self, out: Array) -> Array:
-        """Predictions in label units (scores stay scores); numbers when d = 1."""
+        """Return predictions in label units (scores are not converted); [rows] if d = 1."""
         out = out.astype(np.float64)
         if not self.scores:
             out = self.centre + self.half * out
@@ -101,7 +104,7 @@ class Labels:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take the range and the counts that `to_json` returned."""
+        """Set the range and the counts to those that `to_json` returned."""
         centre = np.array(state["centre"], dtype=np.float64)
         sizes = [state["half"], state["rows"], state["seen"]]
         if centre.shape != self.centre.shape or not np.isfinite([*centre, *sizes]).all():
@@ -111,8 +114,11 @@ class Labels:
         self.warned = bool(state["warned"])
 
     def _finite(self, y: Any, rows: int) -> Array:
-        given = _numbers(y, rows, self.d, "labels")
-        refuse_first(~np.isfinite(given).all(axis=1), lambda t: f"the label is {_show(given[t])}")
+        given = _to_matrix(y, rows, self.d, "labels")
+        refuse_first(
+            ~np.isfinite(given).all(axis=1),
+            lambda t: f"the label must be finite (got {_show(given[t])})",
+        )
         return given
 
 
@@ -124,18 +130,18 @@ class FixedLabels(Labels):
         super().__init__(loss, d, (self.low + self.high) / 2, (self.high - self.low) / 2)
 
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Checked labels [rows, d] in the model's units; the range never grows."""
+        """Return checked labels [rows, d] in the model's units; the range never widens."""
         return self.to_model(y, len(weights)), []
 
     def single(self, y: Any) -> float | None:
-        """One label that is a number in the model's units; None where only `plan` can tell."""
+        """Return one number in the model's units; None if it needs the checks of `plan`."""
         if self.d > 1 or self.scores or not isinstance(y, int | float):
             return None
         label = (float(y) - self.centre.item()) / self.half if abs(y) < _LARGEST else math.inf
         return label if -1 <= label <= 1 else None
 
     def to_model(self, y: Any, rows: int) -> Array:
-        """Labels as vectors of R^d, [rows, d], in the loss's label set."""
+        """Return checked labels [rows, d] as the loss expects them."""
         if isinstance(self.loss, Softmax):
             return self._classes(y, rows)
         given = self._finite(y, rows)
@@ -163,42 +169,44 @@ class FixedLabels(Labels):
 
     def _classes(self, y: Any, rows: int) -> Array:
         if np.shape(y) != (rows,):
-            raise ValueError(f"labels must be classes, one to a row; {rows} rows were given")
+            raise ValueError(f"labels must be class numbers, one for each of the {rows} rows")
         for t, c in enumerate(y):
             if isinstance(c, str) or c not in range(self.d):
-                raise DataError(t, f"the label {c!r} is not a class 0 to {self.d - 1}")
+                raise DataError(t, f"the label {c!r} is not a class number from 0 to {self.d - 1}")
         return np.eye(self.d)[np.asarray(y, dtype=np.int64)]
 
 
 class GrowingLabels(Labels):
-    """Labels of any size: the range grows with them, around the first one or ("auto-zero") 0.
+    """Labels of any size: the range grows with them, around the first label or ("auto-zero") 0.
 
-    The centre never moves again, and the half-width is 0 at first. A label farther from the centre
-    makes it max(2 half, its distance): widening is rare, and a scaling. A row of weight 0 is no
-    round, and its label widens nothing.
+    The centre never moves again. The half-width starts at 0. A label farther from the centre
+    changes it to max(2 half, distance of the label), so widening is rare and only rescales. The
+    label of a row of weight 0 does not widen the range.
     """
 
     def __init__(self, loss: Any, d: int, label_range: str) -> None:
         if predicts_scores(loss):
             raise ValueError(
-                f"label_range={label_range!r} is for predictions in the units of the labels, and "
-                f"those of {type(loss).__name__} are scores: give label_range=(low, high)"
+                f"label_range={label_range!r} needs predictions in the units of the labels, but "
+                f"{type(loss).__name__} predicts scores: give label_range=(low, high)"
             )
         super().__init__(loss, d, 0.0, 0.0)
         self.around_first = label_range == "auto"
 
     def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Checked labels [rows, d] in the model's units, and where the range has to grow."""
+        """Return checked labels [rows, d] in the model's units, and where the range must widen."""
         given, rounds = self._finite(y, len(weights)), weights > 0
         refuse_first(
             (np.abs(given) > _LARGEST).any(axis=1),
-            lambda t: f"the label {_show(given[t])} is too large a number",
+            lambda t: f"the label {_show(given[t])} is too large; the limit is {_LARGEST:g}",
         )
-        widenings = self._first(given, rounds)
+        widenings = self._centre_on_first(given, rounds)
         centre = widenings[-1].centre if widenings else self.centre
         offsets = np.where(rounds[:, None], given - centre, 0.0)
         distances = np.hypot.reduce(np.abs(offsets), axis=1)
-        halves = np.full(len(given), self.half)  # of the range each row is learned in
+        halves = np.full(
+            len(given), self.half
+        )  # half-width of the range in which each row is learned
         while (beyond := distances > halves).any():
             row = int(beyond.argmax())
             distance, half = float(distances[row]), float(halves[row])
@@ -207,45 +215,49 @@ class GrowingLabels(Labels):
             if not self.warned and known >= 30 and 0 < 10 * half < distance:
                 self._warn(given[row], distance / half, widenings[-1])
             halves[row:] = widenings[-1].half
-        # a range without a width holds nothing but its centre
+        # a range of width 0 contains only its centre
         return offsets / np.where(halves > 0, halves, 1.0)[:, None], widenings
 
     def single(self, y: Any) -> float | None:
-        """One label that is a number in the model's units; None where only `plan` can tell."""
+        """Return one number in the model's units; None if it needs the checks of `plan`."""
         if self.d > 1 or self.seen == 0 or not isinstance(y, int | float):
             return None
         offset = float(y) - self.centre.item() if abs(y) < _LARGEST else math.inf
         return offset / self.half if self.half > 0 and abs(offset) <= self.half else None
 
-    def _first(self, given: Array, rounds: Array) -> list[Widening]:
-        """The first label of all becomes the centre."""
+    def _centre_on_first(self, given: Array, rounds: Array) -> list[Widening]:
+        """Return the widening that sets the centre to the first label, if this block has it."""
         if not (self.around_first and self.seen == 0 and rounds.any()):
             return []
         row = int(rounds.argmax())
         return [Widening(row, given[row].copy(), self.half)]
 
     def _warn(self, label: Array, times: float, new: Widening) -> None:
-        """Before anything is learned: whoever turns warnings into errors loses nothing."""
+        """Warn about a label far outside the range.
+
+        Nothing has been learned yet, so turning the warning into an error loses nothing.
+        """
         low, high = _show(new.centre - new.half), _show(new.centre + new.half)
         warn_caller(
             f"row {self.rows + new.row}: the label {_show(label)} is {times:.4g} half-widths from "
-            f"the centre, so the label range is now from {low} to {high}, in which those before it "
-            "hardly differ and are learned slowly; if it is a mistake, start again without it, or "
-            "with label_range=(low, high)",
+            f"the centre, so the label range is now from {low} to {high}; earlier labels hardly "
+            "differ in this range and are learned slowly. If the label is a mistake, start again "
+            "without it, or with label_range=(low, high)",
             LabelWarning,
         )
         self.warned = True
 
 
-def _numbers(values: Any, rows: int, d: int, name: str) -> Array:
+def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
     try:
         given = to_numbers(values)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be numbers, {d} to a row") from None
+        raise ValueError(f"{name} must be numbers, {d} for each row") from None
     if given.ndim == 0 or len(given) != rows:
-        raise ValueError(f"{rows} rows but {given.shape[0] if given.ndim else 'a single'} {name}")
+        number = given.shape[0] if given.ndim else "a single value for"
+        raise ValueError(f"{rows} rows but {number} {name}")
     if given.size != rows * d:
-        raise ValueError(f"{name} must be numbers, {d} to a row; these have shape {given.shape}")
+        raise ValueError(f"{name} must be numbers, {d} for each row (got shape {given.shape})")
     return given.reshape(rows, d).astype(np.float64)
 
 

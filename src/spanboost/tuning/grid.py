@@ -119,9 +119,9 @@ def _configuration(
     if learner_settings:
         learner = replace(learner, **learner_settings)
     one = Configuration(settings, learner, parameters, n, prefixes=False)
-    model = one.model(n)
+    model: Any = one.model(n)
     kinked = not model.smooth_ and model.feedback == "linear"
-    if not isinstance(model, SpanBoost):  # Algorithm 2 has no radius B that depends on n
+    if settings["booster"] == "hull":  # Algorithm 2 has no radius B that depends on n
         return one._replace(prefixes=not kinked)
     B = _common_radius(model)
     if kinked or B is None:
