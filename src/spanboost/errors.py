@@ -50,7 +50,7 @@ class ClusterError(RuntimeError):
 
 
 class LabelWarning(UserWarning):
-    """A label so far outside the label range that widening it erases most of what was learned."""
+    """A label so far outside the label range that earlier labels hardly differ in the wider one."""
 
 
 class ConstantWarning(UserWarning):

@@ -1,7 +1,7 @@
 """Estimators for River: `BoostingRegressor` and `BoostingClassifier`."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,21 @@ except ImportError as error:
     raise ImportError("spanboost.river needs River: pip install 'spanboost[river]'") from error
 
 
+_NAMES = {  # parameters of ModelSpec, and what River calls them
+    "learner": "learner",
+    "booster": "booster",
+    "n": "n_models",
+    "step": "learning_rate",
+    "loss": "loss",
+    "budget": "budget",
+    "label_range": "label_range",
+    "seed": "seed",
+}
+_CLASSIFIER_NAMES = {
+    name: own for name, own in _NAMES.items() if name not in ("loss", "label_range")
+}
+
+
 class _Boosting:
     """Base class of the regressor and the classifier."""
 
@@ -29,7 +44,6 @@ class _Boosting:
     loss: Any
     _model: Model
     # names of ModelSpec parameters: names here
-    _names: ClassVar = {"n": "n_models", "step": "learning_rate", "seed": "seed"}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -81,22 +95,11 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     MAE: 0.2...
     """
 
-    _names: ClassVar = _Boosting._names | {"loss": "loss", "label_range": "label_range"}
-    __init__ = constructor(
-        then="_begin",
-        learner="auto",
-        booster="span",
-        n_models=None,
-        learning_rate=None,
-        loss="squared",
-        budget="default",
-        label_range="auto",
-        seed=0,
-    )
+    __init__ = constructor(_NAMES, then="_begin")
 
     def _begin(self) -> None:
         check_regression_loss(resolve(self.loss))
-        self._model = new_model(self, self._names)
+        self._model = new_model(self, _NAMES)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
@@ -131,18 +134,10 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     ROCAUC: 95...%
     """
 
-    __init__ = constructor(
-        then="_begin",
-        learner="auto",
-        booster="span",
-        n_models=None,
-        learning_rate=None,
-        budget="default",
-        seed=0,
-    )
+    __init__ = constructor(_CLASSIFIER_NAMES, then="_begin")
 
     def _begin(self) -> None:
-        self._model = new_model(self, self._names, loss="logistic")
+        self._model = new_model(self, _CLASSIFIER_NAMES, loss="logistic")
 
     @property
     def _multiclass(self) -> bool:

@@ -66,10 +66,20 @@ def _has_trees(estimator: Any) -> bool:
     return True
 
 
+_NAMES = {  # parameters of ModelSpec, and what scikit-learn calls them
+    "learner": "learner",
+    "booster": "booster",
+    "n": "n_estimators",
+    "step": "learning_rate",
+    "budget": "budget",
+}
+_FITTING: dict[str, Any] = {"n_epochs": 1, "shuffle": True, "random_state": None}
+
+
 class _Boosting(BaseEstimator):
     """Base class of the regressor and the classifier."""
 
-    _names: ClassVar = {"n": "n_estimators", "step": "learning_rate"}  # ModelSpec name: name here
+    _names: ClassVar = _NAMES
     learner: Any
     loss: Any
     n_epochs: int
@@ -226,20 +236,8 @@ class BoostingRegressor(RegressorMixin, _Boosting):
     True
     """
 
-    _names: ClassVar = _Boosting._names | {"label_range": "label_range"}
-    __init__ = constructor(
-        keyword_only_after="learner",
-        learner="auto",
-        booster="span",
-        n_estimators=None,
-        learning_rate=None,
-        loss="squared_error",
-        budget="default",
-        label_range="auto",
-        n_epochs=1,
-        shuffle=True,
-        random_state=None,
-    )
+    _names: ClassVar = {**_NAMES, "label_range": "label_range"}
+    __init__ = constructor(_names, keyword_only_after="learner", loss="squared_error", **_FITTING)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all rows; discard what was learned before."""
@@ -287,18 +285,7 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     True
     """
 
-    __init__ = constructor(
-        keyword_only_after="learner",
-        learner="auto",
-        booster="span",
-        n_estimators=None,
-        learning_rate=None,
-        loss="log_loss",
-        budget="default",
-        n_epochs=1,
-        shuffle=True,
-        random_state=None,
-    )
+    __init__ = constructor(_NAMES, keyword_only_after="learner", loss="log_loss", **_FITTING)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all rows; discard what was learned before."""

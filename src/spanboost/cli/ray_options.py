@@ -4,7 +4,7 @@ from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from spanboost.cli.options import usage_errors
+from spanboost.cli.from_args import usage_errors
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
 from spanboost.parallel.team import EVERY, Team

@@ -13,7 +13,7 @@ from spanboost.analysis.drift import Drift
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
 from spanboost.atomic_files import check_writable
-from spanboost.cli.options import check_apart
+from spanboost.cli.from_args import check_apart
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe
 from spanboost.cli.output.predictions import open_writer

@@ -15,7 +15,7 @@ import numpy as np
 from spanboost.checks import is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.errors import DataError
+from spanboost.errors import DataError, ParameterError
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.validation import parse_rows
 
@@ -47,7 +47,7 @@ class LinearBall:
     def check(self, task: Task) -> None:
         """Raise a ValueError if `x_norm` is not a number above 0."""
         if not (is_number(self.x_norm) and 0 < self.x_norm < math.inf):
-            raise ValueError(f"x_norm must be a number above 0 (got {self.x_norm!r})")
+            raise ParameterError("x_norm", f"must be a number above 0 (got {self.x_norm!r})")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
         """Check the rows and return them as numbers, with 0 for missing features."""

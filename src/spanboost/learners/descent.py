@@ -29,6 +29,7 @@ from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.core.projection import Output, output_of
+from spanboost.errors import ParameterError
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import Block, block_of
 
@@ -71,7 +72,7 @@ class Descent(ReadsFeatures):
             ),
         ):
             if not fits:
-                raise ValueError(f"{name} must be {allowed} (got {getattr(self, name)!r})")
+                raise ParameterError(name, f"must be {allowed} (got {getattr(self, name)!r})")
 
     def encode(self, X: Any, D: float = math.inf) -> Block:
         """Return the block, to be read as active features."""

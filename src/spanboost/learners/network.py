@@ -24,6 +24,7 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import hash_integers
+from spanboost.errors import ParameterError
 from spanboost.learners.descent import Descent, Steps, exponential
 from spanboost.learners.feature_weights import (
     LEAST,
@@ -46,7 +47,7 @@ class Network(Descent):
         """Raise a ValueError if a parameter is out of range."""
         super().check(task)
         if not (is_integer(self.hidden) and self.hidden >= 1):
-            raise ValueError(f"hidden must be a positive integer (got {self.hidden!r})")
+            raise ParameterError("hidden", f"must be a positive integer (got {self.hidden!r})")
 
     def bank(self, task: Task) -> "NetworkBank":
         """Return N copies with different units and an output layer of 0."""

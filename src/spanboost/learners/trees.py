@@ -33,6 +33,7 @@ import numpy as np
 from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.errors import ParameterError
 from spanboost.learners.candidates import (
     GROUP,
     SUMS,
@@ -100,7 +101,7 @@ class Trees(ReadsFeatures):
             ("bits", bits is None or _is_in(bits, 1, 28), "None or an integer from 1 to 28"),
         ):
             if not good:
-                raise ValueError(f"{name} must be {allowed} (got {getattr(self, name)!r})")
+                raise ParameterError(name, f"must be {allowed} (got {getattr(self, name)!r})")
 
     def encode(self, X: Any, D: float = math.inf) -> Cells:
         """Return the block, to be read as cells."""

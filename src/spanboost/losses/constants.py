@@ -2,11 +2,12 @@
 
 import math
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from spanboost.checks import is_number
-from spanboost.errors import ConstantWarning, warn_caller
+from spanboost.errors import ConstantWarning, ParameterError, warn_caller
 from spanboost.losses.estimates import can_estimate, estimate
 from spanboost.losses.scalar import (
     Absolute,
@@ -14,6 +15,7 @@ from spanboost.losses.scalar import (
     Linear,
     Logistic,
     ModifiedLeastSquares,
+    Quantile,
     Squared,
 )
 
@@ -35,12 +37,7 @@ NAMES = {
 def resolve(loss: Any) -> Any:
     """Return the loss object for a name or a loss object, and check its parameters."""
     if isinstance(loss, str):
-        if loss not in NAMES:
-            raise ValueError(
-                f"unknown loss {loss!r}: give one of {', '.join(map(repr, NAMES))}, or a loss "
-                "object such as PNorm(4), Quantile(0.9), Huber(0.1) or Softmax(3)"
-            )
-        return NAMES[loss]
+        return _by_name(loss)
     if isinstance(loss, type):
         raise TypeError(f"{loss.__name__} is a class: pass an instance, {loss.__name__}(...)")
     if callable(getattr(loss, "check", None)):
@@ -55,6 +52,22 @@ def resolve(loss: Any) -> Any:
             ConstantWarning,
         )
     return loss
+
+
+def _by_name(name: str) -> Any:
+    """Return the loss of a name: one of `NAMES`, or "quantile:TAU"."""
+    kind, _, tau = name.partition(":")
+    if kind == "quantile":
+        with suppress(ValueError):
+            return resolve(Quantile(float(tau or 0.5)))
+    if name not in NAMES:
+        raise ParameterError(
+            "loss",
+            f"must be one of {', '.join(map(repr, NAMES))}, 'quantile:TAU' with TAU between 0 and "
+            "1, or a loss object such as PNorm(4), Huber(0.1) or Softmax(3) "
+            f"(got {name!r})",
+        )
+    return NAMES[name]
 
 
 def predicts_scores(loss: Any) -> bool:

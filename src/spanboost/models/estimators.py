@@ -16,23 +16,30 @@ from spanboost.models.spec import SharedParameters, parameter_names
 
 
 def constructor(
-    *, keyword_only_after: str | None = None, then: str | None = None, **own: Any
+    names: Mapping[str, str],
+    *,
+    keyword_only_after: str | None = None,
+    then: str | None = None,
+    **own: Any,
 ) -> Callable[..., None]:
-    """Return an `__init__` that stores its arguments: those named here, and the shared parameters.
+    """Return an `__init__` that stores its arguments.
 
+    They are parameters of `ModelSpec`, the estimator's own, and those that all front ends share.
     Both libraries read the parameters of an estimator from the signature of its `__init__`.
 
+    names: parameters of `ModelSpec`, and what the estimator calls them; the defaults are the same.
     keyword_only_after: the last parameter that may be given by position; None for all of them.
-    then: name of the method to call after the arguments are stored.
+    then: the method to call when everything is stored.
+    own: further parameters and their defaults.
     """
+    spec = {one.name: one.default for one in fields(ModelSpec)}
+    defaults = {local: spec[name] for name, local in names.items()} | own | _shared_defaults()
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
-    parameters = []
-    for name, default in (
-        own | {one.name: one.default for one in fields(SharedParameters)}
-    ).items():
+    parameters = [Parameter("self", kind)]
+    for name, default in defaults.items():
         parameters.append(Parameter(name, kind, default=default))
         kind = Parameter.KEYWORD_ONLY if name == keyword_only_after else kind
-    signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters])
+    signature = Signature(parameters)
 
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
         given = signature.bind(*args, **kwargs)
@@ -48,17 +55,20 @@ def constructor(
 
 
 def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
-    """Return a fresh model for the parameters of an estimator.
+    """Return a new model with the parameters of an estimator.
 
-    names: the estimator's names for parameters of `ModelSpec`.
-    given: parameters of `ModelSpec` that are not parameters of the estimator.
+    names: as for `constructor`; given: parameters of `ModelSpec` that the estimator does not have.
     """
-    here = {name: getattr(estimator, own) for name, own in names.items()}
-    same = ("learner", "booster", "budget", *(one.name for one in fields(SharedParameters)))
-    here |= {name: getattr(estimator, name) for name in same}
+    local = dict(names) | {name: name for name in _shared_defaults()}
+    stored = {name: getattr(estimator, own) for name, own in local.items()}
+    if isinstance(stored["learner"], str) and stored["learner"] == "ball":
+        raise ValueError("learner 'ball' needs a bound on the rows: pass LinearBall(x_norm=...)")
     with parameter_names({**names, "eta": names["step"]}):
-        spec = ModelSpec(**here | given)
-        return spec.build()
+        return ModelSpec(**stored | given).build()
+
+
+def _shared_defaults() -> dict[str, Any]:
+    return {one.name: one.default for one in fields(SharedParameters)}
 
 
 def check_regression_loss(loss: Any) -> None:

@@ -4,7 +4,6 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib import import_module
 from typing import Any
 
-from spanboost.checks import is_label_range
 from spanboost.errors import ParameterError
 from spanboost.models.spec import (
     BOOSTERS,
@@ -13,18 +12,23 @@ from spanboost.models.spec import (
     COPIES_OF_TREES,
     Option,
     SharedParameters,
+    budget_parameter,
     check_fields,
+    feedback_parameter,
     is_count,
     is_none_or,
     is_one_of,
+    label_range_parameter,
     parameter,
     score_bounds,
+    seed_parameter,
 )
 
 _FIRST_PARAMETERS = (
     *("learner", "booster", "n", "step", "loss", "feedback", "rate", "label_range", "bits"),
     *("seed", "classes", "x_norm", "budget", "replay", "memory"),
 )
+COMMON_PARAMETERS = ("loss", "label_range", "bits", "seed", "classes")  # of AutoBoost too
 AUTO = "auto"  # the learner that stands for AutoBoost
 LEARNERS = {  # names of learners: their module, class and fixed parameters
     "linear": ("linear", "LinearSGD", {}),
@@ -41,6 +45,12 @@ def model_options() -> dict[str, Option]:
     shared = {one.name for one in fields(SharedParameters)}
     ordered = sorted(fields(ModelSpec), key=lambda one: one.name in shared)  # the learner first
     return {one.name: one.metadata["option"] for one in ordered if one.metadata}
+
+
+def single_booster_parameters() -> dict[str, Any]:
+    """Return the parameters that AutoBoost does not have, with their defaults."""
+    others = ("learner", "budget", *COMMON_PARAMETERS)
+    return {one.name: one.default for one in fields(ModelSpec) if one.name not in others}
 
 
 @dataclass(frozen=True)
@@ -64,14 +74,11 @@ class ModelSpec(SharedParameters):
         AUTO,
         option=Option(
             "What to boost (default: auto, which runs many boosters at once and needs no tuning; "
-            "trees if one of --booster, -n, --step, --feedback, --rate or --replay is given)",
+            "trees if an option is given that applies to a single booster, such as -n)",
             choices=(AUTO, *LEARNERS),
         ),
     )
-    budget: str = parameter(
-        "default",
-        "'fast', 'default' or 'thorough'",
-        is_one_of(*BUDGETS),
+    budget: str = budget_parameter(
         Option(
             "Size of --learner auto: more experts, lower error, more time (default: default)",
             choices=BUDGETS,
@@ -93,7 +100,7 @@ class ModelSpec(SharedParameters):
         Option(
             "Boosting algorithm: span is Algorithm 1 (default), hull is Algorithm 2",
             choices=BOOSTERS,
-            boosts=True,
+            implies_booster=True,
         ),
     )
     n: int | None = parameter(
@@ -106,7 +113,7 @@ class ModelSpec(SharedParameters):
             metavar="N",
             kind="count",
             least=1,
-            boosts=True,
+            implies_booster=True,
         ),
     )
     step: float | None = parameter(
@@ -115,18 +122,15 @@ class ModelSpec(SharedParameters):
             "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and ln(N)/N)",
             metavar="ETA",
             kind="number",
-            boosts=True,
+            implies_booster=True,
         ),
     )
-    feedback: str = parameter(
-        "greedy",
-        "'linear' or 'greedy'",
-        is_one_of("linear", "greedy"),
+    feedback: str = feedback_parameter(
         Option(
             "What copies learn from: the losses themselves (greedy, default) or the linear losses "
             "of the paper's listings",
             choices=("greedy", "linear"),
-            boosts=True,
+            implies_booster=True,
         ),
     )
     rate: float | None = parameter(
@@ -136,7 +140,7 @@ class ModelSpec(SharedParameters):
             flags=("-l", "--rate"),
             metavar="R",
             kind="number",
-            boosts=True,
+            implies_booster=True,
         ),
     )
     loss: Any = parameter(
@@ -147,10 +151,8 @@ class ModelSpec(SharedParameters):
             kind="loss",
         ),
     )
-    label_range: tuple[float, float] | str = parameter(
+    label_range: tuple[float, float] | str = label_range_parameter(
         "auto",
-        "(low, high) with finite low < high, 'auto' or 'auto-zero'",
-        is_label_range,
         Option(
             "Range of the labels; auto (default) grows with the labels, auto-zero does so around 0",
             metavar="LO,HI",
@@ -168,10 +170,7 @@ class ModelSpec(SharedParameters):
             most=30,
         ),
     )
-    seed: int = parameter(
-        0,
-        "an integer of at least 0",
-        is_count(0),
+    seed: int = seed_parameter(
         Option("Random seed (default: 0)", metavar="N", kind="count"),
     )
     classes: int | None = None
@@ -199,7 +198,8 @@ class ModelSpec(SharedParameters):
         For "auto", it is the linear learner.
         """
         learner = "linear" if self.learner == AUTO else self.learner
-        return self.replace(learner=learner, booster="hull", n=1, step=None, replay=0)
+        shared = {one.name: one.default for one in fields(SharedParameters)}
+        return self.replace(learner=learner, booster="hull", n=1, step=None, **shared)
 
     @property
     def predicts_scores(self) -> bool:
@@ -227,12 +227,15 @@ class ModelSpec(SharedParameters):
 
     def booster_loss(self) -> Any:
         """Return the loss as boosters take it: a loss, or a name without parameters."""
-        from spanboost.losses import Quantile, Softmax
+        from spanboost.losses import Softmax, resolve
 
-        name, _, tau = self.loss.partition(":") if isinstance(self.loss, str) else ("", "", "")
-        if name == "quantile":
-            return Quantile(float(tau or 0.5))
-        return Softmax(self.classes or 0) if name == "softmax" else self.loss
+        if not isinstance(self.loss, str):
+            return self.loss
+        if self.loss == "softmax":
+            if self.classes is None:
+                raise ParameterError("classes", "is required by the loss 'softmax'")
+            return Softmax(self.classes)
+        return resolve(self.loss) if self.loss.startswith("quantile") else self.loss
 
     def build(self) -> Any:
         """Return a new model; raise a ParameterError if the parameters do not fit together."""
@@ -260,12 +263,10 @@ class ModelSpec(SharedParameters):
         return HullBoost(learner, **common)
 
     def _refuse_for_auto(self) -> None:
-        for one in fields(self):
-            option = one.metadata.get("option")
-            single = one.name == "x_norm" or (option is not None and option.boosts)
-            if single and getattr(self, one.name) != one.default:
+        for name, default in single_booster_parameters().items():
+            if getattr(self, name) != default:
                 raise ParameterError(
-                    one.name,
+                    name,
                     "does not apply to learner 'auto', which runs many learners with their own "
                     "parameters: name a learner, such as 'trees'",
                 )

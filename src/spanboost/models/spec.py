@@ -33,7 +33,7 @@ class Option(NamedTuple):
     least: int = 0  # smallest count
     most: int | None = None  # largest count
     choices: tuple[str, ...] | None = None
-    boosts: bool = False  # the option selects a single booster instead of AutoBoost
+    implies_booster: bool = False  # the option selects a single booster instead of AutoBoost
 
 
 def parameter(
@@ -73,6 +73,30 @@ def is_none_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or test(value)
 
 
+# Parameters of more than one specification. Each call makes a field: dataclasses do not share them.
+
+
+def feedback_parameter(option: Option | None = None) -> Any:
+    """Return the parameter `feedback`."""
+    return parameter("greedy", "'linear' or 'greedy'", is_one_of("linear", "greedy"), option)
+
+
+def label_range_parameter(default: tuple[float, float] | str, option: Option | None = None) -> Any:
+    """Return the parameter `label_range`."""
+    allowed = "(low, high) with finite low < high, 'auto' or 'auto-zero'"
+    return parameter(default, allowed, is_label_range, option)
+
+
+def seed_parameter(option: Option | None = None) -> Any:
+    """Return the parameter `seed`."""
+    return parameter(0, "an integer of at least 0", is_count(0), option)
+
+
+def budget_parameter(option: Option | None = None) -> Any:
+    """Return the parameter `budget`."""
+    return parameter("default", "'fast', 'default' or 'thorough'", is_one_of(*BUDGETS), option)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedParameters:
     """Parameters with one name everywhere: boosters, command line, scikit-learn and River."""
@@ -87,7 +111,7 @@ class SharedParameters:
             metavar="R",
             kind="count",
             most=LARGEST_REPLAY,
-            boosts=True,
+            implies_booster=True,
         ),
     )
     memory: int = parameter(
@@ -111,17 +135,15 @@ class BoosterSpec(SharedParameters):
     n: int = parameter(COPIES, "a positive integer", is_count(1))
     _: KW_ONLY
     loss: Any = "squared"
-    feedback: str = parameter("greedy", "'linear' or 'greedy'", is_one_of("linear", "greedy"))
+    feedback: str = feedback_parameter()
     alpha: float | None = parameter(None, "None or a positive number", is_none_or(is_positive))
     offset: str | None = parameter(
         None, "None, 'printed' or 'shrunk'", is_one_of(None, "printed", "shrunk")
     )
     scale: float = parameter(1.0, "a positive number", is_positive)
     D: float = parameter(1.0, "a positive number", is_positive)
-    label_range: tuple[float, float] | str = parameter(
-        (-1, 1), "(low, high) with finite low < high, 'auto' or 'auto-zero'", is_label_range
-    )
-    seed: int = parameter(0, "an integer of at least 0", is_count(0))
+    label_range: tuple[float, float] | str = label_range_parameter((-1, 1))
+    seed: int = seed_parameter()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -157,11 +179,9 @@ class AutoSpec:
     """Parameters of `AutoBoost`, which documents them."""
 
     loss: Any = "squared"
-    budget: str = parameter("default", "'fast', 'default' or 'thorough'", is_one_of(*BUDGETS))
-    label_range: tuple[float, float] | str = parameter(
-        "auto", "(low, high) with finite low < high, 'auto' or 'auto-zero'", is_label_range
-    )
-    seed: int = parameter(0, "an integer of at least 0", is_count(0))
+    budget: str = budget_parameter()
+    label_range: tuple[float, float] | str = label_range_parameter("auto")
+    seed: int = seed_parameter()
     bits: int | None = None
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ most 1. An audit refuses a booster or a stream that no theorem covers.
 """
 
 import math
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,12 @@ from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
+
+# The theorems hold for any value of these parameters; others must have their defaults.
+COVERED = {
+    *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
+    *("label_range", "memory", "seed"),
+}
 
 
 class Audit(NamedTuple):
@@ -109,6 +116,9 @@ def check_covered(booster: Booster) -> None:
         )
     if booster.replay:
         raise ValueError("the bounds hold for rows that are learned once, and replay repeats some")
+    for one in fields(booster):
+        if one.name not in COVERED and getattr(booster, one.name) != one.default:
+            raise ValueError(f"no theorem covers {one.name}={getattr(booster, one.name)!r}")
     if booster.started:
         raise ValueError("the bounds hold for a fresh booster, and this one has been used")
 

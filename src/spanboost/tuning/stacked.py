@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ from spanboost.tuning.stacked_loop import (
     learn_scored,
     new_stacked_trace,
 )
+
+# Parameters that members may differ in, or that are compared in another way. All configurations of
+# a grid have the same loss and label range.
+_MAY_DIFFER = {"learner", "eta", "scale", "alpha", "B", "offset", "loss", "label_range"}
 
 
 class StackedBoosters:
@@ -165,8 +169,8 @@ def stacking_key(booster: Booster) -> tuple[Any, ...]:
     learner = booster.learner
     if isinstance(learner, Descent):
         learner = replace(learner, rate=0.5)
-    same = booster.n, booster.feedback, booster.offset_, booster.D, booster.seed
-    return type(booster), learner, *same
+    same = [getattr(booster, one.name) for one in fields(booster) if one.name not in _MAY_DIFFER]
+    return type(booster), learner, booster.offset_, *same
 
 
 def _with_all_rates(learners: Sequence[Any], N: int) -> Any:

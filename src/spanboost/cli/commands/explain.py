@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.explanations import Explanation, explain_many
-from spanboost.cli.options import load_with_schema, stream_from_args
+from spanboost.cli.from_args import load_with_schema, stream_from_args
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError

@@ -8,7 +8,7 @@ from contextlib import closing
 import numpy as np
 
 from spanboost.atomic_files import check_writable
-from spanboost.cli.options import check_apart, load_with_schema, stream_from_args
+from spanboost.cli.from_args import check_apart, load_with_schema, stream_from_args
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.cli import options
+from spanboost.cli import from_args
 from spanboost.data.target import NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
@@ -109,23 +109,23 @@ def _any_label(target: Target) -> float | str:
 
 def _defines_model(args: Namespace) -> bool:
     """Return whether any option defines the model or its schema."""
-    names = (*options.OF_MODELS, *options.OF_DATA)
+    names = (*from_args.OF_MODELS, *from_args.OF_DATA)
     return args.model is not None or any(getattr(args, name) is not None for name in names)
 
 
 def _new_model(args: Namespace) -> tuple[Model, Any]:
     """Return the model that the options define, and its identity as JSON values."""
     if args.model is not None:
-        options.refuse_with_model(args, "-m")
-        model = options.load_with_schema(args.model)
+        from_args.refuse_with_model(args, "-m")
+        model = from_args.load_with_schema(args.model)
         if model.schema.form not in ("json", "table"):
             raise UsageError(f"{args.model} reads {model.schema.form} data and cannot be served")
         if isinstance(getattr(model, "learner", None), LinearBall):
             raise UsageError(f"{args.model} uses --learner ball and cannot be served")
         return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
-    spec = options.spec_from_args(args, "json")
-    model = options.build_model(spec, "json")
-    model.schema = options.schema_from_args(args, "json", spec)
+    spec = from_args.spec_from_args(args, "json")
+    model = from_args.build_model(spec, "json")
+    model.schema = from_args.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _SCHEMA_OPTIONS}
     return model, json.loads(json.dumps({"recipe": spec.identity(), "reading": reading}))
 

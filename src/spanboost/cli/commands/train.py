@@ -12,7 +12,7 @@ import numpy as np
 
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape
-from spanboost.cli import options
+from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
@@ -30,15 +30,15 @@ def evaluate(args: Namespace) -> int:
     """Print the progressive loss of one model, or of several over the same rows."""
     if args.test and args.initial is None:
         raise UsageError("-t needs a model to test; name it with -i MODEL")
-    stream = options.stream_from_args(args)
+    stream = from_args.stream_from_args(args)
     check_outputs(args, stream)
     if args.initial is not None:
         models = {"model": _load_initial(args)}
     else:
-        spec = options.spec_from_args(args, stream.form)
-        schema = options.schema_from_args(args, stream.form, spec)
-        specs = options.models_to_compare(args, spec)
-        models = {name: options.build_model(one, stream.form) for name, one in specs.items()}
+        spec = from_args.spec_from_args(args, stream.form)
+        schema = from_args.schema_from_args(args, stream.form, spec)
+        specs = from_args.models_to_compare(args, spec)
+        models = {name: from_args.build_model(one, stream.form) for name, one in specs.items()}
         for model in models.values():
             model.schema = schema
     check_model(args, next(iter(models.values())))
@@ -55,7 +55,7 @@ def evaluate(args: Namespace) -> int:
 @np.errstate(over="ignore", invalid="ignore")
 def train(args: Namespace) -> int:
     """Learn a stream and write the model; with checkpoints, the run can be resumed."""
-    stream = options.stream_from_args(args)
+    stream = from_args.stream_from_args(args)
     check_outputs(args, stream, args.output)
     name, model, identity = _model_to_train(args, stream)
     check_model(args, model)
@@ -122,22 +122,22 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
         model = _load_initial(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
         return "model", model, _identity(args, stream, None) | {"initial": start}
-    spec = options.spec_from_args(args, stream.form)
-    model = options.build_model(spec, stream.form)
-    model.schema = options.schema_from_args(args, stream.form, spec)
+    spec = from_args.spec_from_args(args, stream.form)
+    model = from_args.build_model(spec, stream.form)
+    model.schema = from_args.schema_from_args(args, stream.form, spec)
     return spec.name, model, _identity(args, stream, spec)
 
 
 def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
     """Return what a checkpoint must match for this run to resume from it."""
     team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
-    return options.identity(args, stream, spec) | team
+    return from_args.identity(args, stream, spec) | team
 
 
 def _load_initial(args: Namespace) -> Model:
     """Load the model that -i names."""
-    options.refuse_with_model(args, "-i")
-    return options.load_with_schema(args.initial)
+    from_args.refuse_with_model(args, "-i")
+    return from_args.load_with_schema(args.initial)
 
 
 def _make_witness(args: Namespace, model: Model) -> Witness:

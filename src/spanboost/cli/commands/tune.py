@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from contextlib import closing
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from spanboost.analysis import loss_curves
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.checks import finite_or_none
-from spanboost.cli import options
+from spanboost.cli import from_args
 from spanboost.cli.commands.train import log
-from spanboost.cli.options import check_apart
+from spanboost.cli.from_args import check_apart
 from spanboost.cli.ray_options import cluster_of
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.batch import Batch, join_batches
@@ -23,9 +24,10 @@ from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
-from spanboost.models.model_spec import ModelSpec
+from spanboost.models.model_spec import ModelSpec, single_booster_parameters
+from spanboost.models.spec import BoosterSpec
 from spanboost.tuning import plots
-from spanboost.tuning.grid import Configuration, configurations, default_grid
+from spanboost.tuning.grid import BOOSTER_PARAMETERS, Configuration, configurations, default_grid
 from spanboost.tuning.search import (
     Choice,
     Sweep,
@@ -43,7 +45,7 @@ TUNED = ("rate", "eta", "scale", "feedback", "hidden")
 @np.errstate(over="ignore", invalid="ignore")
 def tune(args: Namespace) -> int:
     """Run a grid of boosters over a stream, print the losses, and write the chosen model."""
-    stream = options.stream_from_args(args)
+    stream = from_args.stream_from_args(args)
     _check_outputs(args, stream)
     with cluster_of(args) as cluster:
         return _tune(args, stream, cluster)
@@ -56,13 +58,13 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         group.schema = base.schema
     batches = _read(args, stream, base)
     rows = sum(batch.rows for batch in batches)
-    with options.usage_errors():
+    with from_args.usage_errors():
         first = first_rows(rows, args.split)
     began = time.perf_counter()
     log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
     interrupted = not _learn(args, sweeping, batches, first)
     tuned, seconds = sweeping.result(), time.perf_counter() - began
-    with options.usage_errors():
+    with from_args.usage_errors():
         tuned.best()
     if args.json != "-":
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
@@ -77,11 +79,11 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
 
 def _base_booster(args: Namespace, stream: Stream) -> Booster:
     """Return a booster with the schema and the parameters that all configurations share."""
-    others = dict.fromkeys((*options.OF_BOOSTERS, "memory", "budget", "x_norm"))
+    others = dict.fromkeys(("budget", *single_booster_parameters()))  # the grid has them
     fixed = Namespace(**vars(args) | others)
-    spec = options.spec_from_args(fixed, stream.form)
-    base = options.build_model(spec, stream.form)
-    base.schema = options.schema_from_args(args, stream.form, spec)
+    spec = from_args.spec_from_args(fixed, stream.form)
+    base = from_args.build_model(spec, stream.form)
+    base.schema = from_args.schema_from_args(args, stream.form, spec)
     return base.as_booster()
 
 
@@ -90,8 +92,11 @@ def _configurations(args: Namespace, base: Booster) -> list[Configuration]:
     given = {name: getattr(args, OPTIONS.get(name, name)) for name in TUNED}
     given = {name: values for name, values in given.items() if values is not None}
     grid = default_grid(base.learner, n) | given
-    fixed = {name: getattr(base, name) for name in ("loss", "D", "label_range", "seed")}
-    with options.usage_errors():
+    varied = ("learner", "n", *BOOSTER_PARAMETERS)
+    fixed = {
+        one.name: getattr(base, one.name) for one in fields(BoosterSpec) if one.name not in varied
+    }
+    with from_args.usage_errors():
         return configurations(base.learner, grid, args.booster, n, **fixed)
 
 

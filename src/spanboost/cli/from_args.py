@@ -4,7 +4,6 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from spanboost.data.schema import Schema
@@ -13,12 +12,18 @@ from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Targe
 from spanboost.errors import UsageError
 from spanboost.models.files import load
 from spanboost.models.model import Model
-from spanboost.models.model_spec import AUTO, LEARNERS, ModelSpec, model_options
+from spanboost.models.model_spec import (
+    AUTO,
+    LEARNERS,
+    ModelSpec,
+    model_options,
+    single_booster_parameters,
+)
 from spanboost.models.spec import BOOSTERS, parameter_names
 
 OPTIONS = model_options()
 OF_MODELS = tuple(OPTIONS)
-OF_BOOSTERS = tuple(name for name, option in OPTIONS.items() if option.boosts)
+OF_BOOSTERS = tuple(name for name, option in OPTIONS.items() if option.implies_booster)
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes")
 OF_EVALUATE = ("baseline", "compare")
 
@@ -164,15 +169,13 @@ def _option(name: str) -> str:
     return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
-_DEFAULTS = {one.name: one.default for one in fields(ModelSpec)}
 _OPTION_NAMES = {name: _option(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
 
 
 def _spec_of_entry(spec: ModelSpec, entry: str) -> ModelSpec:
     """Return `spec` with the learner and booster of an entry of --compare."""
     if entry == AUTO:
-        plain = {name: _DEFAULTS[name] for name in (*OF_BOOSTERS, "memory", "x_norm")}
-        return spec.replace(learner=AUTO, **plain)
+        return spec.replace(learner=AUTO, **single_booster_parameters())
     learner, _, booster = entry.partition(":")
     booster = booster or spec.booster
     if learner not in LEARNERS or booster not in BOOSTERS:
