@@ -147,7 +147,7 @@ class AutoBoost(AutoSpec, Model):
         """Learn one row; return the prediction made before the label was seen."""
         plain = weight == 1 and self.labels.single(y) is not None
         if not plain or self.encoder.single(x) is None:
-            return single_answer(self.learn_many([x], [y], [weight]))
+            return super().learn_one(x, y, weight)
         answers = [expert.learn_one(x, y) for expert in self.experts.values()]
         return self._combine_one(answers, np.full((1, 1), float(y)), np.ones(1))
 

@@ -17,7 +17,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
-from spanboost.models.model import Model, single_answer
+from spanboost.models.model import Model
 from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.rows.encoder import RowEncoder
@@ -87,7 +87,7 @@ class Booster(BoosterSpec, Model):
         """Return the prediction for one row: a number, or a vector of R^d."""
         rows = self.encoder.single(x)
         if rows is None:
-            return single_answer(self.predict_many([x]))
+            return super().predict_one(x)
         core = self.core
         core.call(predict, core.prepare(rows, 0), rows.rows, self._out, 0, 1)
         return core.labels.answer(self._out)
@@ -98,7 +98,7 @@ class Booster(BoosterSpec, Model):
         label = core.labels.single(y) if weight == 1 else None
         rows = None if label is None else core.encoder.single(x)
         if rows is None:
-            return single_answer(self.learn_many([x], [y], [weight]))
+            return super().learn_one(x, y, weight)
         self._label[0, 0] = label
         core.accept(rows, 1)
         core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
