@@ -63,8 +63,8 @@ class ModelSpec(SharedParameters):
     learner: Any = parameter(
         AUTO,
         option=Option(
-            "What to boost (default: auto, which runs many boosters at once and needs no tuning; "
-            "trees if one of --booster, -n, --step, --feedback, --rate or --replay is given)",
+            "Learner to boost (default: auto, which runs several boosters at once and needs no "
+            "tuning; with --booster, -n, --step, --feedback, --rate or --replay: trees)",
             choices=(AUTO, *LEARNERS),
         ),
     )
@@ -73,15 +73,16 @@ class ModelSpec(SharedParameters):
         "'fast', 'default' or 'thorough'",
         is_one_of(*BUDGETS),
         Option(
-            "Size of --learner auto: more experts, lower error, more time (default: default)",
+            "Size of --learner auto; a larger one has lower error and takes more time (default: "
+            "default)",
             choices=BUDGETS,
         ),
     )
     x_norm: float | None = parameter(
         None,
         option=Option(
-            "Largest norm of a row; needed by --learner ball, linear functions with a proved "
-            "regret bound",
+            "Largest norm of a row; required by --learner ball (linear functions with a proved "
+            "regret bound)",
             metavar="R",
             kind="number",
         ),
@@ -123,8 +124,8 @@ class ModelSpec(SharedParameters):
         "'linear' or 'greedy'",
         is_one_of("linear", "greedy"),
         Option(
-            "What copies learn from: the losses themselves (greedy, default) or the linear losses "
-            "of the paper's listings",
+            "Losses that the copies learn from: the losses themselves (greedy, default), or linear "
+            "ones as in the paper's listings",
             choices=("greedy", "linear"),
             boosts=True,
         ),
@@ -152,7 +153,8 @@ class ModelSpec(SharedParameters):
         "(low, high) with finite low < high, 'auto' or 'auto-zero'",
         is_label_range,
         Option(
-            "Range of the labels; auto (default) grows with the labels, auto-zero does so around 0",
+            "Range of the labels (default: auto, which starts at the first label and grows with "
+            "the labels; auto-zero does the same around 0)",
             metavar="LO,HI",
             kind="range",
         ),
@@ -160,7 +162,7 @@ class ModelSpec(SharedParameters):
     bits: int | None = parameter(
         None,
         option=Option(
-            "Hash features into 2^B slots (default: 18 for VW text; else no hashing)",
+            "Hash features into 2^B slots (default: 18 for VW text, no hashing otherwise)",
             flags=("-b", "--bits"),
             metavar="B",
             kind="count",
