@@ -1,7 +1,7 @@
 """The interface of all models: boosters, AutoBoost and committees.
 
-Files and the service use only this interface. Explanations, importances, plots of stages, `inspect`,
-tuning and averaging also read the `core` of single boosters.
+Files and the service use only this interface. Explanations, importances, plots of stages,
+`inspect`, tuning and averaging also read the `core` of single boosters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
