@@ -186,7 +186,7 @@ def test_bad_options_are_refused_before_anything_is_learned(
 
 @pytest.fixture
 def changing(tmp_path):
-    """Write a CSV file whose labels change half-way, from a linear rule to another one."""
+    """Write a CSV file whose labels change halfway, from a linear rule to another one."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3)).round(4)
     before = np.arange(4000) < 2000

@@ -54,7 +54,7 @@ def test_bad_usage_is_one_line_and_status_2(arguments, message, capsys):
 
 
 def test_version_and_help(capsys):
-    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes half-way")):
+    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes halfway")):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 0

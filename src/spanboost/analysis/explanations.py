@@ -42,7 +42,7 @@ def explain(model: Model, x: Any) -> Explanation:
     product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
     partial sums are projected to norm B and the copy's prediction to norm D. Within a copy,
     learners/contributions.py computes the contributions of features: they are exact for linear
-    functions and stumps, follow the path for trees, and are an approximation for networks. `base`
+    functions and stumps, path-based for trees, and approximate for networks. `base`
     is the sum of the label range's centre, the constants of linear functions and the means at the
     roots of trees.
 

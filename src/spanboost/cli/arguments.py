@@ -39,7 +39,7 @@ def add_data(parser: Any, learning: bool = True) -> None:
         action="extend",
         nargs="+",
         metavar="DATA",
-        help="More data, read after DATA",
+        help="Further files, read after DATA",
     )
     data.add_argument("--format", choices=FORMATS, help="File format (default: from the file name)")
     data.add_argument(
@@ -57,7 +57,7 @@ def add_data(parser: Any, learning: bool = True) -> None:
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="Action on an invalid row: `stop` ends the run (default), `skip` leaves the row out "
+        help="What to do with an invalid row: `stop` ends the run (default); `skip` skips the row "
         "and counts it",
     )
     if learning:
@@ -129,8 +129,8 @@ def add_run(parser: Any) -> None:
         "-p",
         "--predictions",
         metavar="FILE",
-        help="Write the predictions, each made before its label was seen; CSV, or Parquet if the "
-        "name ends in .parquet; - is standard output",
+        help="Write the predictions, each made before its label is seen: Parquet if the name ends "
+        "in .parquet, otherwise CSV; - is standard output",
     )
     run.add_argument(
         "--report",

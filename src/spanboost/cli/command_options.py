@@ -75,8 +75,8 @@ def add_predict_options(predict: Any) -> None:
         *("-o", "-p", "--output"),
         default="-",
         metavar="FILE",
-        help="File to write: Parquet if the name ends in .parquet, else CSV; - is standard output, "
-        "as CSV (default: -)",
+        help="File for the predictions: Parquet if the name ends in .parquet, otherwise CSV "
+        "(default: -, standard output, as CSV)",
     )
     predict.add_argument(
         "-t", "--test", action="store_true", help="Ignored; `predict` never learns"
@@ -92,11 +92,11 @@ def add_explain_options(explain: Any) -> None:
         type=at_least(1),
         default=1,
         metavar="N",
-        help="Number of rows to explain, from the first (default: 1)",
+        help="Number of rows to explain, starting with the first (default: 1)",
     )
     _add_top(explain)
     explain.add_argument(
-        "--json", action="store_true", help="Print one JSON object a row, with all features"
+        "--json", action="store_true", help="Print one JSON object per row, with all features"
     )
     add_data(explain, learning=False)
 
@@ -112,7 +112,7 @@ def add_reproduce_options(reproduce: Any) -> None:
     """Add the options of `spanboost reproduce`."""
     option_groups.add_experiments(reproduce)
     reproduce.add_argument(
-        "--json", metavar="FILE", help="Write all results as a JSON object to a file"
+        "--json", metavar="FILE", help="Write all results to a file, as a JSON object"
     )
     reproduce.add_argument(
         "--report", metavar="FILE", help="Write an HTML report with tables and plots (.html)"

@@ -36,7 +36,9 @@ def add_checkpoints(train: Any) -> None:
 
 def add_workers(train: Any) -> None:
     """Add the options of data-parallel training."""
-    group = train.add_argument_group("parallel training (docs/cluster.md says when it pays)")
+    group = train.add_argument_group(
+        "parallel training (docs/cluster.md explains when it is faster)"
+    )
     add_ray(group)
     group.add_argument(
         "--workers",
@@ -49,8 +51,8 @@ def add_workers(train: Any) -> None:
         "--average-every",
         type=at_least(1),
         metavar="K",
-        help="Number of rows each worker learns before the workers average their models, with "
-        "--ray (default: 10,000). Trees are not averaged; their predictions are",
+        help="Number of rows that each worker learns between two averages of their models, with "
+        "--ray (default: 10,000). Models of trees are not averaged, only their predictions",
     )
 
 
@@ -68,7 +70,7 @@ def add_comparison(evaluate: Any) -> None:
         help="Evaluate several models, for example linear,stumps:hull,network:span",
     )
     group.add_argument(
-        "-t", "--test", action="store_true", help="Test the model of -i without learning"
+        "-t", "--test", action="store_true", help="Test the model given by -i, without learning"
     )
     group.add_argument(
         "--certificate",
@@ -79,7 +81,7 @@ def add_comparison(evaluate: Any) -> None:
     group.add_argument(
         "--drift",
         choices=DETECTORS,
-        help="Report the rows at which errors rise, with a drift detector of River",
+        help="Report the rows at which errors rise, found by one of River's drift detectors",
     )
 
 
@@ -120,17 +122,17 @@ def add_grid(tune: Any) -> None:
         type=float,
         default=0.5,
         metavar="SHARE",
-        help="Share of the rows, from the start, that parameters are chosen on (default: 0.5)",
+        help="Share of the rows, from the start, used to choose parameters (default: 0.5)",
     )
 
 
 def add_tune_output(tune: Any) -> None:
-    """Add the options of what `tune` writes and prints, and of where it works."""
+    """Add the options for the output of `tune`, and for threads and clusters."""
     group = tune.add_argument_group("output")
     group.add_argument(
         *MODEL_FILE,
         metavar="MODEL",
-        help="Write the chosen model, which has learned all rows (.sb)",
+        help="Write the chosen model, which has learned from all rows (.sb)",
     )
     group.add_argument(
         "--plot", metavar="FILE", help="Plot losses against copies and parameters (.png or .svg)"

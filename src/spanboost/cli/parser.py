@@ -30,8 +30,8 @@ COMMANDS = (
         "demo",
         "boost each base learner on a generated stream and print the improvement",
         """\
-Run each base learner alone and with both of the paper's algorithms over a generated stream whose
-rule changes half-way. Print the average squared loss after 1, 2, 4, 8, ... rows. The first run
+Run each base learner alone, and boosted by both of the paper's algorithms, on a generated stream
+whose rule changes halfway. Print the average squared loss after 1, 2, 4, 8, ... rows. The first run
 compiles the code; later runs take a second or two.""",
         """examples:
   spanboost demo
@@ -42,10 +42,10 @@ compiles the code; later runs take a second or two.""",
     ),
     Command(
         "train",
-        "learn a stream in one pass and write the model",
+        "learn from a stream in one pass and write the model",
         """\
-Learn DATA in one pass and write the model. Every row is predicted before it is learned, so the
-printed loss measures predictions of unseen rows.""",
+Learn from DATA in one pass and write the model. Every row is predicted before it is learned, so the
+printed loss is measured on unseen labels.""",
         """examples:
   spanboost train houses.csv -o houses.sb --label price
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
@@ -60,8 +60,8 @@ printed loss measures predictions of unseen rows.""",
         "evaluate",
         "measure the loss of one or more models on a stream (progressive validation)",
         """\
-Predict every row of DATA, then learn it, and print the average loss. No model is written. Models
-that are compared see the same rows in the same pass.""",
+Predict each row of DATA, then learn from it. Print the average loss; write no model. With
+--compare, all models see the same rows in the same pass.""",
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
@@ -75,10 +75,9 @@ that are compared see the same rows in the same pass.""",
         "tune",
         "choose the parameters of a booster in one pass",
         """\
-Run every combination of the given values over DATA in one pass, with every number of copies up to
--n. Parameters are chosen by the progressive loss on the first part of the rows; the loss on the
-rest measures the chosen model on rows that did not choose it. DATA is read once and kept in
-memory. Ctrl-C prints the results so far.""",
+Run every combination of the given values on DATA in one pass, with every number of copies up to
+-n. Select the combination with the lowest progressive loss on the first part of the rows, and print
+its loss on the rest. DATA is read once and kept in memory. Ctrl-C prints the results so far.""",
         """examples:
   spanboost tune houses.csv --label price -o houses.sb
   spanboost tune houses.csv --learner stumps -l 0.1,0.5,2 --step 0.05,0.1,1 -n 64 --plot tuned.png
@@ -106,8 +105,8 @@ is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
         """\
 Predict the first rows of DATA and print what each feature contributes, in the units of the
 prediction (scores for classes). The contributions add up to the prediction. They are exact for
-linear functions and stumps, follow the path for trees, and are an approximation for networks; for
-auto they are the weighted average over its experts.""",
+linear functions and stumps, path-based for trees, and approximate for networks. For auto, they are
+weighted averages over its experts.""",
         """examples:
   spanboost explain new-houses.csv -m houses.sb
   spanboost explain clicks.vw -m clicks.sb --top 20
@@ -133,9 +132,9 @@ contributes, and the shrinkage sigma of Algorithm 1.""",
         """\
 Run the paper's experiments on its data sets: SGD, regression stumps and networks, alone and with
 both algorithms. Parameters (rate, number of copies, and the step of Algorithm 1) are tuned on the
-first half of each data set; losses are those of the second half. Print Tables 1 and 2, with the
-paper's figures in brackets. An interrupted run resumes when it is started again. A data set is a
-file NAME.parquet, features first and `label` last; docs/reproduction.md lists them.""",
+first half of each data set; losses are measured on the second half. Print Tables 1 and 2, with the
+paper's figures in brackets. An interrupted run resumes when it is started again. Each data set is a
+file NAME.parquet with the features first and `label` last; docs/reproduction.md lists them.""",
         """examples:
   spanboost reproduce --data DIR --json found.json --report found.html
   spanboost reproduce --download
@@ -148,9 +147,9 @@ file NAME.parquet, features first and `label` last; docs/reproduction.md lists t
         "run an HTTP service that predicts rows and learns from labels that arrive later",
         """\
 Run an HTTP service. POST /predict predicts rows, POST /learn learns from labels, and / shows a live
-dashboard. Rows are JSON objects, JSON Lines or Arrow. The service keeps its state in a folder: a
-label is acknowledged when it is in the journal (a write-ahead log), and after a crash the model is
-the same, bit for bit, as without the crash.""",
+dashboard. Rows are JSON objects, JSON Lines or Arrow. The service keeps its state in a folder. It
+acknowledges a label only after writing it to the journal (a write-ahead log). After a crash, the
+model is the same, bit for bit, as without the crash.""",
         """examples:
   spanboost serve --dir state                           (AutoBoost; the label of a row is `label`)
   spanboost serve --dir state --label price --port 8080

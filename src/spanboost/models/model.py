@@ -1,6 +1,7 @@
 """The interface of all models: boosters, AutoBoost and committees.
 
-Files, the service, explanations, plots and the command line use only this interface.
+Files and the service use only this interface. Explanations, importances, plots of stages,
+`inspect`, tuning and averaging also read the `core` of single boosters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

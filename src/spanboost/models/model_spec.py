@@ -73,22 +73,23 @@ class ModelSpec(SharedParameters):
     learner: Any = parameter(
         AUTO,
         option=Option(
-            "What to boost (default: auto, which runs many boosters at once and needs no tuning; "
-            "trees if an option is given that applies to a single booster, such as -n)",
+            "Learner to boost (default: auto, which runs several boosters at once and needs no "
+            "tuning; with an option of a single booster, such as -n: trees)",
             choices=(AUTO, *LEARNERS),
         ),
     )
     budget: str = budget_parameter(
         Option(
-            "Size of --learner auto: more experts, lower error, more time (default: default)",
+            "Size of --learner auto; a larger one has lower error and takes more time (default: "
+            "default)",
             choices=BUDGETS,
         ),
     )
     x_norm: float | None = parameter(
         None,
         option=Option(
-            "Largest norm of a row; needed by --learner ball, linear functions with a proved "
-            "regret bound",
+            "Largest norm of a row; required by --learner ball (linear functions with a proved "
+            "regret bound)",
             metavar="R",
             kind="number",
         ),
@@ -127,8 +128,8 @@ class ModelSpec(SharedParameters):
     )
     feedback: str = feedback_parameter(
         Option(
-            "What copies learn from: the losses themselves (greedy, default) or the linear losses "
-            "of the paper's listings",
+            "Losses that the copies learn from: the losses themselves (greedy, default), or linear "
+            "ones as in the paper's listings",
             choices=("greedy", "linear"),
             implies_booster=True,
         ),
@@ -154,7 +155,8 @@ class ModelSpec(SharedParameters):
     label_range: tuple[float, float] | str = label_range_parameter(
         "auto",
         Option(
-            "Range of the labels; auto (default) grows with the labels, auto-zero does so around 0",
+            "Range of the labels (default: auto, which starts at the first label and grows with "
+            "the labels; auto-zero does the same around 0)",
             metavar="LO,HI",
             kind="range",
         ),
@@ -162,7 +164,7 @@ class ModelSpec(SharedParameters):
     bits: int | None = parameter(
         None,
         option=Option(
-            "Hash features into 2^B slots (default: 18 for VW text; else no hashing)",
+            "Hash features into 2^B slots (default: 18 for VW text, no hashing otherwise)",
             flags=("-b", "--bits"),
             metavar="B",
             kind="count",

@@ -106,8 +106,8 @@ class SharedParameters:
         f"an integer from 0 to {LARGEST_REPLAY}",
         is_count(0, LARGEST_REPLAY),
         Option(
-            "After each new row, learn R earlier rows again, drawn at random from the last ones: "
-            "lower error, more time (default: 0)",
+            "After each new row, learn from R recent rows again, drawn at random: lower error, "
+            "more time (default: 0)",
             metavar="R",
             kind="count",
             most=LARGEST_REPLAY,
