@@ -41,10 +41,11 @@ def test_the_command_line_offers_every_parameter_that_has_an_option():
 
 @pytest.mark.parametrize("name", SHARED)
 def test_files_and_identities_hold_the_shared_parameters(name):
-    changed = {name: SHARED[name] + 1}
-    assert SpanBoost(LinearSGD(), **changed).parameters()["parameters"][name] == SHARED[name] + 1
-    spec = ModelSpec(learner="linear", **changed)
-    assert spec.build().parameters()["parameters"][name] == SHARED[name] + 1
+    test = next(one.metadata["test"] for one in fields(SharedParameters) if one.name == name)
+    value = next(value for value in (7, 0.5, "other") if value != SHARED[name] and test(value))
+    assert SpanBoost(LinearSGD(), **{name: value}).parameters()["parameters"][name] == value
+    spec = ModelSpec(learner="linear", **{name: value})
+    assert spec.build().parameters()["parameters"][name] == value
     assert spec.identity() != ModelSpec(learner="linear").identity()
 
 

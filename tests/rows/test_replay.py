@@ -84,7 +84,7 @@ def replayed_rows(before, times=TIMES, size=SIZE):
     return [before - 1 - step for step in steps] if before else []
 
 
-def learn_by_hand(model, X, y, weights):
+def learn_by_hand(model, X, y, weights, factor=1.0):
     """Learn each row, then the rows to replay, one at a time, with a booster without replay."""
     answers, learned = [], []
     for t in range(len(y)):
@@ -93,7 +93,7 @@ def learn_by_hand(model, X, y, weights):
             continue
         for number in replayed_rows(len(learned)):
             s = learned[number]
-            model.learn_many(X[s : s + 1], y[s : s + 1], weights[s : s + 1])
+            model.learn_many(X[s : s + 1], y[s : s + 1], factor * weights[s : s + 1])
         learned.append(t)
     return np.array(answers)
 
@@ -167,6 +167,23 @@ def test_blocks_longer_than_one_piece():
     whole = models[0].learn_many(X, y)
     ones = [models[1].learn_one(x, label) for x, label in zip(X, y, strict=True)]
     np.testing.assert_array_equal(whole, ones)
+
+
+@pytest.mark.parametrize("name", ["linear", "stumps", "ball"])
+def test_replayed_rows_can_weigh_less(name):
+    X, y = stream()
+    weights = np.where(np.arange(T) % 5 == 3, 0.0, 0.5 + np.arange(T) % 2)
+    once, again = LEARNERS[name]
+    with plain():
+        model = SpanBoost(once, 3, replay=TIMES, memory=SIZE, seed=SEED, replay_weight=0.25)
+        found = model.learn_many(X, y, weights)
+        expected = learn_by_hand(SpanBoost(again, 3, seed=SEED), X, y, weights, 0.25)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_learner_without_weights_cannot_weigh_replayed_rows():
+    with pytest.raises(ValueError, match="replay_weight must be 1: the learner does not support"):
+        SpanBoost(Mean(), 2, replay=1, replay_weight=0.5)
 
 
 def test_only_the_last_rows_are_drawn():

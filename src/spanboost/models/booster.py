@@ -12,6 +12,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Hull, Span, new_trace
 from spanboost.core.feedback import GreedyMode, LinearMode
 from spanboost.core.loop import BoosterState, learn, predict
+from spanboost.errors import ParameterError
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant, radius
@@ -63,8 +64,7 @@ class Booster(BoosterSpec, Model):
             D=dtype(self.D),
             trace=new_trace(task.d, self.n, dtype),
         )
-        replay = self.replay and ReplayMemory(int(self.replay), int(self.memory), int(self.seed))
-        self.core = BoosterCore(learner, task, state, labels, replay or None)
+        self.core = BoosterCore(learner, task, state, labels, self._new_memory(learner))
         self._label, self._out = np.zeros((2, 1, task.d), dtype)  # buffers for single rows
         self._weight = np.ones(1, dtype)
 
@@ -215,6 +215,14 @@ class Booster(BoosterSpec, Model):
             )
         return GrowingLabels(self.loss_, d, self.label_range)
 
+    def _new_memory(self, learner: Learner) -> ReplayMemory | None:
+        if not self.replay:
+            return None
+        if self.replay_weight != 1 and not getattr(learner, "weighted", True):
+            raise ParameterError("replay_weight", "must be 1: the learner does not support weights")
+        counts = int(self.replay), int(self.memory), int(self.seed)
+        return ReplayMemory(*counts, weight=float(self.replay_weight))
+
     def _task_and_mode(self, learner: Learner, dtype: Any) -> tuple[Task, LinearMode | GreedyMode]:
         """Return the task of the learner, and the mode in which copies receive their losses."""
         linear = self.feedback == "linear"
@@ -290,6 +298,8 @@ class SpanBoost(Booster, SpanSpec):
     replay: number of earlier rows, drawn at random, to learn again after each new row
         (rows/replay.py): lower error, more time. The theorems hold for 0.
     memory: number of recent rows that replay draws from. They are kept, and saved with the model.
+    replay_weight: factor on the importance weight of replayed rows; below 1 they count less than
+        new rows.
     seed: random seed of the learner and of replay.
 
     >>> from spanboost import LinearBall, SpanBoost

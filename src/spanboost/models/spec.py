@@ -125,6 +125,16 @@ class SharedParameters:
             least=1,
         ),
     )
+    replay_weight: float = parameter(
+        1.0,
+        "a number from 0.001 to 1",
+        lambda value: is_number(value) and 0.001 <= value <= 1,
+        Option(
+            "Factor on the importance weight of replayed rows, from 0.001 to 1 (default: 1)",
+            metavar="W",
+            kind="number",
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ class Piece(NamedTuple):
 class ReplayMemory:
     """The rows that were learned last."""
 
-    def __init__(self, times: int, size: int, seed: int) -> None:
-        self.times, self.size = times, size
+    def __init__(self, times: int, size: int, seed: int, weight: float = 1.0) -> None:
+        self.times, self.size, self.weight = times, size, weight
         self.key = hash_integers(np.uint64(seed % 2**64))
         self.learned = 0  # total number of rows learned
         self.piece = max(1, ROUNDS // (1 + times))  # new rows in a piece
@@ -94,10 +94,12 @@ class ReplayMemory:
         used = np.ones(order.shape, bool)
         used[:, 1:] = (learned & (number > 0))[:, None]  # nothing to draw before the first row
         index, rounds = order[used], used.sum(axis=1)
+        factors = np.full(order.shape, self.weight, self.weights.dtype)
+        factors[:, 0] = 1  # new rows come first
         return Piece(
             self.rows.take(index),
             self.labels[index],
-            self.weights[index],
+            self.weights[index] * factors[used],
             np.cumsum(rounds) - rounds,
             first,
             last,
