@@ -83,6 +83,8 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
         Number of earlier rows to learn again after each row: lower error, more time.
     memory
         Number of recent rows that `replay` draws from.
+    replay_weight
+        Factor on the importance weight of replayed rows, from 0.001 to 1.
     seed
         Random seed of the learner and of `replay`.
 

@@ -215,6 +215,8 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         Number of earlier rows to learn again after each row: lower error, more time.
     memory : int
         Number of recent rows that ``replay`` draws from.
+    replay_weight : float
+        Factor on the importance weight of replayed rows, from 0.001 to 1.
     n_epochs : int
         Number of passes over the data in ``fit``.
     shuffle : bool
