@@ -2,17 +2,27 @@
 
 from typing import Any
 
-from spanboost.cli import option_groups
 from spanboost.cli.arguments import (
     add_columns,
     add_data,
+    add_loss,
     add_model,
+    add_ray,
     add_run,
     at_least,
     between,
     days,
+    integers,
+    names,
+    numbers,
 )
+from spanboost.models.model_spec import LEARNERS
+from spanboost.paper import published
 from spanboost.service.limits import RequestLimits, StateLimits, limit_options
+
+DETECTORS = ("adwin", "page-hinkley")
+TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
+MODEL_FILE = ("-o", "-f", "--output")
 
 
 def add_demo_options(demo: Any) -> None:
@@ -44,13 +54,13 @@ def add_demo_options(demo: Any) -> None:
 def add_train_options(train: Any) -> None:
     """Add the options of `spanboost train`."""
     train.add_argument(
-        *option_groups.MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
+        *MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
     )
     add_data(train)
     add_model(train)
     add_run(train)
-    option_groups.add_checkpoints(train)
-    option_groups.add_workers(train)
+    _add_checkpoints(train)
+    _add_workers(train)
 
 
 def add_evaluate_options(evaluate: Any) -> None:
@@ -58,14 +68,14 @@ def add_evaluate_options(evaluate: Any) -> None:
     add_data(evaluate)
     add_model(evaluate)
     add_run(evaluate)
-    option_groups.add_comparison(evaluate)
+    _add_comparison(evaluate)
 
 
 def add_tune_options(tune: Any) -> None:
     """Add the options of `spanboost tune`."""
     add_data(tune)
-    option_groups.add_grid(tune)
-    option_groups.add_tune_output(tune)
+    _add_grid(tune)
+    _add_tune_output(tune)
 
 
 def add_predict_options(predict: Any) -> None:
@@ -110,7 +120,7 @@ def add_inspect_options(inspect: Any) -> None:
 
 def add_reproduce_options(reproduce: Any) -> None:
     """Add the options of `spanboost reproduce`."""
-    option_groups.add_experiments(reproduce)
+    _add_experiments(reproduce)
     reproduce.add_argument(
         "--json", metavar="FILE", help="Write all results to a file, as a JSON object"
     )
@@ -171,3 +181,169 @@ def _add_top(parser: Any) -> None:
         metavar="N",
         help="Number of features to print (default: 10)",
     )
+
+
+def _add_checkpoints(train: Any) -> None:
+    """Add the options that save checkpoints and resume from them."""
+    group = train.add_argument_group("checkpoints")
+    group.add_argument(
+        "--checkpoint-every",
+        type=at_least(1),
+        metavar="ROWS",
+        help="Save a checkpoint next to the output after every ROWS rows",
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="Resume the same command from its checkpoint; the model is identical, byte for byte",
+    )
+
+
+def _add_workers(train: Any) -> None:
+    """Add the options of data-parallel training."""
+    group = train.add_argument_group(
+        "parallel training (docs/cluster.md explains when it is faster)"
+    )
+    add_ray(group)
+    group.add_argument(
+        "--workers",
+        type=at_least(1),
+        metavar="W",
+        help="Number of workers with --ray; row t goes to worker t mod W (default: one for each "
+        "processor)",
+    )
+    group.add_argument(
+        "--average-every",
+        type=at_least(1),
+        metavar="K",
+        help="Number of rows that each worker learns between two averages of their models, with "
+        "--ray (default: 10,000). Models of trees are not averaged, only their predictions",
+    )
+
+
+def _add_comparison(evaluate: Any) -> None:
+    """Add the options that test or compare models."""
+    group = evaluate.add_argument_group("tests and comparisons")
+    group.add_argument(
+        "--baseline",
+        action="store_true",
+        help="Also evaluate the learner without boosting (for auto: a linear learner)",
+    )
+    group.add_argument(
+        "--compare",
+        metavar="LIST",
+        help="Evaluate several models, for example linear,stumps:hull,network:span",
+    )
+    group.add_argument(
+        "-t", "--test", action="store_true", help="Test the model given by -i, without learning"
+    )
+    group.add_argument(
+        "--certificate",
+        action="store_true",
+        help="Also print the regret against the best fixed function in hindsight, and the "
+        "theorem's bound where one applies (squared loss only)",
+    )
+    group.add_argument(
+        "--drift",
+        choices=DETECTORS,
+        help="Report the rows at which errors rise, found by one of River's drift detectors",
+    )
+
+
+def _add_grid(tune: Any) -> None:
+    """Add the options that say which model is tuned and which values are tried."""
+    model = tune.add_argument_group("model")
+    model.add_argument(
+        "--learner",
+        choices=TUNABLE,
+        default="linear",
+        help="Learner to boost (default: linear)",
+    )
+    add_loss(model)
+    grid = tune.add_argument_group("values to try (LIST: one or more, separated by commas)")
+    grid.add_argument(
+        "--booster",
+        choices=("span", "hull", "both"),
+        default="both",
+        help="Boosting algorithm: `span` is Algorithm 1, `hull` is Algorithm 2 (default: both)",
+    )
+    grid.add_argument(
+        "-n",
+        type=at_least(1),
+        metavar="MAX",
+        help="Largest number of copies of the learner; all smaller numbers are tried too "
+        "(default: 32; trees: 100)",
+    )
+    for option, kind, text in (
+        (("-l", "--rate"), numbers, "Learning rates (default: 0.1,0.2,0.5,1,2)"),
+        (("--step",), numbers, "Step sizes eta of Algorithm 1 (default: 0.05,0.1,0.2,0.5,1)"),
+        (("--scale",), numbers, "Factors lambda that scale the base predictions (default: 1)"),
+        (("--feedback",), names, "Feedback modes, greedy or linear (default: greedy)"),
+        (("--hidden",), integers, "Numbers of hidden units of --learner network (default: 10)"),
+    ):
+        grid.add_argument(*option, type=kind, metavar="LIST", help=text)
+    grid.add_argument(
+        "--split",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="Share of the rows, from the start, used to choose parameters (default: 0.5)",
+    )
+
+
+def _add_tune_output(tune: Any) -> None:
+    """Add the options for the output of `tune`, and for threads and clusters."""
+    group = tune.add_argument_group("output")
+    group.add_argument(
+        *MODEL_FILE,
+        metavar="MODEL",
+        help="Write the chosen model, which has learned from all rows (.sb)",
+    )
+    group.add_argument(
+        "--plot", metavar="FILE", help="Plot losses against copies and parameters (.png or .svg)"
+    )
+    group.add_argument(
+        "--json", metavar="FILE", help="Write all losses as a JSON object; - is standard output"
+    )
+    group.add_argument("--quiet", action="store_true", help="Print the table, but no progress bar")
+    work = tune.add_argument_group("parallel work")
+    work.add_argument(
+        "--threads",
+        type=at_least(1),
+        metavar="N",
+        help="Number of threads (default: one for each processor)",
+    )
+    add_ray(work)
+
+
+def _add_experiments(reproduce: Any) -> None:
+    """Add the options that say which experiments of the paper to run, and on which data."""
+    reproduce.add_argument(
+        "--data",
+        metavar="DIR",
+        help="Folder of the data sets (default: $SPANBOOST_DATA, or a folder in the user's cache)",
+    )
+    reproduce.add_argument(
+        "--download",
+        action="store_true",
+        help="Download missing data sets from the public archives into the folder first",
+    )
+    for name, known, what in (
+        ("sets", published.DESCRIPTIONS, "Data sets"),
+        ("learners", published.LEARNERS, "Base learners"),
+        ("orders", ("file", "shuffled"), "Row orders"),
+    ):
+        reproduce.add_argument(
+            f"--{name}",
+            nargs="+",
+            choices=known,
+            metavar="NAME",
+            help=f"{what} to run: {', '.join(known)} (default: all)",
+        )
+    reproduce.add_argument(
+        "--work",
+        metavar="DIR",
+        default="spanboost-reproduction",
+        help="Folder that keeps finished results, so that a run can resume (default: %(default)s)",
+    )
+    add_ray(reproduce)

@@ -1,10 +1,9 @@
 """`spanboost train` and `spanboost evaluate`."""
 
 import json
-import sys
 import zlib
 from argparse import Namespace
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
 from spanboost.cli.output.plots import check_model
+from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
 from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
@@ -107,13 +107,6 @@ def _train(
         checkpoints.clear()
         run.finish()
     return 0
-
-
-def log(args: Namespace, text: str) -> None:
-    """Print a line to standard error, unless --quiet."""
-    if not args.quiet:
-        with suppress(OSError):  # standard error may be closed
-            print(text, file=sys.stderr, flush=True)
 
 
 def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:

@@ -14,8 +14,8 @@ from spanboost.analysis import loss_curves
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import from_args
-from spanboost.cli.commands.train import log
 from spanboost.cli.from_args import check_apart
+from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import cluster_of
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.batch import Batch, join_batches

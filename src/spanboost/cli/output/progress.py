@@ -4,6 +4,8 @@ Both go to standard error, because standard output is for results. The bar is fo
 """
 
 import sys
+from argparse import Namespace
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -123,3 +125,10 @@ def _format(value: Any) -> str:
     if np.ndim(value):  # scores of classes: the highest one is the prediction
         return str(int(np.argmax(value)))
     return f"{float(value):.4f}"
+
+
+def log(args: Namespace, text: str) -> None:
+    """Print a line to standard error, unless --quiet."""
+    if not args.quiet:
+        with suppress(OSError):  # standard error may be closed
+            print(text, file=sys.stderr, flush=True)
