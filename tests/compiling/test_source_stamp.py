@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 
 import spanboost
-from spanboost.compiling.source_stamp import kernel_files
+from spanboost.compiling.source_stamp import kernel_files, source_stamp
 
 PACKAGE = Path(spanboost.__file__).parent
 STAMPED = {os.path.relpath(path, PACKAGE) for path, _ in kernel_files(PACKAGE)}
@@ -78,3 +78,12 @@ def is_state(value):
             for kind in value.__annotations__.values()
         )
     )
+
+
+def test_the_file_of_the_compiled_function_is_stamped(tmp_path):
+    """A function can be compiled without a decorator, in a file without kernels."""
+    file = tmp_path / "loop.py"
+    file.write_text("a = 1\n")
+    before = source_stamp(str(file))
+    file.write_text("a = 2\n")
+    assert source_stamp(str(file)) != before

@@ -65,7 +65,8 @@ def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) ->
     if not keep:
         return dispatcher, False
     try:
-        numba_internals.add_disk_cache(dispatcher, source_stamp(), _before_compiling)
+        stamp = source_stamp(function.__code__.co_filename)
+        numba_internals.add_disk_cache(dispatcher, stamp, _before_compiling)
     except RuntimeError:
         print(
             "spanboost: there is no folder for compiled code, so every process compiles; "
