@@ -14,7 +14,6 @@ ALLOWED_PRIVATE = {
     ("compiling", "_cache_file"): "Numba's cache has no public index file",
     ("compiling", "_version"): "the index of Numba's cache has no public version",
     ("compiling", "_impl"): "Numba's cache has no public file name",
-    ("compiling", "_finalized"): "Numba has no public way to skip finalizing a library",
     ("parallel", "_worker_logs_enabled"): "Ray has no public way to turn off this log",
 }
 DOCUMENTED = {"os._exit", "sys._getframe"}  # private by name only
