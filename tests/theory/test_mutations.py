@@ -49,7 +49,7 @@ MUTANTS = {
         ],
         "models/booster.py": [
             ('constant(self.loss_, "L", self.B_)', 'constant(self.loss_, "L", self.D)'),
-            ("return self.eta_ * self.n * reach  # corollary 1", "return reach"),
+            ("return self.eta_ * self.n * reach  # Corollary 1", "return reach"),
             ("self.steps_ = 2 / (np.arange", "self.steps_ = 1 / (np.arange"),
             ("(np.arange(1, self.n + 1) + 1.0)", "(np.arange(1, self.n + 1) + 2.0)"),
             ('constant(self.loss_, "L", self.reach_)', 'constant(self.loss_, "L", self.D)'),
