@@ -256,7 +256,7 @@ def test_a_model_from_a_file_has_no_bound(table, tmp_path, capsys):
         (["--x-norm", "1"], "--x-norm does not apply to learner 'auto'"),
         ([*BALL, "-l", "0.1"], "--rate is not a parameter of the learner"),
         ([*BALL, "-b", "10"], "--bits is not a parameter of the learner"),
-        ([*BALL, "--x-norm", "-1"], "x_norm must be a number above 0 (got -1.0)"),
+        ([*BALL, "--x-norm", "-1"], "--x-norm must be a number above 0 (got -1.0)"),
         ([*BALL, "--x-norm", "0.1"], "rows.csv:2: the row's norm is"),
         ([*BALL, "--categorical", "a"], "--learner ball needs numeric features"),
     ],
