@@ -339,7 +339,7 @@ def test_progress_is_reported():
         ({"split": 0.001}, r"split selects none of 160 rows to choose on \(got 0.001\)"),
         ({"threads": 0}, r"threads must be a positive integer \(got 0\)"),
         ({"n": 0}, r"n must be a positive integer \(got 0\)"),
-        ({"loss": "cubic"}, "unknown loss 'cubic'"),
+        ({"loss": "cubic"}, "loss must be one of .*got 'cubic'"),
     ],
 )
 def test_bad_parameters_are_refused(wrong, message):

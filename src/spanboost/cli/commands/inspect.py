@@ -3,6 +3,7 @@
 import json
 import os
 from argparse import Namespace
+from dataclasses import fields
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from spanboost.learners.trees import Trees
 from spanboost.models.booster import Booster
 from spanboost.models.files import load
 from spanboost.models.model import Model
+from spanboost.models.spec import SharedParameters
 from spanboost.rows.block import origin_of
 
 
@@ -79,7 +81,9 @@ def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, 
 def describe(facts: dict[str, Any]) -> str:
     """Return a report as lines of text."""
     parameters = facts["parameters"]
-    hidden = {"learner", "n"} if parameters.get("replay") else {"learner", "n", "memory"}
+    hidden = {"learner", "n"}
+    if not parameters.get("replay"):
+        hidden |= {one.name for one in fields(SharedParameters)}  # they are about replay
     lines = [
         *(_describe_experts(facts) if "experts" in facts else [_describe_booster(facts)]),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
