@@ -23,6 +23,7 @@ from spanboost import (
 from spanboost.core.experts import shared_regret
 from spanboost.losses import Softmax
 from spanboost.models import auto
+from spanboost.rows import block
 
 ROWS = 600
 
@@ -437,3 +438,14 @@ def test_an_interrupted_run_can_be_resumed(table, shell, tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoints, "save", keep)
     shell(*every, output, "--checkpoint-every", 500, "--resume")
     assert output.read_bytes() == (tmp_path / "straight.sb").read_bytes()
+
+
+def test_a_block_is_encoded_once_for_all_experts(monkeypatch):
+    parsed, parse_rows = [], block.parse_rows
+    monkeypatch.setattr(block, "parse_rows", lambda X: parsed.append(1) or parse_rows(X))
+    X, y = stream(100)
+    model = fast()
+    model.learn_many(X, y)
+    assert len(parsed) == 1
+    model.predict_many(X)
+    assert len(parsed) == 2

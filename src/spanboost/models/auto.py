@@ -21,7 +21,7 @@ from spanboost.models.members import members_header, members_tensors, restore_me
 from spanboost.models.model import Composition, Model, single_answer
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
-from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.validation import to_numbers
 
@@ -153,18 +153,15 @@ class AutoBoost(AutoSpec, Model):
 
     def predict_many(self, X: Any) -> Array:
         """Return predictions for a block of rows; learn nothing."""
-        experts = list(self.experts.values())
-        block = self.encoder.numbered(X)  # the experts know the same names
-        answers = _for_each(lambda expert: expert.predict_many(block), experts, block.rows)
-        return self._combine(answers)
+        block = self._encode(X)
+        experts = self.experts.values()
+        return self._combine(_for_each(lambda one: one.predict_many(block), experts, block.rows))
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
-        """Return a block that the experts can learn; a `DataError` names the first bad row."""
+        """Return the block in the experts' terms; a `DataError` names the first bad row."""
+        encoded = self._encode(X)
         first, *others = self.experts.values()
-        numbered = first.encoder.numbered(X)
-        block = first.check(numbered, y, weights)
-        # encode once: the other experts only need their own scratch space
-        encoded = numbered._replace(X=block.rows.encoded)
+        block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
         labels = block.labels if self.labels.scores else to_numbers(y)
         labels = np.array(labels, np.float64).reshape(block.labels.shape)
@@ -244,6 +241,11 @@ class AutoBoost(AutoSpec, Model):
     def __repr__(self) -> str:
         state = "started" if self.started else "fresh"
         return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {state}>"
+
+    def _encode(self, X: Any) -> NumberedBlock:
+        """Encode a block once for all experts: they only add scratch arrays of their own."""
+        block = self.encoder.numbered(X)
+        return block._replace(X=self.encoder.read(block).encoded)
 
     def _assemble(self, experts: dict[str, Booster]) -> None:
         """Set the experts, which have learned the same rows, with equal weights."""
