@@ -97,7 +97,7 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     MAE: 0.2...
     """
 
-    __init__ = constructor(_NAMES, then="_begin")
+    __init__ = constructor(_NAMES, keyword_only_after="label_range", then="_begin")
 
     def _begin(self) -> None:
         check_regression_loss(resolve(self.loss))
@@ -136,7 +136,7 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     ROCAUC: 95...%
     """
 
-    __init__ = constructor(_CLASSIFIER_NAMES, then="_begin")
+    __init__ = constructor(_CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin")
 
     def _begin(self) -> None:
         self._model = new_model(self, _CLASSIFIER_NAMES, loss="logistic")

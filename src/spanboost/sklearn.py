@@ -364,5 +364,5 @@ def _classes(y: Any) -> Array:
 
 def _named_loss(loss: Any, losses: dict[str, Any]) -> Any:
     if not isinstance(loss, str) or loss not in losses:
-        raise ValueError(f"loss must be {', '.join(map(repr, losses))} (got {loss!r})")
+        raise ValueError(f"loss must be {' or '.join(map(repr, losses))} (got {loss!r})")
     return losses[loss]

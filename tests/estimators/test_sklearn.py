@@ -340,7 +340,9 @@ def test_attributes_that_do_not_apply_are_missing(diabetes):
         named("linear").fit(*diabetes).feature_importances_  # noqa: B018
     with pytest.raises(ValueError, match=r"loss=\'hinge\' supports two classes only \(got 3\)"):
         BoostingClassifier(loss="hinge").fit(*load_iris(return_X_y=True))
-    with pytest.raises(ValueError, match=r"loss must be 'log_loss', 'hinge' \(got Logistic\(\)\)"):
+    with pytest.raises(
+        ValueError, match=r"loss must be 'log_loss' or 'hinge' \(got Logistic\(\)\)"
+    ):
         BoostingClassifier(loss=Logistic()).fit(*load_iris(return_X_y=True))
 
 

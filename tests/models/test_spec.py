@@ -87,7 +87,7 @@ def test_a_learner_that_is_an_object_has_the_copies_of_its_kind():
 
 @pytest.mark.parametrize(
     ("loss", "expected"),
-    [("quantile:0.3", Quantile(0.3)), ("quantile", Quantile(0.5)), ("logistic", Logistic())],
+    [("quantile:0.3", Quantile(0.3)), ("quantile:0.5", Quantile(0.5)), ("logistic", Logistic())],
 )
 def test_losses_by_name(loss, expected):
     assert ModelSpec(learner="linear", loss=loss).build().loss_ == expected
@@ -132,3 +132,15 @@ def test_specifications_check_themselves():
         SpanSpec(LinearSGD(), feedback="linear", alpha=1.0)
     with pytest.raises(ParameterError, match="label_range must be"):
         AutoSpec(label_range=(1, 0))
+
+
+@pytest.mark.parametrize("cls", [SpanBoost, HullBoost, AutoBoost])
+def test_errors_about_arguments_name_the_class_that_was_called(cls):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__}\.__init__\(\) got an unexpected"):
+        cls(unknown=1)
+
+
+def test_version_0_1_can_read_parameters_that_are_left_at_their_defaults():
+    new = {one.name for one in fields(SpanSpec) if one.metadata.get("new")}
+    assert new
+    assert not new & SpanBoost(LinearSGD(), n=2).parameters()["parameters"].keys()

@@ -69,8 +69,9 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     others = (getattr(args, "compare", None) or "").split(",")
     if args.budget is not None and AUTO not in (spec.learner, *others):
         raise UsageError("--budget requires --learner auto")
-    if args.memory is not None and not spec.replay:
-        raise UsageError("--memory requires --replay")
+    for name in ("memory", "replay_weight"):
+        if given[name] is not None and not spec.replay:
+            raise UsageError(f"{_option(name)} requires --replay")
     if spec.loss == "softmax" and spec.classes is None:
         raise UsageError("--loss softmax requires --classes K, the number of classes")
     if spec.loss != "softmax" and spec.classes is not None:

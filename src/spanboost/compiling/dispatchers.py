@@ -81,10 +81,13 @@ def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) ->
 def _uses_internals() -> bool:
     if os.environ.get(SWITCH, "0") not in {"", "0"}:
         return False
+    import numba
+
+    if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1: nothing is compiled
+        return False
     missing = numba_internals.missing_name()
     if missing is None:
         return True
-    import numba
 
     warnings.warn(
         f"Numba {numba.__version__} does not have {missing}: every process compiles its models, "

@@ -40,6 +40,8 @@ def resolve(loss: Any) -> Any:
         return _by_name(loss)
     if isinstance(loss, type):
         raise TypeError(f"{loss.__name__} is a class: pass an instance, {loss.__name__}(...)")
+    if not any(hasattr(loss, name) for name in ("value", "values", "gradient", "gradients")):
+        raise ParameterError("loss", f"must be a name or a loss object (got {loss!r})")
     if callable(getattr(loss, "check", None)):
         loss.check()
     missing = [name for name in MEANING if not callable(getattr(loss, name, None))]
@@ -59,7 +61,7 @@ def _by_name(name: str) -> Any:
     kind, _, tau = name.partition(":")
     if kind == "quantile":
         with suppress(ValueError):
-            return resolve(Quantile(float(tau or 0.5)))
+            return resolve(Quantile(float(tau)))
     if name not in NAMES:
         raise ParameterError(
             "loss",

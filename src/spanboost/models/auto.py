@@ -18,7 +18,7 @@ from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.members import members_header, members_tensors, restore_members
-from spanboost.models.model import Composition, Model, single_answer
+from spanboost.models.model import Composition, Model, own_constructor, single_answer
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
@@ -77,6 +77,7 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
 }
 
 
+@own_constructor
 class AutoBoost(AutoSpec, Model):
     """An ensemble of boosters that needs no tuning.
 

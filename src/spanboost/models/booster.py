@@ -18,7 +18,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
-from spanboost.models.model import Model
+from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.rows.encoder import RowEncoder
@@ -272,6 +272,7 @@ class Booster(BoosterSpec, Model):
                 )
 
 
+@own_constructor
 class SpanBoost(Booster, SpanSpec):
     """Algorithm 1: N copies of a weak learner, competing with the span of its functions.
 
@@ -359,6 +360,7 @@ class SpanBoost(Booster, SpanSpec):
         return getattr(learner, "greedy_step", None)
 
 
+@own_constructor
 class HullBoost(Booster):
     """Algorithm 2: N copies of a weak learner, competing with the convex hull of its functions.
 

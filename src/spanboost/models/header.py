@@ -8,6 +8,7 @@ import numpy as np
 
 from spanboost.checks import float_type
 from spanboost.errors import ModelFileError
+from spanboost.models.spec import SharedParameters
 
 _PARTS = {  # the classes that a file may name, and their modules
     "LinearSGD": "learners.linear",
@@ -33,7 +34,13 @@ _PARTS = {  # the classes that a file may name, and their modules
 
 def parameters_to_json(model: Any) -> dict[str, Any]:
     """Return the class of a model and the fields of its specification, as JSON."""
-    given = {one.name: to_json(getattr(model, one.name)) for one in fields(model)}
+    shared = {one.name for one in fields(SharedParameters)}
+    ordered = sorted(fields(model), key=lambda one: one.name in shared)
+    given = {
+        one.name: to_json(getattr(model, one.name))
+        for one in ordered
+        if not (one.metadata.get("new") and getattr(model, one.name) == one.default)
+    }
     return {"booster": type(model).__name__, "parameters": given}
 
 

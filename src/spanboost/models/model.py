@@ -5,7 +5,8 @@ Files and the service use only this interface. Explanations, importances, plots 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from spanboost.compiling.arrays import Array
 from spanboost.rows.encoder import RowEncoder
@@ -13,6 +14,9 @@ from spanboost.rows.labels import Labels
 
 if TYPE_CHECKING:
     from spanboost.models.booster import Booster
+
+
+T = TypeVar("T")
 
 
 class Composition(NamedTuple):
@@ -123,6 +127,21 @@ class Model:
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         raise NotImplementedError
+
+
+def own_constructor(cls: type[T]) -> type[T]:
+    """Give a class the constructor of its specification, under the name of the class.
+
+    Errors about arguments then name the class that the user called.
+    """
+    init: Any = cls.__init__
+    copy = FunctionType(
+        init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
+    )
+    copy.__kwdefaults__, copy.__annotations__ = init.__kwdefaults__, init.__annotations__
+    copy.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = copy  # type: ignore[method-assign]
+    return cls
 
 
 def single_answer(answers: Array) -> Any:

@@ -41,13 +41,18 @@ def parameter(
     allowed: str = "",
     test: Callable[[Any], bool] | None = None,
     option: Option | None = None,
+    *,
+    new: bool = False,
 ) -> Any:
     """Return a field with a check.
 
-    allowed: the allowed values, in words, for error messages.
-    test: returns whether a value is allowed.
+    allowed: the values that are allowed, in words; test: the check itself.
+    new: whether version 0.1.0 lacks the parameter; files leave it out if it has its default, so
+        that 0.1.0 can read them.
     """
-    return field(default=default, metadata={"allowed": allowed, "test": test, "option": option})
+    return field(
+        default=default, metadata={"allowed": allowed, "test": test, "option": option, "new": new}
+    )
 
 
 def check_fields(spec: Any) -> None:
@@ -134,6 +139,7 @@ class SharedParameters:
             metavar="W",
             kind="number",
         ),
+        new=True,
     )
 
 

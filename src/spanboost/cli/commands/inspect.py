@@ -117,7 +117,11 @@ def _describe_booster(facts: dict[str, Any]) -> str:
     if "members" in facts:
         booster += f" of {facts['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
-    return f"{booster}, {parameters['n']} copies of {learner['class']}({fields})"
+    return f"{booster}, {_copies(parameters['n'], learner['class'])}({fields})"
+
+
+def _copies(n: int, learner: str) -> str:
+    return f"1 copy of {learner}" if n == 1 else f"{n} copies of {learner}"
 
 
 def _describe_experts(facts: dict[str, Any]) -> list[str]:
@@ -125,7 +129,7 @@ def _describe_experts(facts: dict[str, Any]) -> list[str]:
     lines = [f"AutoBoost, {len(facts['experts'])} experts; their weights:"]
     for name, weight in facts["weights"].items():
         expert = facts["experts"].get(name)
-        copies = "" if expert is None else f"{expert['n']} copies of {expert['learner']['class']}"
+        copies = "" if expert is None else _copies(expert["n"], expert["learner"]["class"])
         lines.append(f"  {weight:>7.2%} {name:<20} {copies}".rstrip())
     return lines
 
