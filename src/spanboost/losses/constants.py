@@ -40,7 +40,8 @@ def resolve(loss: Any) -> Any:
         return _by_name(loss)
     if isinstance(loss, type):
         raise TypeError(f"{loss.__name__} is a class: pass an instance, {loss.__name__}(...)")
-    if not any(hasattr(loss, name) for name in ("value", "values", "gradient", "gradients")):
+    parts = ("value", "values", "gradient", "gradients", *MEANING)
+    if not any(hasattr(loss, name) for name in parts):
         raise ParameterError("loss", f"must be a name or a loss object (got {loss!r})")
     if callable(getattr(loss, "check", None)):
         loss.check()
