@@ -38,6 +38,9 @@ LEARNERS = {
 LABELS = {"squared": "squared", "logistic": "logistic", "softmax": Softmax(3)}
 
 
+pytestmark = pytest.mark.slow  # all of them together
+
+
 def stream(rows=120, seed=0):
     """Return numbers with missing values, category codes, and labels that depend on both."""
     rng = np.random.default_rng(seed)

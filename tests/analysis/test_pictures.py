@@ -13,6 +13,8 @@ from spanboost.cli.main import main
 from spanboost.cli.output import plots
 from spanboost.errors import UserError
 
+pytestmark = pytest.mark.slow  # all of them together
+
 KINDS = [f"--plot-{kind}" for kind in plots.KINDS]
 
 

@@ -29,6 +29,8 @@ from spanboost.data.formats.jsonl import JsonReader
 from spanboost.data.formats.svmlight import SvmlightReader
 from spanboost.data.formats.vw import VwReader
 
+pytestmark = pytest.mark.slow  # all of them together
+
 HOUSES, FLATS = list(houses(200)), list(flats(200))
 TABLES = {
     "x.csv": as_csv(FLATS),

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 BANK = """
 from typing import NamedTuple
 

@@ -37,13 +37,13 @@ def package(tmp_path):
     return tmp_path
 
 
-@pytest.mark.process
 def edit(path, before, after):
     text = path.read_text()
     assert before in text
     path.write_text(text.replace(before, after))
 
 
+@pytest.mark.process
 def test_machine_code_is_kept_and_follows_every_edit_of_a_kernel(package):
     both = SCRIPT + "model.predict_many(np.eye(2))\n"  # compiled apart
     first = in_new_process(package, both)

@@ -8,6 +8,8 @@ import pytest
 
 from spanboost.compiling.numba_internals import ATTRIBUTES, NAMES, missing_name
 
+pytestmark = pytest.mark.process
+
 # Import Numba from source in which one name is another one, as in a version that renamed it.
 RENAME = """
 import importlib.machinery

@@ -212,6 +212,7 @@ class Bare(NamedTuple):
         return (label - y) ** 2
 
 
+@pytest.mark.slow
 def test_a_loss_without_constants_works_with_a_warning():
     with pytest.warns(ConstantWarning, match="Plain does not define its Lipschitz constant L_b"):
         model = SpanBoost(FromBank(means), n=4, loss=Plain())

@@ -20,6 +20,9 @@ F32, F64 = np.float32, np.float64
 BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
 
 
+pytestmark = pytest.mark.slow  # all of them together
+
+
 def oracles(learner):
     """Return the same learner as naive copies of the same precision."""
 

@@ -38,6 +38,9 @@ BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
 BOUND = 0.7  # small enough to take effect under linear feedback
 
 
+pytestmark = pytest.mark.slow  # all of them together
+
+
 def booster_of(booster, learner, loss="squared", feedback="greedy", n=3, **options):
     D = 1.0 if feedback == "greedy" else BOUND
     return BOOSTERS[booster](learner, n, loss=LOSSES[loss], feedback=feedback, D=D, **options)

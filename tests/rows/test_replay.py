@@ -254,6 +254,7 @@ def test_empty_rows(name, tmp_path):
     assert again.learn_one({"a": 2.0}, 0.1) == model.learn_one({"a": 2.0}, 0.1)
 
 
+@pytest.mark.slow
 @EVERY
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 99), stop=st.integers(1, T - 1))

@@ -21,6 +21,8 @@ from spanboost.service.app import build_app
 from spanboost.service.engine import Engine
 from spanboost.service.limits import RequestLimits, StateLimits
 
+pytestmark = pytest.mark.slow  # all of them together
+
 JSON = {"Content-Type": "application/json"}
 LINES = {"Content-Type": "application/x-ndjson"}
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}

@@ -27,6 +27,8 @@ from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
 
+pytestmark = pytest.mark.slow  # all of them together
+
 N = 5
 KINDS = {"span": SpanBoost, "hull": HullBoost}
 
