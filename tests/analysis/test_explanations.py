@@ -38,7 +38,7 @@ LEARNERS = {
 LABELS = {"squared": "squared", "logistic": "logistic", "softmax": Softmax(3)}
 
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 
 def stream(rows=120, seed=0):

@@ -13,7 +13,7 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.errors import UserError
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 OPEN = ExitStack()
 

@@ -13,7 +13,7 @@ from spanboost.cli.main import main
 from spanboost.cli.output import plots
 from spanboost.errors import UserError
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 KINDS = [f"--plot-{kind}" for kind in plots.KINDS]
 

@@ -29,7 +29,7 @@ from spanboost.data.formats.jsonl import JsonReader
 from spanboost.data.formats.svmlight import SvmlightReader
 from spanboost.data.formats.vw import VwReader
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 HOUSES, FLATS = list(houses(200)), list(flats(200))
 TABLES = {

@@ -16,7 +16,7 @@ from spanboost.data.formats.lines import Chunk
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 PLAIN = b'age,job,size,label\n39,clerk,1.5,1\n50,"smith, ""Joe""",,0\n\n38,,NA,1\n'
 

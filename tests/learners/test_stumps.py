@@ -20,7 +20,7 @@ F32, F64 = np.float32, np.float64
 BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
 
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 
 def oracles(learner):

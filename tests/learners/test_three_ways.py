@@ -38,7 +38,7 @@ BOOSTERS = {"span": SpanBoost, "hull": HullBoost}
 BOUND = 0.7  # small enough to take effect under linear feedback
 
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 
 def booster_of(booster, learner, loss="squared", feedback="greedy", n=3, **options):

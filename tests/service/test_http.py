@@ -21,7 +21,7 @@ from spanboost.service.app import build_app
 from spanboost.service.engine import Engine
 from spanboost.service.limits import RequestLimits, StateLimits
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 JSON = {"Content-Type": "application/json"}
 LINES = {"Content-Type": "application/x-ndjson"}

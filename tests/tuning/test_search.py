@@ -27,7 +27,7 @@ from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
 
-pytestmark = pytest.mark.slow  # all of them together
+pytestmark = pytest.mark.slow  # the file as a whole
 
 N = 5
 KINDS = {"span": SpanBoost, "hull": HullBoost}

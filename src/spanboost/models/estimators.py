@@ -12,7 +12,7 @@ from spanboost.errors import ParameterError
 from spanboost.losses import on_vectors, predicts_scores
 from spanboost.models.model import Model
 from spanboost.models.model_spec import ModelSpec
-from spanboost.models.spec import SharedParameters, parameter_names
+from spanboost.models.spec import parameter_names, shared_defaults
 
 
 def constructor(
@@ -33,7 +33,7 @@ def constructor(
     own: further parameters and their defaults.
     """
     spec = {one.name: one.default for one in fields(ModelSpec)}
-    defaults = {local: spec[name] for name, local in names.items()} | own | _shared_defaults()
+    defaults = {local: spec[name] for name, local in names.items()} | own | shared_defaults()
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     parameters = [Parameter("self", kind)]
     for name, default in defaults.items():
@@ -59,16 +59,12 @@ def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
 
     names: as for `constructor`; given: parameters of `ModelSpec` that the estimator does not have.
     """
-    local = dict(names) | {name: name for name in _shared_defaults()}
+    local = dict(names) | {name: name for name in shared_defaults()}
     stored = {name: getattr(estimator, own) for name, own in local.items()}
     if isinstance(stored["learner"], str) and stored["learner"] == "ball":
         raise ValueError("learner 'ball' needs a bound on the rows: pass LinearBall(x_norm=...)")
     with parameter_names({**names, "eta": names["step"]}):
         return ModelSpec(**stored | given).build()
-
-
-def _shared_defaults() -> dict[str, Any]:
-    return {one.name: one.default for one in fields(SharedParameters)}
 
 
 def check_regression_loss(loss: Any) -> None:

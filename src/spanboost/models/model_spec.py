@@ -22,6 +22,7 @@ from spanboost.models.spec import (
     parameter,
     score_bounds,
     seed_parameter,
+    shared_defaults,
 )
 
 _FIRST_PARAMETERS = (
@@ -200,8 +201,7 @@ class ModelSpec(SharedParameters):
         For "auto", it is the linear learner.
         """
         learner = "linear" if self.learner == AUTO else self.learner
-        shared = {one.name: one.default for one in fields(SharedParameters)}
-        return self.replace(learner=learner, booster="hull", n=1, step=None, **shared)
+        return self.replace(learner=learner, booster="hull", n=1, step=None, **shared_defaults())
 
     @property
     def predicts_scores(self) -> bool:

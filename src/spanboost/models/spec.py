@@ -143,6 +143,11 @@ class SharedParameters:
     )
 
 
+def shared_defaults() -> dict[str, Any]:
+    """Return the shared parameters and their defaults."""
+    return {one.name: one.default for one in fields(SharedParameters)}
+
+
 @dataclass(frozen=True)
 class BoosterSpec(SharedParameters):
     """Parameters of both algorithms. `SpanBoost` documents them."""
