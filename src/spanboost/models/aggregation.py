@@ -1,271 +1,173 @@
 """Combine the forecasts of AutoBoost's experts into one, row by row, for every kind of loss.
 
-- Squared loss of numbers: the candidates are the experts and an online ridge regression over them.
-  They are weighted by fixed share. Squared loss is exp-concave, so the regret against the best
-  candidate is small, even if the best one changes over time (`shared_regret`). The regression
-  predicts from the distances between the forecasts and their mean. Before it has learned anything,
-  its forecast is the mean.
-- Logistic loss: the probabilities of the candidates are mixed by fixed share at rate 1. The
-  candidates are the experts and a regression of the log-odds, fitted by Newton steps.
-- Softmax: the probabilities of the experts are mixed by fixed share at rate 1.
-- Any other convex loss: the mean of the forecasts, weighted by Hedge.
-
-All values are in units of the label range so far, and forecasts are clipped to that range. Row
-weights are relative: where a regret is bounded, the heaviest row so far has weight 1.
+Losses in the units of the labels share one method (`LabelAggregator`). Log-odds and scores of
+classes are mixed as probabilities (score_aggregation.py). Models of version 0.1 keep the method
+that they began with (old_aggregation.py).
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.experts import (
-    FixedShare,
-    Hedge,
-    VovkAzouryWarmuth,
-    hedge_rate,
-    new_hedge,
-    new_ridge,
-    new_share,
+from spanboost.core.experts import new_ridge, new_share
+from spanboost.core.regressions import STRENGTHS, Regressions, new_regressions
+from spanboost.core.second_order import SecondOrder, new_second_order
+from spanboost.losses import Logistic, Softmax, Squared, VectorLoss, on_vectors, predicts_scores
+from spanboost.models.score_aggregation import (
+    RIDGE,
+    LogisticAggregator,
+    SoftmaxAggregator,
+    new_scratch,
+    new_seen,
 )
-from spanboost.losses import Logistic, Softmax, Squared, VectorLoss, on_vectors
 
-# Indices into `seen`: label range, largest and total weight, number of rows, range of the losses.
-LOW, HIGH, HEAVIEST, WEIGHT, ROUNDS, SPREAD = range(6)
-RIDGE = 1.0
-FARTHEST = 30.0  # log-odds are clipped to [-FARTHEST, FARTHEST]
+# Indices into `seen`: the range of the labels, how far forecasts may leave it, number of rows.
+LOW, HIGH, SLACK, ROUNDS = range(4)
+PATIENCE = 64  # rows without a label outside the range, after which the slack fell to 1 / e
 
 
-class Scratch(NamedTuple):
+class LabelScratch(NamedTuple):
     """Values that `mix` computes for a row and `learn_label` needs when the label is known."""
 
-    forecasts: Array  # [candidates]
-    x: Array  # [K], or [K + 2] for logistic loss: the inputs of the regression
-    losses: Array  # [candidates]
-    mean: Array  # [1] the weighted mean of the forecasts
+    candidates: Array  # [d, C] forecasts of the experts and of the regressions
+    weights: Array  # [C] of the candidates
+    x: Array  # [K] the inputs of the regressions
+    mean: Array  # [1] the weighted mean of the experts
+    answer: Array  # [d, 1]
+    gradient: Array  # [d, 1] of the loss at the answer
+    regret: Array  # [C]
+    distance: Array  # [C] of the candidates from the answer
 
 
 @kernel
-class SquaredAggregator(NamedTuple):
-    """Squared loss: fixed share over the experts and a regression over them."""
+class LabelAggregator(NamedTuple):
+    """Any convex loss in the units of the labels: second-order weights over all candidates.
 
-    share: FixedShare
-    ridge: VovkAzouryWarmuth
-    seen: Array  # [6] indexed by LOW to SPREAD
-    scratch: Scratch
+    Under squared loss of numbers, ridge regressions over the experts are candidates as well. They
+    predict from the distances between the forecasts and their weighted mean, so before they have
+    learned anything their forecast is the mean.
 
-    def mix(self, forecasts: Array, out: Array) -> None:
-        """Write the combined forecast to out[0]; `forecasts` is [1, K]."""
-        low, high, scratch = self.seen[LOW], self.seen[HIGH], self.scratch
-        K = forecasts.shape[1]
-        mean, total = 0.0, 0.0
-        for k in range(K):
-            value = forecasts[0, k]
-            scratch.forecasts[k] = min(max(value, low), high) if low <= high else value
-            mean += self.share.weights[k] * scratch.forecasts[k]
-            total += self.share.weights[k]
-        mean /= total
-        width = high - low if low < high else 1.0
-        for k in range(K):
-            scratch.x[k] = (scratch.forecasts[k] - mean) / width
-        regression = mean + width * self.ridge.forecast(scratch.x, 1.0)
-        scratch.forecasts[K] = min(max(regression, low), high) if low <= high else mean
-        scratch.mean[0] = mean
-        answer = mean * total + self.share.weights[K] * scratch.forecasts[K]
-        out[0] = min(max(answer, low), high) if low <= high else answer
+    Numbers are clipped to the range of the labels so far. While labels keep leaving that range, as
+    in a stream that rises, forecasts may leave it by twice as much as the labels did. All values
+    are in the model's units.
+    """
 
-    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
-        """Learn from the label of the row that was mixed last."""
-        y, scratch = label[0], self.scratch
-        record_label(self.seen, y, weight)
-        width = self.seen[HIGH] - self.seen[LOW]
-        if not width > 0:
-            return
-        for k in range(scratch.forecasts.shape[0]):
-            error = (scratch.forecasts[k] - y) / width
-            scratch.losses[k] = error * error
-        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight) / 2)
-        self.ridge.absorb(
-            scratch.x, (y - scratch.mean[0]) / width, weight_over_mean(self.seen, weight)
-        )
-
-    def expert_weights(self) -> tuple[Array, float]:
-        """Return the weight of each expert in the last row, and a constant to add."""
-        x = self.scratch.x
-        slope = self.ridge.inverse @ self.ridge.moment / (1 + x @ self.ridge.inverse @ x)
-        return _add_regression(self.share.weights, slope, 0.0), 0.0
-
-
-@kernel
-class LogisticAggregator(NamedTuple):
-    """Logistic loss: a mixture of the probabilities of the experts and of a regression."""
-
-    share: FixedShare
-    ridge: VovkAzouryWarmuth
-    seen: Array
-    scratch: Scratch
-
-    def mix(self, forecasts: Array, out: Array) -> None:
-        """Write the combined log-odds to out[0]; `forecasts` is [1, K], log-odds."""
-        scratch, K = self.scratch, forecasts.shape[1]
-        mean, total = 0.0, 0.0
-        for k in range(K):
-            scratch.forecasts[k] = forecasts[0, k]
-            mean += self.share.weights[k] * scratch.forecasts[k]
-            total += self.share.weights[k]
-        mean /= total
-        for k in range(K):
-            scratch.x[k] = scratch.forecasts[k] - mean
-        scratch.x[K], scratch.x[K + 1] = mean, 1.0
-        scratch.mean[0] = mean
-        regression = mean + self.ridge.forecast(scratch.x, 0.0)
-        scratch.forecasts[K] = max(min(regression, FARTHEST), -FARTHEST)
-        positive, negative = 0.0, 0.0
-        for k in range(K + 1):
-            positive += self.share.weights[k] * probability(scratch.forecasts[k])
-            negative += self.share.weights[k] * probability(-scratch.forecasts[k])
-        out[0] = math.log(positive) - math.log(negative)
-
-    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
-        """Learn from the label, -1 or 1, of the row that was mixed last."""
-        scratch = self.scratch
-        record_label(self.seen, label[0], weight)
-        for k in range(scratch.losses.shape[0]):
-            scratch.losses[k] = -math.log(probability(label[0] * scratch.forecasts[k]))
-        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight))
-        odds = scratch.forecasts[scratch.forecasts.shape[0] - 1]
-        p = probability(odds)
-        curvature, residual = p * (1 - p), (label[0] + 1) / 2 - p
-        target = odds - scratch.mean[0] + residual / curvature  # the end of a Newton step
-        self.ridge.absorb(scratch.x, target, weight_over_mean(self.seen, weight) * curvature)
-
-    def expert_weights(self) -> tuple[Array, float]:
-        """Return the weight of each expert in the last row, and a constant to add."""
-        slope, K = self.ridge.inverse @ self.ridge.moment, len(self.share.weights) - 1
-        weights = _add_regression(self.share.weights, slope[:K], slope[K])
-        return weights, self.share.weights[K] * slope[K + 1]
-
-
-@kernel
-class SoftmaxAggregator(NamedTuple):
-    """Softmax: a mixture of probabilities."""
-
-    share: FixedShare
-    seen: Array
-    scratch: Scratch
-
-    def mix(self, forecasts: Array, out: Array) -> None:
-        """Write the logarithms of the mixed probabilities to out[d]; `forecasts` is [d, K]."""
-        d, K = forecasts.shape
-        for c in range(d):
-            out[c] = 0.0
-        for k in range(K):
-            top = log_sum(forecasts, k)
-            for c in range(d):
-                out[c] += self.share.weights[k] * math.exp(forecasts[c, k] - top)
-        for c in range(d):
-            out[c] = math.log(max(out[c], 1e-300))
-
-    def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
-        """Learn from the label, a unit vector, of the row that was mixed last."""
-        scratch = self.scratch
-        record_label(self.seen, 0.0, weight)
-        for k in range(forecasts.shape[1]):
-            scratch.losses[k] = log_sum(forecasts, k)
-            for c in range(forecasts.shape[0]):
-                scratch.losses[k] -= label[c] * forecasts[c, k]
-        self.share.charge(scratch.losses, weight_over_heaviest(self.seen, weight))
-
-    def expert_weights(self) -> tuple[Array, float]:
-        """Return the weight of each expert in the last row, and a constant to add."""
-        return self.share.weights, 0.0
-
-
-@kernel
-class HedgeAggregator(NamedTuple):
-    """Any other convex loss: the mean of the forecasts under Hedge's weights."""
-
-    share: Hedge
+    second_order: SecondOrder
+    regressions: Regressions
     loss: VectorLoss
-    seen: Array
-    scratch: Scratch
+    clips: bool  # whether forecasts are numbers in the units of labels
+    seen: Array  # [4] indexed by LOW to ROUNDS
+    scratch: LabelScratch
+
+    @property
+    def relative(self) -> bool:
+        """Whether forecasts and labels are in the model's units."""
+        return True
 
     def mix(self, forecasts: Array, out: Array) -> None:
         """Write the combined forecast to out[d]; `forecasts` is [d, K]."""
+        scratch = self.scratch
+        candidates, weights, answer = scratch.candidates, scratch.weights, scratch.answer
+        K = forecasts.shape[1]
+        self.second_order.find_weights(weights)
         for c in range(forecasts.shape[0]):
-            out[c] = 0.0
-            for k in range(forecasts.shape[1]):
-                out[c] += self.share.weights[k] * forecasts[c, k]
+            for k in range(K):
+                candidates[c, k] = self.clip(forecasts[c, k])
+        if self.regressions.factor.shape[0] > 0:
+            self.regress(K)
+        for c in range(forecasts.shape[0]):
+            answer[c, 0] = 0.0
+            for k in range(weights.shape[0]):
+                answer[c, 0] += weights[k] * candidates[c, k]
+            out[c] = answer[c, 0]
+
+    def clip(self, value: float) -> float:
+        """Return the forecast, or the nearest one that is allowed."""
+        if not self.clips or self.seen[ROUNDS] == 0:
+            return value
+        slack = self.seen[SLACK]
+        return min(max(value, self.seen[LOW] - slack), self.seen[HIGH] + slack)
+
+    def regress(self, K: int) -> None:
+        """Set the forecasts of the regressions."""
+        scratch, total, mean = self.scratch, 0.0, 0.0
+        forecasts = scratch.candidates[0]
+        for k in range(K):
+            total += scratch.weights[k]
+            mean += scratch.weights[k] * forecasts[k]
+        mean /= total
+        scratch.mean[0] = mean
+        for k in range(K):
+            scratch.x[k] = forecasts[k] - mean
+        for s in range(self.regressions.factor.shape[0]):
+            forecasts[K + s] = self.clip(mean + self.regressions.forecast(scratch.x, s))
 
     def learn_label(self, forecasts: Array, label: Array, weight: float) -> None:
         """Learn from the label of the row that was mixed last."""
-        losses, K = self.scratch.losses, forecasts.shape[1]
-        record_label(self.seen, 0.0, weight)
-        self.loss.values(label, forecasts, losses)
-        least, most = losses[0], losses[0]
-        for k in range(K):
-            losses[k] *= weight
-            least, most = min(least, losses[k]), max(most, losses[k])
-        spread = max(self.seen[SPREAD], most - least)
-        if spread > 0 and spread < 1e300:
-            self.seen[SPREAD] = spread
-            self.share.charge(losses, hedge_rate(K, int(self.seen[ROUNDS]) + 1, spread))
+        scratch, d = self.scratch, label.shape[0]
+        self.loss.gradients(label, scratch.answer, scratch.gradient)
+        norm = 0.0
+        for c in range(d):
+            scratch.gradient[c, 0] *= weight
+            norm = np.hypot(norm, scratch.gradient[c, 0])
+        for k in range(scratch.regret.shape[0]):
+            regret, distance = 0.0, 0.0
+            for c in range(d):
+                away = scratch.answer[c, 0] - scratch.candidates[c, k]
+                regret += scratch.gradient[c, 0] * away
+                distance = np.hypot(distance, away)
+            scratch.regret[k], scratch.distance[k] = regret, distance
+        self.second_order.learn(scratch.regret, norm, scratch.distance)
+        if self.regressions.factor.shape[0] > 0:
+            self.regressions.absorb(scratch.x, label[0] - scratch.mean[0], weight)
+        self.record(label[0])
+
+    def record(self, y: float) -> None:
+        """Add a label to the range of labels so far."""
+        seen = self.seen
+        beyond = max(y - seen[HIGH], seen[LOW] - y)
+        if seen[ROUNDS] > 1:  # two labels make a range
+            seen[SLACK] = max((1 - 1 / PATIENCE) * seen[SLACK], 2 * beyond)
+        seen[LOW], seen[HIGH] = min(seen[LOW], y), max(seen[HIGH], y)
+        seen[ROUNDS] += 1
+
+    def rescale(self, a: float, b: float) -> None:
+        """Multiply forecasts and labels by a, and gradients by b: the model's units changed."""
+        self.second_order.rescale(a, b)
+        self.regressions.resize(a)
+        if self.seen[ROUNDS] > 0:
+            self.seen[LOW] *= a
+            self.seen[HIGH] *= a
+            self.seen[SLACK] *= a
 
     def expert_weights(self) -> tuple[Array, float]:
         """Return the weight of each expert in the last row, and a constant to add."""
-        return self.share.weights, 0.0
+        K = len(self.scratch.x)
+        own, regressions = self.scratch.weights[:K], self.scratch.weights[K:]
+        weights = own.copy()
+        for s, weight in enumerate(regressions):
+            slope = self._slope(s)
+            weights += weight * (own / own.sum() * (1 - slope.sum()) + slope)
+        return weights, 0.0
 
+    def _slope(self, s: int) -> Array:
+        """Return the coefficients of regression s for the row that was mixed last."""
+        L, x = self.regressions.factor[s], self.scratch.x
+        if not L[0, 0] > 0:
+            return np.zeros(len(x))
+        L = np.tril(L)
+        inverse = np.linalg.inv(L @ L.T)
+        mean_weight = self.regressions.total[1] / self.regressions.total[0]
+        slope: Array = inverse @ self.regressions.moment / (1 + mean_weight * (x @ inverse @ x))
+        return slope
 
-@kernel
-def record_label(seen: Array, y: float, weight: float) -> None:
-    """Add one label and its weight to `seen`."""
-    seen[LOW], seen[HIGH] = min(seen[LOW], y), max(seen[HIGH], y)
-    seen[HEAVIEST] = max(seen[HEAVIEST], weight)
-    seen[WEIGHT] += weight
-    seen[ROUNDS] += 1
-
-
-@kernel
-def weight_over_heaviest(seen: Array, weight: float) -> float:
-    """Return the row's weight relative to the heaviest so far."""
-    return weight / seen[HEAVIEST]
-
-
-@kernel
-def weight_over_mean(seen: Array, weight: float) -> float:
-    """Return the row's weight relative to the mean so far."""
-    return weight * seen[ROUNDS] / seen[WEIGHT]
-
-
-@kernel
-def probability(odds: float) -> float:
-    """Return the probability of the label +1 from its log-odds; never 0 or 1."""
-    return 1 / (1 + math.exp(-max(min(odds, FARTHEST), -FARTHEST)))
-
-
-@kernel
-def log_sum(scores: Array, k: int) -> float:
-    """Return the logarithm of the sum of exp(scores[:, k])."""
-    top = scores[0, k]
-    for c in range(scores.shape[0]):
-        top = max(top, scores[c, k])
-    total = 0.0
-    for c in range(scores.shape[0]):
-        total += math.exp(scores[c, k] - top)
-    return top + math.log(total)
-
-
-def _add_regression(weights: Array, slope: Array, mean_slope: float) -> Array:
-    """Return the weights of the experts, including their influence through the regression.
-
-    slope: coefficients of the regression for the distances of the forecasts from their mean.
-    mean_slope: its coefficient for the mean itself.
-    """
-    own, regression = weights[:-1], weights[-1]
-    mean = own / own.sum() * (1 + mean_slope - slope.sum())
-    return np.asarray(own + regression * (mean + slope))
+    def candidate_weights(self) -> Array:
+        """Return the weights of all candidates for the next row."""
+        weights = np.zeros(len(self.scratch.weights))
+        self.second_order.find_weights(weights)
+        return weights
 
 
 def mix_rows(state: Any, forecasts: Array, out: Array) -> None:
@@ -286,17 +188,28 @@ def mix_and_learn_rows(
 
 def new_aggregator(loss: Any, K: int) -> Any:
     """Return an aggregator for K experts that has learned nothing."""
-    seen = np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0])
-
-    def new_scratch(candidates: int, terms: int) -> Scratch:
-        return Scratch(np.zeros(candidates), np.zeros(terms), np.zeros(candidates), np.zeros(1))
-
-    if isinstance(loss, Squared):
-        return SquaredAggregator(new_share(K + 1), new_ridge(K, RIDGE), seen, new_scratch(K + 1, K))
     if isinstance(loss, Logistic):
-        return LogisticAggregator(
-            new_share(K + 1), new_ridge(K + 2, RIDGE), seen, new_scratch(K + 1, K + 2)
-        )
+        share, ridge = new_share(K + 1), new_ridge(K + 2, RIDGE)
+        return LogisticAggregator(share, ridge, new_seen(), new_scratch(K + 1, K + 2))
     if isinstance(loss, Softmax):
-        return SoftmaxAggregator(new_share(K), seen, new_scratch(K, 1))
-    return HedgeAggregator(new_hedge(K), on_vectors(loss), seen, new_scratch(K, 1))
+        return SoftmaxAggregator(new_share(K), new_seen(), new_scratch(K, 1))
+    vectors = on_vectors(loss)
+    strengths = len(STRENGTHS) if isinstance(loss, Squared) else 0
+    d, C = int(vectors.d), K + strengths
+    return LabelAggregator(
+        second_order=new_second_order(C),
+        regressions=new_regressions(K, strengths),
+        loss=vectors,
+        clips=d == 1 and not predicts_scores(loss),
+        seen=np.array([np.inf, -np.inf, 0.0, 0.0]),
+        scratch=LabelScratch(
+            candidates=np.zeros((d, C)),
+            weights=np.zeros(C),
+            x=np.zeros(K),
+            mean=np.zeros(1),
+            answer=np.zeros((d, 1)),
+            gradient=np.zeros((d, 1)),
+            regret=np.zeros(C),
+            distance=np.zeros(C),
+        ),
+    )

@@ -12,20 +12,21 @@ from spanboost.errors import ModelFileError
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.trees import Trees
-from spanboost.losses import predicts_scores, resolve
+from spanboost.losses import degree, predicts_scores, resolve
 from spanboost.models.aggregation import mix_and_learn_rows, mix_rows, new_aggregator
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model, own_constructor, single_answer
+from spanboost.models.old_aggregation import new_old_aggregator
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.validation import to_numbers
 
-REGRESSION = "regression over all"  # the candidate that is not an expert
+REGRESSION = "regression over all"  # the candidates that are not experts
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
 _FEW = 64  # blocks with fewer rows run in one thread
 
@@ -47,6 +48,14 @@ class AutoBlock(NamedTuple):
     experts: list[CheckedBlock]
     labels: Array  # [rows, d] as the aggregator scores them
     weights: Array  # [rows]
+    units: "Units"  # before the first row
+
+
+class Units(NamedTuple):
+    """The units in which an aggregator works: it gets (value - centre) / half."""
+
+    centre: Array | float
+    half: float
 
 
 # Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
@@ -135,10 +144,11 @@ class AutoBoost(AutoSpec, Model):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each expert, and of the regression over all of them."""
-        weights = self.aggregator.share.weights.tolist()
-        names = [*self.experts, REGRESSION][: len(weights)]
-        return dict(zip(names, weights, strict=True))
+        """The weight of each expert, and of the regressions over all of them."""
+        weights = self.aggregator.candidate_weights().tolist()
+        named = dict(zip(self.experts, weights, strict=False))
+        rest = weights[self.n :]
+        return named | ({REGRESSION: sum(rest)} if rest else {})
 
     def predict_one(self, x: Any) -> Any:
         """Return the prediction for one row: a number, or a vector of R^d."""
@@ -146,11 +156,14 @@ class AutoBoost(AutoSpec, Model):
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; return the prediction made before the label was seen."""
-        plain = weight == 1 and self.labels.single(y) is not None
-        if not plain or self.encoder.single(x) is None:
+        label = self.labels.single(y) if weight == 1 else None
+        if label is None or self.encoder.single(x) is None:
             return super().learn_one(x, y, weight)
-        answers = [expert.learn_one(x, y) for expert in self.experts.values()]
-        return self._combine_one(answers, np.full((1, 1), float(y)), np.ones(1))
+        units, known = self._units(), label if self.aggregator.relative else float(y)
+        answers = [np.array([expert.learn_one(x, y)]) for expert in self.experts.values()]
+        forecasts, out = _stack(answers), np.empty((1, 1))
+        self._learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
+        return single_answer(out[:, 0])
 
     def predict_many(self, X: Any) -> Array:
         """Return predictions for a block of rows; learn nothing."""
@@ -164,9 +177,10 @@ class AutoBoost(AutoSpec, Model):
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
-        labels = block.labels if self.labels.scores else to_numbers(y)
-        labels = np.array(labels, np.float64).reshape(block.labels.shape)
-        return AutoBlock(blocks, labels, block.weights.astype(np.float64))
+        in_units = self.labels.scores or self.aggregator.relative
+        labels = np.array(block.labels if in_units else to_numbers(y), np.float64)
+        labels = labels.reshape(block.labels.shape)
+        return AutoBlock(blocks, labels, block.weights.astype(np.float64), self._units())
 
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
@@ -177,7 +191,7 @@ class AutoBoost(AutoSpec, Model):
         ) in pairs:  # reserve memory first: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
         answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
-        return self._combine(answers, block.labels, block.weights)
+        return self._learn_weights(_stack(answers), block)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
@@ -276,6 +290,8 @@ class AutoBoost(AutoSpec, Model):
     def _restore_aggregator(self, weights: dict[str, Array]) -> None:
         if not weights and not self.started:
             return
+        if f"{AGGREGATOR}share.weights" in weights and self.aggregator.relative:
+            self.aggregator = new_old_aggregator(self.loss_, self.n)  # a file of version 0.1
         for name, target, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
             value = weights.pop(name)
             if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
@@ -287,21 +303,77 @@ class AutoBoost(AutoSpec, Model):
         if weights:
             raise ModelFileError("the file has unexpected arrays")
 
-    def _combine(
-        self, answers: list[Array], labels: Array | None = None, weights: Array | None = None
-    ) -> Array:
-        """Combine the forecasts of all experts; given labels, learn the weights from them."""
-        rows = len(answers[0])
-        forecasts = np.stack([answer.reshape(rows, -1) for answer in answers], axis=2)
-        out: Array = np.empty((rows, forecasts.shape[1]))
-        if labels is None:
-            self._call(mix_rows, self.aggregator, forecasts, out)
-        else:
-            self._call(mix_and_learn_rows, self.aggregator, forecasts, labels, weights, out)
-        return out[:, 0] if forecasts.shape[1] == 1 else out
+    def _units(self) -> Units:
+        """Return the units in which the aggregator gets the next row."""
+        labels = self.labels
+        if labels.scores or not self.aggregator.relative:
+            return Units(0.0, 1.0)
+        return Units(labels.centre, labels.half or 1.0)
 
-    def _combine_one(self, answers: list[Any], *labels: Array) -> Any:
-        return single_answer(self._combine([np.array([answer]) for answer in answers], *labels))
+    def _combine(self, answers: list[Array]) -> Array:
+        """Combine the predictions of all experts."""
+        units, forecasts = self._units(), _stack(answers)
+        out = np.empty(forecasts.shape[:2])
+        self._call(mix_rows, self.aggregator, _to_units(units, forecasts), out)
+        return _flat(_from_units(units, out))
+
+    def _learn_weights(self, forecasts: Array, block: AutoBlock) -> Array:
+        """Combine the predictions for a checked block, and learn the weights from its labels.
+
+        As in `BoosterCore.learn`, a row that changes the range is predicted in the old units and
+        learned in the new ones.
+        """
+        units, labels, weights = block.units, block.labels, block.weights
+        out, first, answered = np.empty(forecasts.shape[:2]), 0, 0
+        changes = block.experts[0].widenings if self.aggregator.relative else []
+        for change in changes:
+            row, old = change.row, out[first:answered].copy()
+            span = slice(first, row)
+            self._learn_span(units, forecasts[span], labels[span], weights[span], out[span])
+            one = slice(row, row + 1)
+            self._learn_span(units, forecasts[one], labels[one], 0 * weights[one], out[one])
+            out[first:answered] = old
+            self._change_units(units, change)
+            units, first, answered = Units(change.centre, change.half or 1.0), row, row + 1
+        old, rest = out[first:answered].copy(), slice(first, None)
+        self._learn_span(units, forecasts[rest], labels[rest], weights[rest], out[rest])
+        out[first:answered] = old
+        return _flat(out)
+
+    def _learn_span(
+        self, units: Units, forecasts: Array, labels: Array, weights: Array, out: Array
+    ) -> None:
+        """Predict and learn rows in the same units; set `out` to the predictions."""
+        scaled = _to_units(units, forecasts)
+        self._call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
+        out[...] = _from_units(units, out)
+
+    def _change_units(self, old: Units, change: Any) -> None:
+        """Tell the aggregator that the range of the labels has changed."""
+        a = old.half / change.half if change.half > 0 else 1.0
+        self.aggregator.rescale(a, a ** (degree(self.loss_) - 1))
+
+    def _combine_one(self, answers: list[Any]) -> Any:
+        return single_answer(self._combine([np.array([answer]) for answer in answers]))
+
+
+def _stack(answers: list[Array]) -> Array:
+    """Return the predictions of the experts as [rows, d, K]."""
+    rows = len(answers[0])
+    return np.stack([answer.reshape(rows, -1) for answer in answers], axis=2)
+
+
+def _to_units(units: Units, forecasts: Array) -> Array:
+    centre = np.reshape(units.centre, (-1, 1))
+    return np.ascontiguousarray((forecasts - centre) / units.half)
+
+
+def _from_units(units: Units, out: Array) -> Array:
+    return np.asarray(units.centre + units.half * out)
+
+
+def _flat(out: Array) -> Array:
+    return out[:, 0] if out.shape[1] == 1 else out
 
 
 def _stream_key(expert: Booster) -> tuple[Any, ...]:
