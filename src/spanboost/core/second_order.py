@@ -43,7 +43,8 @@ from spanboost.compiling.kernels import kernel
 
 RATES = (1 / 2, 1 / 8, 1 / 32)  # parts of the wealth that accounts bet, over the scale
 MARGIN = 6.0  # scales are this many times the root mean square of past gradients and distances
-MEMORY = 1e-3  # weight of a round in these means, once there were 1 / MEMORY rounds
+FADING = 6.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
+MEMORY = 3e-4  # but never less than this, so that they follow a stream of any length
 STEADY = 2.0  # a scale stays as it is while its estimate is within this factor of it
 LEAST = 1e-150  # smaller scales count as 0: nothing can be divided by them
 
@@ -126,7 +127,7 @@ class SecondOrder(NamedTuple):
 
     def follow_scales(self, gradient: float, distance: Array) -> None:
         """Move the scales of the experts to the sizes of gradients and distances so far."""
-        part = max(1 / self.rounds[0], MEMORY)
+        part = max(FADING / (self.rounds[0] + FADING - 1), MEMORY)
         most = MARGIN * MARGIN * self.gradient[0]
         square = gradient * gradient
         # one absurd gradient must not slow down learning for long

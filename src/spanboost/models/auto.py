@@ -302,6 +302,8 @@ class AutoBoost(AutoSpec, Model):
             target[...] = value
         if weights:
             raise ModelFileError("the file has unexpected arrays")
+        if self.aggregator.relative and not self.aggregator.regressions.sound:
+            raise ModelFileError("a factor of the regressions over the experts is not positive")
 
     def _units(self) -> Units:
         """Return the units in which the aggregator gets the next row."""

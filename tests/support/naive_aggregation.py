@@ -1,0 +1,65 @@
+"""Plain implementations of how AutoBoost combines its experts under squared loss."""
+
+import numpy as np
+
+RATES = np.array([1 / 2, 1 / 8, 1 / 32])
+STRENGTHS = (1, 30, 1000)
+
+
+class PlainSecondOrder:
+    """The second-order weights, on logarithms of wealth."""
+
+    def __init__(self, K):
+        self.K, self.rounds = K, 0
+        self.log = np.full((K, len(RATES)), -np.log(K * len(RATES)))
+        self.scale, self.distance, self.gradient = np.zeros(K), np.zeros(K), 0.0
+
+    def weights(self):
+        bets = np.exp(self.log) @ RATES / np.where(self.scale > 0, self.scale, 1)
+        return bets / bets.sum()
+
+    def learn(self, gradient, away):
+        """Learn from the gradient at the answer, and answer - forecast of each expert."""
+        if self.scale[0] > 0:
+            won = gradient * away / self.scale
+            self.log += np.log1p(np.outer(won / max(1, abs(won).max()), RATES))
+        self.rounds += 1
+        t, accounts = self.rounds, self.log.size
+        self.log = np.log(np.exp(self.log) * t / (t + 1) + 1 / ((t + 1) * accounts))
+        part = max(6 / (t + 5), 0.0003)
+        size = min(abs(gradient), 6 * np.sqrt(self.gradient) if self.gradient > 0 else np.inf)
+        self.gradient = (1 - part) * self.gradient + part * size**2
+        self.distance = (1 - part) * self.distance + part * away**2
+        new = 36 * np.sqrt(self.gradient * self.distance)
+        changed = (new > 2 * self.scale) | (new < self.scale / 2)
+        self.scale = np.where(changed, new, self.scale)
+        if self.scale.any():
+            self.scale = np.maximum(self.scale, self.scale[self.scale > 0].min())
+
+
+def aggregate_plainly(forecasts, labels):
+    """Return the combined forecasts, and the weights of all candidates after the last row."""
+    K = forecasts.shape[1]
+    share, gram, moment = PlainSecondOrder(K + 3), np.zeros((K, K)), np.zeros(K)
+    low, high, slack, answers = np.inf, -np.inf, 0.0, []
+    for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True)):
+        limits = (low - slack, high + slack) if t > 0 else (-np.inf, np.inf)
+        experts, weights = np.clip(forecast, *limits), share.weights()
+        mean = np.average(experts, weights=weights[:K])
+        x = experts - mean
+        regressions = []
+        for strength in STRENGTHS:
+            ridge = strength * np.trace(gram) / (K * max(t, 1)) * np.eye(K)
+            matrix = gram + ridge + np.outer(x, x)
+            slope = np.linalg.solve(matrix, moment) if ridge.any() else 0 * x
+            regressions.append(np.clip(mean + slope @ x, *limits))
+        candidates = np.append(experts, regressions)
+        answer = weights @ candidates
+        answers.append(answer)
+        share.learn(2 * (answer - y), answer - candidates)
+        gram += np.outer(x, x)
+        moment += x * (y - mean)
+        if t > 1:
+            slack = max(slack * 63 / 64, 2 * (y - high), 2 * (low - y))
+        low, high = min(low, y), max(high, y)
+    return np.array(answers), share.weights()
