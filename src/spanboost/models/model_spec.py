@@ -37,6 +37,7 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
     "stumps-intercept": ("stumps", "Stumps", {"intercept": True}),
     "network": ("network", "Network", {}),
     "trees": ("trees", "Trees", {}),
+    "ridge": ("ridge", "Ridge", {}),
     "ball": ("ball", "LinearBall", {}),
 }
 
