@@ -279,11 +279,12 @@ class RidgeBank(NamedTuple):
         for j in range(used):
             q[j] = x[j]
         for j in range(used):
-            q[j] /= R[j, j]
-            v, row = q[j], R[j]
+            v = q[j] / R[j, j]
+            q[j] = v
             size += v * v
-            for k in range(j + 1, used):
-                q[k] -= row[k] * v
+            rest, row = q[j + 1 : used], R[j, j + 1 : used]  # slices, so that the loop vectorises
+            for k in range(rest.shape[0]):
+                rest[k] -= row[k] * v
         self.scratch.leverage[m] = size * self.mean_weight(m) if used > 0 else 0.0
 
     def mean_weight(self, m: int) -> float:
@@ -425,23 +426,25 @@ class RidgeBank(NamedTuple):
 
     def absorb(self, m: int, row: Array, target: Array, first: int) -> None:
         """Add a row of weight 1 to fit m, which is 0 before column `first`; this overwrites it."""
-        R, c = self.R[m], self.c[m]
-        for j in range(first, self.used[0]):
+        R, c, used = self.R[m], self.c[m], self.used[0]
+        for j in range(first, used):
             v = row[j]
             if v == 0:
                 continue
-            above, left = R[j], c[j]
-            length = math.sqrt(above[j] * above[j] + v * v)
-            cosine, sine = above[j] / length, v / length
-            above[j] = length
-            for k in range(j + 1, self.used[0]):
-                r, x = above[k], row[k]
-                above[k] = cosine * r + sine * x
-                row[k] = cosine * x - sine * r
-            for lane in range(left.shape[0]):
-                r, y = left[lane], target[lane]
-                left[lane] = cosine * r + sine * y
-                target[lane] = cosine * y - sine * r
+            length = math.sqrt(R[j, j] * R[j, j] + v * v)
+            cosine, sine = R[j, j] / length, v / length
+            R[j, j] = length
+            rotate(R[j, j + 1 : used], row[j + 1 : used], cosine, sine)
+            rotate(c[j], target, cosine, sine)
+
+
+@kernel
+def rotate(above: Array, row: Array, cosine: float, sine: float) -> None:
+    """Rotate two vectors."""
+    for k in range(above.shape[0]):
+        r, x = above[k], row[k]
+        above[k] = cosine * r + sine * x
+        row[k] = cosine * x - sine * r
 
 
 @kernel
