@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spanboost.learners.linear import LinearSGD
     from spanboost.learners.network import Network
     from spanboost.learners.objects import FromTargets
+    from spanboost.learners.ridge import Ridge
     from spanboost.learners.stumps import Stumps
     from spanboost.learners.symmetric import Symmetrised
     from spanboost.learners.trees import Trees
@@ -43,6 +44,7 @@ _HOMES = {  # public names, and the modules that hold them
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
     "Network": "learners.network",
+    "Ridge": "learners.ridge",
     "Rows": "rows.block",
     "Stumps": "learners.stumps",
     "Symmetrised": "learners.symmetric",
@@ -75,6 +77,7 @@ __all__ = [
     "LinearSGD",
     "ModelFileError",
     "Network",
+    "Ridge",
     "Rows",
     "SpanBoost",
     "Stumps",

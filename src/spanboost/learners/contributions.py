@@ -4,7 +4,7 @@ The contributions add up to the predictions of the copies before the projection 
 are numbered as by `Cells` in rows/block.py; the part that is due to no feature, such as a constant,
 is `NO_FEATURE`'s.
 
-- Linear functions: the contribution of a feature is its own term of the sum.
+- Linear functions, least squares: the contribution of a feature is its own term of the sum.
 - Stumps: the one feature that predicts contributes the whole prediction.
 - Trees: each split on the path from the root to the leaf changes the prediction from the mean of
   all leaves below the split to the mean of the leaves on one side. The split's feature contributes
@@ -28,10 +28,11 @@ from spanboost.learners.ball import BallBank
 from spanboost.learners.feature_weights import FeatureWeights
 from spanboost.learners.linear import LinearBank
 from spanboost.learners.network import NetworkBank
+from spanboost.learners.ridge import RidgeBank
 from spanboost.learners.stumps import StumpBank
 from spanboost.learners.symmetric import SymmetrisedBank
 from spanboost.learners.trees import LinearLeaves, TreeBank
-from spanboost.rows.block import Block
+from spanboost.rows.block import Block, BlockWithMissing
 
 NO_FEATURE = -1
 
@@ -67,6 +68,18 @@ def _linear_contributions(bank: LinearBank, rows: Any, t: int) -> Contributions:
     return Contributions(
         _active(rows, t), terms.reshape(len(terms), -1, len(bank.keep)) * bank.keep
     )
+
+
+@contributions_of.register
+def _ridge_contributions(bank: RidgeBank, rows: Any, t: int) -> Contributions:
+    x, weights, place = rows.row(t), bank.weights(), bank.columns.place
+    leverage = np.broadcast_to(bank.scratch.leverage, weights.shape[2])
+    shrink = [1 + bank.missed(i) * a for i, a in enumerate(leverage)]
+    amount = np.zeros((len(x.feature), *weights.shape[1:]))
+    for a, (f, v) in enumerate(zip(x.feature, x.x, strict=True)):
+        if f < len(place) and place[f] != 0:
+            amount[a] = weights[abs(place[f]) - 1] * bank.number_in(f, float(v)) / shrink
+    return Contributions(_active(rows, t), amount)
 
 
 @contributions_of.register
@@ -169,15 +182,17 @@ def _normalised(S: Array, rows: Block, t: int) -> tuple[Array, Array]:
 
 
 def _active(rows: Block, t: int) -> Array:
-    """Return the active features of row t as `Cells` numbers them, in `Block.row`'s order."""
+    """Return the features of row t as `Cells` numbers them, in the order of `row`."""
     entries = slice(rows.indptr[t], rows.indptr[t + 1])
-    dense, data = rows.X[t], rows.data[entries]
-    stored = rows.indices[entries][(data != 0) & ~np.isnan(data)]
+
+    def is_read(values: Array) -> Array:
+        return (values != 0) & (isinstance(rows, BlockWithMissing) | ~np.isnan(values))
+
     return np.concatenate(
         [
             [NO_FEATURE],
-            2 * np.flatnonzero((dense != 0) & ~np.isnan(dense)),
-            2 * (stored & rows.mask),
+            2 * np.flatnonzero(is_read(rows.X[t])),
+            2 * (rows.indices[entries][is_read(rows.data[entries])] & rows.mask),
             2 * np.flatnonzero(rows.codes[t] >= 0) + 1,
         ]
     )

@@ -15,6 +15,7 @@ _PARTS = {  # the classes that a file may name, and their modules
     "Stumps": "learners.stumps",
     "Network": "learners.network",
     "Trees": "learners.trees",
+    "Ridge": "learners.ridge",
     "LinearBall": "learners.ball",
     "Symmetrised": "learners.symmetric",
     "FiniteClass": "learners.finite",

@@ -37,8 +37,11 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
     "stumps-intercept": ("stumps", "Stumps", {"intercept": True}),
     "network": ("network", "Network", {}),
     "trees": ("trees", "Trees", {}),
+    "ridge": ("ridge", "Ridge", {}),
     "ball": ("ball", "LinearBall", {}),
 }
+_COPIES = {"trees": COPIES_OF_TREES, "ridge": 1}  # a sum of least-squares fits is such a fit
+_NO_RATE = ("trees", "ridge")
 
 
 def model_options() -> dict[str, Option]:
@@ -60,7 +63,7 @@ class ModelSpec(SharedParameters):
 
     learner: "auto", another name of `LEARNERS`, or a learner.
     booster: "span" for Algorithm 1, "hull" for Algorithm 2.
-    n: number of copies; None is 100 trees, or 32 copies of any other learner.
+    n: number of copies; None is 100 trees, one `Ridge`, or 32 copies of any other learner.
     step: the step eta of Algorithm 1; None is `default_step(n)`.
     loss: a name ("quantile:0.9" and "softmax" included) or a loss.
     rate: learning rate of the learner; None is the learner's default.
@@ -110,7 +113,8 @@ class ModelSpec(SharedParameters):
         "a positive integer",
         is_none_or(is_count(1)),
         Option(
-            f"Number of copies of the learner (default: {COPIES}, {COPIES_OF_TREES} for trees)",
+            f"Number of copies of the learner (default: {COPIES}; {COPIES_OF_TREES} for trees; "
+            "1 for ridge)",
             flags=("-n",),
             metavar="N",
             kind="count",
@@ -191,8 +195,8 @@ class ModelSpec(SharedParameters):
     @property
     def copies(self) -> int:
         """The number of copies; the default of the learner if `n` is None."""
-        trees = self.learner == "trees" or type(self.learner).__name__ == "Trees"
-        return self.n or (COPIES_OF_TREES if trees else COPIES)
+        name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
+        return self.n or _COPIES.get(name.lower(), COPIES)
 
     @property
     def alone(self) -> "ModelSpec":
@@ -293,7 +297,9 @@ class ModelSpec(SharedParameters):
             return {"x_norm": self.x_norm}
         if self.x_norm is not None:
             raise ParameterError("x_norm", "is only for the learner 'ball'")
-        if self.learner == "trees" and self.rate is not None:
-            raise ParameterError("rate", "does not apply to trees: they have no learning rate")
+        if self.learner in _NO_RATE and self.rate is not None:
+            raise ParameterError(
+                "rate", f"does not apply: the learner {self.learner!r} has no learning rate"
+            )
         rate = {} if self.rate is None else {"rate": self.rate}
         return {"bits": self.bits, **rate}

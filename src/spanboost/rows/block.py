@@ -9,7 +9,8 @@ The constant is feature 0. Without codes, column j is feature 1 + j. With C code
 is feature 1 + 2 j, and code c of code column j is feature 2 + 2 (c C + j): both ranges are
 unbounded and do not overlap. In a hashed table of 2^b rows, feature numbers are taken modulo 2^b.
 
-Trees see a row as its cells, including zeros and missing values: see `Cells`.
+Ridge sees missing numbers too: see `BlockWithMissing`. Trees see a row as its cells, including
+zeros and missing values: see `Cells`.
 """
 
 from dataclasses import dataclass
@@ -129,6 +130,38 @@ class Block(NamedTuple):
     def largest(self) -> int:
         """The largest code."""
         return int(self.codes.max(initial=0))
+
+
+@kernel
+class BlockWithMissing(Block):
+    """The same block, read as active features and missing ones: a missing number is NaN.
+
+    Missing categories are left out, as in `Block`: every code of the column is 0 in such a row.
+    """
+
+    __slots__ = ()
+
+    def row(self, t: int) -> Row:
+        """Return the features of row t that are not 0."""
+        C = self.codes.shape[1]
+        stride = 2 if C > 0 else 1
+        self.feature[0], self.x[0] = 0, 1
+        active = 1
+        dense = self.X[t]
+        for j in range(dense.shape[0]):
+            self.feature[active] = (1 + stride * j) & self.mask
+            self.x[active] = dense[j]
+            active += 1 if dense[j] != 0 else 0
+        for e in range(self.indptr[t], self.indptr[t + 1]):
+            self.feature[active] = (1 + stride * self.indices[e]) & self.mask
+            self.x[active] = self.data[e]
+            active += 1 if self.data[e] != 0 else 0
+        for j in range(C):
+            code = self.codes[t, j]
+            self.feature[active] = (2 + 2 * (code * C + j)) & self.mask
+            self.x[active] = 1
+            active += 1 if code >= 0 else 0
+        return Row(self.feature[:active], self.x[:active], self.z[:active])
 
 
 @kernel

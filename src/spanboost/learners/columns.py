@@ -1,0 +1,148 @@
+"""The columns of a regression: which feature is in which column, and the range of each column.
+
+Features get columns in the order in which they appear. When all columns are taken, further features
+share the second half of the columns: each is normalised and has a pseudo-random sign. (This is the
+count sketch of M. Charikar, K. Chen, M. Farach-Colton, *Finding Frequent Items in Data Streams*,
+ICALP 2002.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.learners.feature_scales import (
+    DOUBTS,
+    YOUNG,
+    lower_scale,
+    pull_stray,
+    raise_scale,
+)
+from spanboost.learners.feature_weights import grow_table
+
+LARGEST = 1e60  # larger numbers are clipped, so that squares do not overflow
+NARROW = 1e-10  # the least range of a column, relative to its largest number
+
+
+@kernel
+class Columns(NamedTuple):
+    """The columns in use, and the features in them."""
+
+    place: Array  # [feature] 1 + its column, negative if others share it; 0 until it is seen
+    S: Array  # [feature] scale (feature_scales.py)
+    doubts: Array  # [feature, DOUBTS] doubts about the scale
+    used: Array  # [1] number of columns in use
+    rows: Array  # [1] number of rows learned
+    low: Array  # [K] smallest number in each column
+    high: Array  # [K] largest number in each column
+    prior: Array  # [K] the range that the prior of each column is for
+    limit: int  # most columns
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the fields with a row per feature; `place` is 0 until it is seen."""
+        return ("place", "S", "doubts")
+
+    @property
+    def sound(self) -> bool:
+        """Whether all indices are in range; compiled code does not check."""
+        used = int(self.used[0])
+        return 0 <= used <= len(self.prior) and int(np.abs(self.place).max(initial=0)) <= used
+
+    def grown(self, features: int, width: int) -> "Columns":
+        """Return the same columns with room for more features.
+
+        The number of columns depends on the number of features alone, not on how it grew.
+        """
+        K = max(len(self.prior), min(self.limit, 1 << (max(features, 1) - 1).bit_length()))
+        more = (0, K - len(self.prior))
+        return self._replace(
+            place=grow_table(self.place, features),
+            S=grow_table(self.S, features),
+            doubts=grow_table(self.doubts, features),
+            low=np.pad(self.low, more),
+            high=np.pad(self.high, more),
+            prior=np.pad(self.prior, more),
+        )
+
+    def number_of(self, f: int, x: float) -> float:
+        """Return what feature f adds to its column if its value is x."""
+        v, S = pull_stray(x, self.S[f]), self.S[f]
+        return v if self.place[f] > 0 else random_sign(f) * (v / S)
+
+    def meet_number(self, f: int, x: float) -> bool:
+        """Update the scale of feature f, which gets a column if it is new.
+
+        Return whether its column must be forgotten: if the scale falls, the large numbers that were
+        a mistake have left no trace of the others.
+        """
+        if self.place[f] == 0:
+            self.add_column(f, x)
+        size = min(abs(x), LARGEST)
+        self.S[f] = raise_scale(self.S, self.doubts, f, size, self.rows[0] < YOUNG)
+        scale = lower_scale(self.S, self.doubts, f, size)
+        falls = scale < self.S[f]
+        self.S[f] = scale
+        return falls and self.place[f] > 0
+
+    def add_column(self, f: int, x: float) -> None:
+        """Give feature f a column: one of its own, or if there is none left, one that is shared."""
+        j = self.used[0]
+        if j < self.limit:
+            self.place[f], self.used[0] = 1 + j, j + 1
+            if self.rows[0] == 0:
+                self.reset_range(j, max(min(x, LARGEST), -LARGEST))
+        else:
+            half = self.limit // 2
+            self.place[f] = -(1 + half + (scramble(f) >> 1) % (self.limit - half))
+
+    def reset_range(self, j: int, x: float) -> None:
+        """Forget the range of column j; it contains x."""
+        self.low[j], self.high[j], self.prior[j] = x, x, 0
+
+    def update_ranges(self, row: Array) -> None:
+        """Extend the range of every column to the number in the row."""
+        for j in range(row.shape[0]):
+            self.low[j] = min(self.low[j], row[j])
+            self.high[j] = max(self.high[j], row[j])
+
+    def next_prior(self, j: int) -> float:
+        """Return the range that the prior of column j has to be for; it at least doubles."""
+        largest = max(abs(self.low[j]), abs(self.high[j]))
+        due = max(self.high[j] - self.low[j], NARROW * largest)
+        return due if due > 2 * self.prior[j] else self.prior[j]
+
+    def finish_row(self) -> None:
+        """Count the row, after every fit has raised its priors."""
+        for j in range(self.used[0]):
+            self.prior[j] = self.next_prior(j)
+        self.rows[0] += 1
+
+
+def new_columns(limit: int) -> Columns:
+    """Return columns without features."""
+    empty = np.zeros(0)
+    return Columns(
+        place=np.zeros(0, np.int64),
+        S=empty,
+        doubts=np.zeros((0, DOUBTS)),
+        used=np.zeros(1, np.int64),
+        rows=np.zeros(1, np.int64),
+        low=empty,
+        high=empty,
+        prior=empty,
+        limit=limit,
+    )
+
+
+@kernel
+def scramble(f: int) -> int:
+    """Return a pseudo-random number below 2^31; all products stay below 2^53."""
+    return (f % 2147483647 + 1) * 48271 % 2147483647
+
+
+@kernel
+def random_sign(f: int) -> float:
+    """Return 1 or -1, at random for each feature."""
+    return 1.0 if scramble(f) % 2 == 0 else -1.0
