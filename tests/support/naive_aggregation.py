@@ -33,8 +33,7 @@ class PlainSecondOrder:
         new = 36 * np.sqrt(self.gradient * self.distance)
         changed = (new > 2 * self.scale) | (new < self.scale / 2)
         self.scale = np.where(changed, new, self.scale)
-        if self.scale.any():
-            self.scale = np.maximum(self.scale, self.scale[self.scale > 0].min())
+        self.scale = np.maximum(self.scale, self.scale.max() / 10_000)
 
 
 def aggregate_plainly(forecasts, labels):
@@ -47,6 +46,7 @@ def aggregate_plainly(forecasts, labels):
         experts, weights = np.clip(forecast, *limits), share.weights()
         mean = np.average(experts, weights=weights[:K])
         x = experts - mean
+        x[abs(x) < 1e-9 * abs(mean)] = 0  # equal forecasts: what is left is rounding
         regressions = []
         for strength in STRENGTHS:
             ridge = strength * np.trace(gram) / (K * max(t, 1)) * np.eye(K)

@@ -46,6 +46,7 @@ MARGIN = 6.0  # scales are this many times the root mean square of past gradient
 FADING = 6.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
 MEMORY = 3e-4  # but never less than this, so that they follow a stream of any length
 STEADY = 2.0  # a scale stays as it is while its estimate is within this factor of it
+CLOSEST = 1e-4  # smallest scale of an expert, relative to the largest of any expert
 LEAST = 1e-150  # smaller scales count as 0: nothing can be divided by them
 
 
@@ -133,17 +134,16 @@ class SecondOrder(NamedTuple):
         # one absurd gradient must not slow down learning for long
         square = min(square, most) if most > 0 else square
         self.gradient[0] += part * (square - self.gradient[0])
-        least = np.inf
+        largest = 0.0
         for k in range(distance.shape[0]):
             self.distance[k] += part * (distance[k] * distance[k] - self.distance[k])
             new = MARGIN * MARGIN * math.sqrt(self.gradient[0]) * math.sqrt(self.distance[k])
             if new > STEADY * self.scale[k] or STEADY * new < self.scale[k]:
                 self.scale[k] = new if new > LEAST else 0.0
-            if self.scale[k] > 0:
-                least = min(least, self.scale[k])
-        if least < np.inf:
-            for k in range(distance.shape[0]):  # an expert that never differed from the answer
-                self.scale[k] = max(self.scale[k], least)
+            largest = max(largest, self.scale[k])
+        for k in range(distance.shape[0]):
+            # an expert that hardly differs from the answer must not win by rounding errors
+            self.scale[k] = max(self.scale[k], CLOSEST * largest)
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply distances by a and gradients by b: the units of the forecasts changed."""

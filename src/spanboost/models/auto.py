@@ -11,6 +11,7 @@ from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
+from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import degree, predicts_scores, resolve
 from spanboost.models.aggregation import mix_and_learn_rows, mix_rows, new_aggregator
@@ -59,11 +60,12 @@ class Units(NamedTuple):
 
 
 # Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
-# the same time. One copy of a linear function or a network costs almost nothing.
+# the same time. The simple experts cost almost nothing.
 _SIMPLE = (
     Expert("linear", LinearSGD, {"rate": 0.5}),
     Expert("linear quick", LinearSGD, {"rate": 2.0}),
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
+    Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
@@ -159,7 +161,8 @@ class AutoBoost(AutoSpec, Model):
         label = self.labels.single(y) if weight == 1 else None
         if label is None or self.encoder.single(x) is None:
             return super().learn_one(x, y, weight)
-        units, known = self._units(), label if self.aggregator.relative else float(y)
+        units = self._units()
+        known = float(self._first.core.dtype(label)) if self.aggregator.relative else float(y)
         answers = [np.array([expert.learn_one(x, y)]) for expert in self.experts.values()]
         forecasts, out = _stack(answers), np.empty((1, 1))
         self._learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
