@@ -155,7 +155,7 @@ def late_bloomer(K, start, learn):
     """One expert is close to the others, then far off, and from `start` on better than them."""
     forecasts = np.zeros((start + learn, K))
     forecasts[: start - 70, 0] = 1e-9 * (-1.0) ** np.arange(start - 70)
-    forecasts[start - 70 : start, 0] = 4.0
+    forecasts[start - 70 : start, 0] = 3.0
     forecasts[start:, 0] = -1.0
     return forecasts, np.ones(start + learn)
 

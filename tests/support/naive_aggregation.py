@@ -46,7 +46,7 @@ def aggregate_plainly(forecasts, labels):
         experts, weights = np.clip(forecast, *limits), share.weights()
         mean = np.average(experts, weights=weights[:K])
         x = experts - mean
-        x[abs(x) < 1e-9 * abs(mean)] = 0  # equal forecasts: what is left is rounding
+        x[abs(x) < 1e-12 * abs(mean)] = 0  # equal forecasts: what is left is rounding
         regressions = []
         for strength in STRENGTHS:
             ridge = strength * np.trace(gram) / (K * max(t, 1)) * np.eye(K)
@@ -56,7 +56,9 @@ def aggregate_plainly(forecasts, labels):
         candidates = np.append(experts, regressions)
         answer = weights @ candidates
         answers.append(answer)
-        share.learn(2 * (answer - y), answer - candidates)
+        away = answer - candidates
+        away[abs(away) < 1e-12 * abs(answer)] = 0
+        share.learn(2 * (answer - y), away)
         gram += np.outer(x, x)
         moment += x * (y - mean)
         if t > 1:

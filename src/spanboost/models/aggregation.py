@@ -25,6 +25,7 @@ from spanboost.models.score_aggregation import (
 
 # Indices into `seen`: the range of the labels, how far forecasts may leave it, number of rows.
 LOW, HIGH, SLACK, ROUNDS = range(4)
+ROUNDING = 1e-12  # numbers that differ by less than this part of their size are equal
 PATIENCE = 64  # rows without a label outside the range, after which the slack fell to 1 / e
 
 
@@ -100,7 +101,7 @@ class LabelAggregator(NamedTuple):
         mean /= total
         scratch.mean[0] = mean
         for k in range(K):
-            scratch.x[k] = forecasts[k] - mean
+            scratch.x[k] = subtract(forecasts[k], mean)
         for s in range(self.regressions.factor.shape[0]):
             forecasts[K + s] = self.clip(mean + self.regressions.forecast(scratch.x, s))
 
@@ -115,7 +116,7 @@ class LabelAggregator(NamedTuple):
         for k in range(scratch.regret.shape[0]):
             regret, distance = 0.0, 0.0
             for c in range(d):
-                away = scratch.answer[c, 0] - scratch.candidates[c, k]
+                away = subtract(scratch.answer[c, 0], scratch.candidates[c, k])
                 regret += scratch.gradient[c, 0] * away
                 distance = np.hypot(distance, away)
             scratch.regret[k], scratch.distance[k] = regret, distance
@@ -168,6 +169,12 @@ class LabelAggregator(NamedTuple):
         weights = np.zeros(len(self.scratch.weights))
         self.second_order.find_weights(weights)
         return weights
+
+
+@kernel
+def subtract(a: float, b: float) -> float:
+    """Return a - b; 0 if that can be a rounding error."""
+    return a - b if abs(a - b) > ROUNDING * max(abs(a), abs(b)) else 0.0
 
 
 def mix_rows(state: Any, forecasts: Array, out: Array) -> None:
