@@ -23,7 +23,6 @@ from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
-from spanboost.rows.validation import to_numbers
 
 REGRESSION = "regression over all"  # the candidate that is not an expert
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
@@ -164,8 +163,7 @@ class AutoBoost(AutoSpec, Model):
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
-        labels = block.labels if self.labels.scores else to_numbers(y)
-        labels = np.array(labels, np.float64).reshape(block.labels.shape)
+        labels = np.array(block.labels if self.labels.scores else block.learned, np.float64)
         return AutoBlock(blocks, labels, block.weights.astype(np.float64))
 
     def learn_checked(self, block: AutoBlock) -> Array:
@@ -258,7 +256,8 @@ class AutoBoost(AutoSpec, Model):
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:
         loss = resolve(self.loss)
         scores = predicts_scores(loss)
-        label_range = (-1, 1) if scores and self.label_range == "auto" else self.label_range
+        either = self.label_range in ("auto", "growing")  # scores have a range of their own
+        label_range = (-1, 1) if scores and either else self.label_range
         for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
             single = learner(bits=self.bits, **parameters)
             shared: dict[str, Any] = {
