@@ -53,16 +53,14 @@ class BreathingLabels(UnboundedLabels):
         distances = values.copy()
         history = _copy(self.history)
         changes += self._follow(history, values, rounds, centre)
-        learned = given
-        clipped = values != distances
-        if clipped.any():
+        learned, clipped = given, np.flatnonzero(values != distances)
+        if len(clipped):
             learned = given.copy()
-            learned[clipped] = (
-                values[clipped, None]
-                if self.d == 1
-                else centre + offsets[clipped] * (values / distances)[clipped, None]
-            )
-            self._warn_clipped(given, learned, int(clipped.argmax()))
+            learned[clipped, 0] = values[clipped]
+            if self.d > 1:
+                parts = values[clipped] / distances[clipped]
+                learned[clipped] = centre + offsets[clipped] * parts[:, None]
+            self._warn_clipped(given, learned, clipped[0])
         self._warn_units(changes, history)
         return LabelPlan(self._to_model(learned, rounds, changes), learned, changes, history)
 
@@ -168,5 +166,4 @@ class BreathingLabels(UnboundedLabels):
 
 
 def _copy(history: LabelHistory) -> LabelHistory:
-    chunk, chunks, wild, recent, counts = (part.copy() for part in history[:5])
-    return history._replace(chunk=chunk, chunks=chunks, wild=wild, recent=recent, counts=counts)
+    return LabelHistory(*(x.copy() if isinstance(x, np.ndarray) else x for x in history))

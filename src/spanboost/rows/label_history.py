@@ -8,19 +8,22 @@ of the current chunk and the 16 chunks before it. Its width is W.
 - **Widening.** Other labels widen the label range as in `GrowingLabels`: a label farther from the
   centre changes the half-width to max(2 half, distance of the label).
 - **Wild labels that stay.** If 56 of the last 128 labels are wild, the recent range is extended to
-  the third smallest and the third largest of them. If 8 of the last 16 chunks hold wild labels, it
-  is extended to the ends that 8 chunks exceed. It becomes at most 32 times as wide, or in the second
-  case wider if one label in 16 is wild.
-- **New units.** If 64 of the last 72 labels are wild, and too far away for that, the labels have
-  new units. Level and spread of these 64 labels take the place of the earlier level and spread.
-- **Collapse.** If the labels of 8 chunks use less than 1/64 of the label range, without a trend,
-  they have new units as well. So do the labels of the first chunk if all but a few do.
+  the third smallest and the third largest of them. If 8 of the last 16 chunks contain wild labels,
+  it is extended to the ends that 8 chunks exceed. An extension makes it at most 32 times as wide.
+  In the second case there is no limit if one label in 16 is wild.
+- **New units.** If 64 of the last 72 labels are wild, and too far away to extend the recent range
+  to them, the labels have new units: the level and the spread of the 64 wild labels take the place
+  of the earlier level and spread.
+- **Smaller units.** If the labels of 3 chunks use less than 1/64 of the label range, without a
+  trend, and their spread is 1/64 of the earlier spread, they have new units as well. If there are
+  no earlier chunks to compare with, the limit is 1/4096 of the range. After the first chunk it is
+  1/16, and 3 labels at each end do not count.
 - **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
-  halved.
+  halved, at most once in 16 chunks.
 
-The rule is equivariant: labels a y + b have the range of the labels y, scaled by a and shifted by
-b. A label range that is not allowed to move keeps its centre at 0. Level and spread are then 0 and
-the mean of the absolute labels.
+Only the labels of rows that are learned count, so rows in blocks of any size give the same range.
+Labels a y have the range of the labels y, scaled by a. If the centre may not move, it stays at 0,
+and the mean of the absolute labels is used instead of their spread.
 """
 
 from typing import NamedTuple
@@ -39,8 +42,9 @@ FAR = 32.0  # the recent range becomes at most this many times as wide when wild
 SOME, OF_LAST = 56, 128  # so many wild labels among the last so many extend the recent range
 MOST, OF_FEW = 64, 72  # so many among the last so many are in new units
 OFTEN = 8  # or wild labels in so many of the last 16 chunks
-QUIET = 8  # chunks after which labels that use little of the range have new units
+QUIET = 3  # chunks after which labels that use little of the range have new units
 LITTLE = 64.0  # they use less than 1 / 64 of it
+FIRST_LITTLE = 16.0  # or less than 1 / 16, after the first chunk
 TRIM = 4  # labels at each end of a chunk that its level and spread leave out
 ROOM = 64  # changes of the range that are found at once
 
@@ -167,9 +171,7 @@ class LabelHistory(NamedTuple):
             self.chunks[i, WILD] = 0
         self.wild[:, 1] = -np.inf
 
-    def start_from_wild(
-        self, low: float, high: float, frame: Array, changes: RangeChanges
-    ) -> None:
+    def start_from_wild(self, low: float, high: float, frame: Array, changes: RangeChanges) -> None:
         """Change the units to those of the last wild labels, which become the whole history."""
         level, spread, used = 0.0, 0.0, 0
         for i in range(CHUNKS - self.counts[COMPLETE], CHUNKS):
@@ -186,16 +188,14 @@ class LabelHistory(NamedTuple):
 
     def summarise(self, into: Array) -> None:
         """Summarise the sorted labels in `scratch`."""
-        below, above = 0.0, 0.0
+        below, above, size, part = 0.0, 0.0, 0.0, CHUNK // 2 - TRIM
+        middle = self.scratch[CHUNK // 2]  # sums of differences are more precise
         for i in range(TRIM, CHUNK // 2):
             a, b = self.scratch[i], self.scratch[CHUNK - 1 - i]
-            below += a if self.moves else abs(a)
-            above += b if self.moves else abs(b)
-        below, above = below / (CHUNK // 2 - TRIM), above / (CHUNK // 2 - TRIM)
-        into[LOW] = min(self.scratch[0], self.floor)
-        into[HIGH] = self.scratch[CHUNK - 1]
-        into[LEVEL] = (below + above) / 2 if self.moves else 0.0
-        into[SPREAD] = above - below if self.moves else (above + below) / 2
+            below, above, size = below + (a - middle), above + (b - middle), size + abs(a) + abs(b)
+        into[LOW], into[HIGH] = min(self.scratch[0], self.floor), self.scratch[CHUNK - 1]
+        into[LEVEL] = middle + (above + below) / (2 * part)
+        into[SPREAD] = (above - below if self.moves else size) / part
 
     def close_chunk(self, frame: Array, changes: RangeChanges) -> None:
         """Summarise the current chunk and start the next; change the range where needed."""
@@ -254,7 +254,7 @@ class LabelHistory(NamedTuple):
         """Change the units after the first chunk if a few of its labels set the range alone."""
         low, high = self.scratch[TRIM - 1], self.scratch[CHUNK - TRIM]
         low = min(low, self.floor)
-        if 0 < self.used(low, high) < frame[HALF] / LITTLE:
+        if 0 < self.used(low, high) < frame[HALF] / FIRST_LITTLE:
             self.chunks[CHUNKS - 1, LOW], self.chunks[CHUNKS - 1, HIGH] = low, high
             self.change_units(0.0, 0.0, frame, changes)
 
@@ -266,11 +266,11 @@ class LabelHistory(NamedTuple):
         if not 0 < self.used(low, high) < frame[HALF] / LITTLE:
             return False
         least, most = self.ranked(LEVEL, QUIET, 0), self.ranked(LEVEL, QUIET, QUIET - 1)
-        if 4 * (most - least) > high - low:
+        if 8 * (most - least) > high - low:
             return False
         first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - QUIET - 1  # one chunk is mixed
         level, spread = self.typical(LEVEL, first, last), self.typical(SPREAD, first, last)
-        if spread < 8 * self.typical(SPREAD, CHUNKS - QUIET, CHUNKS):
+        if spread < LITTLE * self.typical(SPREAD, CHUNKS - QUIET, CHUNKS):
             spread = 0.0  # the earlier labels used little of the range, too
             if self.used(low, high) >= frame[HALF] / LITTLE**2:
                 return False

@@ -12,7 +12,6 @@ from spanboost.rows.label_history import LARGEST, NARROWEST
 from spanboost.rows.validation import refuse_first, to_numbers
 
 
-
 def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
     """Return importance weights, finite and not negative; all 1 if `weights` is None.
 
@@ -206,7 +205,9 @@ class FixedLabels(Labels):
         limits = f"label_range=({self.low:g}, {self.high:g})"
         if self.d == 1:
             return f"the label {show_label(label)} is outside {limits}"
-        return f"the label {show_label(label)} is more than {self.half:g} from the centre of {limits}"
+        return (
+            f"the label {show_label(label)} is more than {self.half:g} from the centre of {limits}"
+        )
 
     def _classes(self, y: Any, rows: int) -> Array:
         if np.shape(y) != (rows,):
