@@ -18,6 +18,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import degree
 from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
+from spanboost.rows.label_history import LabelHistory
 from spanboost.rows.labels import Labels, RangeChange, check_weights
 from spanboost.rows.replay import ReplayMemory
 
@@ -33,7 +34,7 @@ class CheckedBlock(NamedTuple):
     weights: Array  # [rows]
     learned: Array  # [rows, d] the labels that are learned, in the units of the user
     changes: list[RangeChange]
-    history: Any  # of the labels after the block, as `Labels.count` takes it
+    history: LabelHistory | None  # of the labels after the block
 
 
 class BoosterCore:

@@ -96,6 +96,11 @@ class BreathingLabels(UnboundedLabels):
             self.history = _copy(after)
 
     @property
+    def changes_of_units(self) -> int:
+        """How often the labels had new units."""
+        return int(self.history.counts[RENEWED])
+
+    @property
     def health(self) -> LabelHealth:
         """Facts about the labels so far."""
         counts = self.history.counts
@@ -153,7 +158,7 @@ class BreathingLabels(UnboundedLabels):
 
     def _warn_units(self, changes: list[RangeChange], after: LabelHistory) -> None:
         """Warn about the first change of the labels' units."""
-        if self.history.counts[RENEWED] or not after.counts[RENEWED]:
+        if self.changes_of_units or not after.counts[RENEWED]:
             return
         new = next(change for change in changes if not change.exact)
         low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
@@ -166,4 +171,4 @@ class BreathingLabels(UnboundedLabels):
 
 
 def _copy(history: LabelHistory) -> LabelHistory:
-    return LabelHistory(*(x.copy() if isinstance(x, np.ndarray) else x for x in history))
+    return LabelHistory._make(x.copy() if isinstance(x, np.ndarray) else x for x in history)

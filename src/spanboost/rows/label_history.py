@@ -15,8 +15,8 @@ of the current chunk and the 16 chunks before it. Its width is W.
   to them, the labels have new units: the level and the spread of the 64 wild labels take the place
   of the earlier level and spread.
 - **Smaller units.** If the labels of 3 chunks use less than 1/64 of the label range, without a
-  trend, and their spread is 1/64 of the earlier spread, they have new units as well. If there are
-  no earlier chunks to compare with, the limit is 1/4096 of the range. After the first chunk it is
+  trend, and their spread is 1/64 of the earlier spread, they have new units as well. If the
+  earlier spread was not that large, the limit is 1/4096 of the range. After the first chunk it is
   1/16, and 3 labels at each end do not count.
 - **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
   halved, at most once in 16 chunks.

@@ -8,7 +8,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
-from spanboost.rows.label_history import LARGEST, NARROWEST
+from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
 from spanboost.rows.validation import refuse_first, to_numbers
 
 
@@ -53,7 +53,7 @@ class LabelPlan(NamedTuple):
     labels: Array  # [rows, d] in the model's units; as the loss expects them
     learned: Array  # [rows, d] in the units of the user
     changes: list[RangeChange]
-    after: Any = None  # the history of the labels after the block, if the range depends on it
+    after: LabelHistory | None = None  # the history of the labels after the block
 
 
 class LabelHealth(NamedTuple):
@@ -82,6 +82,8 @@ class Labels:
     labels are numbers, the ball is an interval, mapped onto [-1, 1].
     """
 
+    history: LabelHistory | None = None  # of the labels so far, if the range depends on it
+
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
         self.scores = predicts_scores(loss)
@@ -103,7 +105,7 @@ class Labels:
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(self, rows: int, learned: int, after: Any) -> None:
+    def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
         """Add to the counts of rows given and rows learned; `after` is from the plan."""
         self.rows += rows
         self.seen += learned
@@ -112,6 +114,11 @@ class Labels:
         """Count a row that is learned with the label that `single` returned for y."""
         self.rows += 1
         self.seen += 1
+
+    @property
+    def changes_of_units(self) -> int:
+        """How often the labels had new units."""
+        return 0
 
     @property
     def health(self) -> LabelHealth:
