@@ -4,7 +4,8 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-GROWING = ("auto", "auto-zero")  # label ranges that grow with the labels
+BREATHING = ("auto", "auto-zero")  # label ranges that follow the labels
+GROWING = ("growing", "growing-zero")  # label ranges that only grow with the labels
 STEP_TOLERANCE = 1e-12  # 1/n need not be exact in floating point
 
 
@@ -26,9 +27,9 @@ def is_positive(value: Any) -> bool:
 
 
 def is_label_range(limits: Any) -> bool:
-    """Return whether the value is (low, high) with low < high, or the name of a growing range."""
+    """Return whether the value is (low, high) with low < high, or the name of a rule."""
     if isinstance(limits, str):
-        return limits in GROWING
+        return limits in (*BREATHING, *GROWING)
     return (
         isinstance(limits, tuple | list)
         and len(limits) == 2

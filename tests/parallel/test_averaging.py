@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spanboost import HullBoost, LinearBall, LinearSGD, Network, SpanBoost, Stumps, Trees
 from spanboost.parallel.averaging import average, check_averageable, gain_shares, weighted_average
-from spanboost.rows.labels import Widening
+from spanboost.rows.labels import RangeChange
 from spanboost.rows.validation import Sparse
 
 LEARNERS = [LinearSGD(), Stumps(), Stumps(intercept=True), Network(hidden=3)]
@@ -118,7 +118,7 @@ def in_common_units(before, models):
     half = max(one.labels.half for one in copies)
     for one in copies:
         if one.labels.half < half:
-            one.core.widen(Widening(0, one.labels.centre, half))
+            one.core.change_range(RangeChange(0, one.labels.centre, half))
     return copies[0].core.state.bank, [one.core.state.bank for one in copies[1:]]
 
 
@@ -223,7 +223,7 @@ def test_a_feature_that_one_model_has_seen_is_copied(learner):
 def test_a_wider_label_range_does_not_change_predictions(learner):
     before, models = shards(learner)
     wide = copy.deepcopy(models[0])
-    wide.core.widen(Widening(0, wide.labels.centre, 4 * wide.labels.half))
+    wide.core.change_range(RangeChange(0, wide.labels.centre, 4 * wide.labels.half))
     merged = average(before, [models[0], wide])
     assert merged.labels.half == wide.labels.half
     X, _ = rows(40, 9)

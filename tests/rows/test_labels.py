@@ -1,4 +1,4 @@
-"""Growing label ranges: `label_range="auto"` and `"auto-zero"`."""
+"""Label ranges that change: the rule "growing", and how boosters follow changes of any range."""
 
 import math
 import warnings
@@ -25,7 +25,7 @@ from spanboost import (
 from spanboost.compiling.kernels import plain
 from spanboost.core.loop import predict_row
 from spanboost.losses import Absolute, Huber, PNorm, Quantile, Squared, SquaredEuclidean
-from spanboost.rows.labels import GrowingLabels, Widening
+from spanboost.rows.labels import GrowingLabels, RangeChange
 from spanboost.theory.regret import audit_span
 
 # Every learner that can be rescaled, with every kind of state.
@@ -47,12 +47,12 @@ CASES = {
 }
 BOTH = pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
 EVERY = pytest.mark.parametrize("case", CASES)
-GROWING = pytest.mark.parametrize("label_range", ["auto", "auto-zero"])
+CHANGING = pytest.mark.parametrize("label_range", ["auto", "auto-zero", "growing", "growing-zero"])
 
 checked = settings(max_examples=40, deadline=None, derandomize=True)
 
 
-def make(case="linear, greedy", booster=SpanBoost, label_range="auto", **options):
+def make(case="linear, greedy", booster=SpanBoost, label_range="growing", **options):
     learner, feedback = CASES[case]
     return booster(learner, n=3, feedback=feedback, label_range=label_range, **options)
 
@@ -74,7 +74,9 @@ def flat(value):
 
 
 def label_state(model):
-    return {name: np.array(v).tolist() for name, v in vars(model.labels).items() if name != "loss"}
+    parts = {name: v for name, v in vars(model.labels).items() if name not in ("loss", "history")}
+    history = flat(model.labels.history) if model.labels.history else None
+    return {name: np.array(v).tolist() for name, v in parts.items()} | {"history": history}
 
 
 def state(model):
@@ -118,7 +120,7 @@ def expected_ranges(y, weights, around_first):
 
 
 @checked
-@given(st.data(), st.sampled_from(["auto", "auto-zero"]), st.integers(1, 3))
+@given(st.data(), st.sampled_from(["growing", "growing-zero"]), st.integers(1, 3))
 def test_the_range_follows_its_rule_in_blocks_of_any_size(data, label_range, d):
     T = data.draw(st.integers(1, 20))
     sizes = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 5.0, -5.0, 1e300, 5e-324])
@@ -127,24 +129,25 @@ def test_the_range_follows_its_rule_in_blocks_of_any_size(data, label_range, d):
         data.draw(st.lists(st.sampled_from([0.0, 1.0, 0.5]), min_size=T, max_size=T))
     )
     labels = GrowingLabels(Squared(), d, label_range)
-    ranges = expected_ranges(y, weights, label_range == "auto")
+    ranges = expected_ranges(y, weights, label_range == "growing")
     t = 0
     while t < T:
         last = data.draw(st.integers(t + 1, T))
-        model_units, widenings = labels.plan(y[t:last], weights[t:last])
-        at = {t + new.row: new for new in widenings}
+        plan = labels.plan(y[t:last], weights[t:last])
+        at = {t + new.row: new for new in plan.changes}
         for row, ((old_centre, old_half), (centre, half)) in enumerate(ranges[t:last], t):
             assert (labels.half, *labels.centre) == (old_half, *old_centre)
             if row in at:
-                part = labels.widen(at[row])
+                part = labels.change(at[row])
                 assert part == (old_half / half if old_half else 0)
             assert (labels.half, *labels.centre) == (half, *centre)
-            label = model_units[row - t]
+            label = plan.labels[row - t]
             assert math.hypot(*label) <= 1 + 1e-12
             if weights[row] > 0:
                 close = 1e-15 * (half + np.abs(centre).max())
                 np.testing.assert_allclose(labels.to_user(label[None]).ravel(), y[row], 1e-9, close)
-        labels.count(last - t, np.count_nonzero(weights[t:last]))
+        np.testing.assert_array_equal(plan.learned, y[t:last])
+        labels.count(last - t, np.count_nonzero(weights[t:last]), plan.after)
         t = last
     assert (labels.rows, labels.seen) == (T, np.count_nonzero(weights))
 
@@ -201,7 +204,7 @@ def test_it_is_a_fixed_range_between_widenings(booster, case):
 
 @EVERY
 @BOTH
-@GROWING
+@CHANGING
 def test_blocks_and_rows_give_the_same_model_bit_for_bit(booster, case, label_range):
     X, y = stream()
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0], len(y))
@@ -282,7 +285,7 @@ def test_doubling_the_range_is_exact(case):
         model.learn_many(X, y, np.full(25, 0.02))
         assert is_unclipped(model, X)
         before, labels = model.predict_many(X), model.labels
-        model.core.widen(Widening(0, labels.centre, 2 * labels.half))
+        model.core.change_range(RangeChange(0, labels.centre, 2 * labels.half))
         np.testing.assert_array_equal(model.predict_many(X), before)
 
 
@@ -290,7 +293,7 @@ def test_doubling_the_range_is_exact(case):
 @given(st.sampled_from(list(CASES)), st.integers(-40, 40), st.booleans())
 def test_predictions_follow_the_labels_units_exactly(case, power, around_zero):
     X, y = stream(30)
-    label_range = "auto-zero" if around_zero else "auto"
+    label_range = "growing-zero" if around_zero else "growing"
     with plain():
         expected = make(case, label_range=label_range).learn_many(X, y)
         got = make(case, label_range=label_range).learn_many(X, y * 2.0**power)
@@ -351,7 +354,7 @@ def test_slopes_are_one_degree_below_the_loss(loss, b):
         model.learn_many(X, y)
         bank, labels = model.core.state.bank, model.labels
         G = bank.inputs.G.copy()
-        model.core.widen(Widening(0, labels.centre, 2 * labels.half))
+        model.core.change_range(RangeChange(0, labels.centre, 2 * labels.half))
     np.testing.assert_array_equal(bank.inputs.G, G * np.float32(b * b))
 
 
@@ -373,7 +376,7 @@ def test_slopes_and_losses_have_units_too():
 
 
 @EVERY
-@GROWING
+@CHANGING
 def test_a_constant_stream_is_predicted_at_once(case, label_range):
     X, _ = stream(10)
     with plain():
@@ -381,12 +384,12 @@ def test_a_constant_stream_is_predicted_at_once(case, label_range):
         assert model.predict_many(X).tolist() == [0] * 10
         answers = model.learn_many(X, np.full(10, 42.0))
         assert answers[0] == 0
-        if label_range == "auto":
+        if not label_range.endswith("-zero"):
             assert answers[1:].tolist() == [42] * 9
             assert model.learn_one(X[0], 43.0) == 42  # now the range has a width
             assert model.predict_one(X[0]) == pytest.approx(42, abs=1)
         assert np.isfinite(model.predict_many(X)).all()
-        assert model.labels.half == (1 if label_range == "auto" else 42)
+        assert model.labels.half == (42 if label_range.endswith("-zero") else 1)
 
 
 def test_rows_of_weight_0_are_answered_and_change_nothing():
@@ -406,7 +409,7 @@ def test_rows_of_weight_0_are_answered_and_change_nothing():
 @BOTH
 def test_vector_labels_lie_around_the_first_vector(booster):
     X, y = stream(400, d=3)
-    model = booster(LinearSGD(), n=3, loss=SquaredEuclidean(3), label_range="auto")
+    model = booster(LinearSGD(), n=3, loss=SquaredEuclidean(3), label_range="growing")
     answers = model.learn_many(X, y)
     assert answers[0].tolist() == [0, 0, 0]
     np.testing.assert_array_equal(answers[1], y[0])
@@ -421,7 +424,7 @@ def test_vector_labels_lie_around_the_first_vector(booster):
 @pytest.mark.parametrize("loss", ["squared", "absolute", Huber(0.1)], ids=str)
 def test_it_learns_as_well_as_with_the_right_range(booster, loss):
     """Labels are positive and skewed, like ages. A single stream differs by 10 % either way."""
-    errors = {(1, 29): 0.0, "auto": 0.0}
+    errors = {(1, 29): 0.0, "auto": 0.0, "growing": 0.0}
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(3000, 5))
@@ -430,6 +433,7 @@ def test_it_learns_as_well_as_with_the_right_range(booster, loss):
             model = booster(LinearSGD(), n=4, loss=loss, label_range=label_range)
             errors[label_range] += ((model.learn_many(X, y) - y)[1000:] ** 2).mean()
     assert errors["auto"] < 1.05 * errors[1, 29]
+    assert errors["growing"] < 1.05 * errors[1, 29]
 
 
 # --------------------------------------------------------------------------------------------
@@ -546,7 +550,7 @@ def test_a_bad_row_leaves_the_model_and_the_range_as_they_were(name, value, mess
 
 
 @BOTH
-@GROWING
+@CHANGING
 @pytest.mark.parametrize(
     "learner",
     [FiniteClass(), Symmetrised(FiniteClass())],
@@ -561,7 +565,7 @@ def test_learners_that_cannot_be_scaled_need_a_range(booster, label_range, learn
 
 
 @BOTH
-@GROWING
+@CHANGING
 @pytest.mark.parametrize(
     "loss",
     ["linear", "logistic", "hinge", "modified_least_squares", losses.Softmax(3)],
@@ -577,7 +581,9 @@ def test_losses_that_predict_scores_need_a_range(booster, label_range, loss):
 @BOTH
 @pytest.mark.parametrize("label_range", ["Auto", "", "automatic", "ab"])
 def test_other_words_are_not_a_range(booster, label_range):
-    with pytest.raises(ValueError, match=r"label_range must be .*'auto' or 'auto-zero' \(got"):
+    with pytest.raises(
+        ValueError, match=r"label_range must be .*'growing' or 'growing-zero' \(got"
+    ):
         booster(LinearBall(), label_range=label_range)
 
 

@@ -1,7 +1,8 @@
 """A fixed set of models on fixed rows: what they predict and store must never change.
 
 `python tests/support/frozen_models.py` writes the files of `tests/models/files`. Version 0.1.0
-wrote them. Every later version has to load them and to predict the same numbers.
+wrote them. Every later version has to load them and to predict the same numbers. The label range
+"growing" was called "auto" then.
 """
 
 import sys
@@ -63,13 +64,13 @@ def classes(rows=ROWS):
 MODELS = {
     "span-linear": (lambda: SpanBoost(LinearSGD(), n=4), numbers),
     "span-linear-named-auto-range": (
-        lambda: SpanBoost(LinearSGD(), n=4, label_range="auto"),
+        lambda: SpanBoost(LinearSGD(), n=4, label_range="growing"),
         named,
     ),
     "hull-stumps": (lambda: HullBoost(Stumps(), n=4), numbers),
     "span-network-huber": (lambda: SpanBoost(Network(hidden=3), n=3, loss=Huber(0.5)), numbers),
     "span-trees-replay": (
-        lambda: SpanBoost(Trees(depth=3), n=3, eta=0.4, replay=1, memory=40, label_range="auto"),
+        lambda: SpanBoost(Trees(depth=3), n=3, eta=0.4, replay=1, memory=40, label_range="growing"),
         coded,
     ),
     "span-ball-linear-feedback": (
@@ -84,7 +85,7 @@ MODELS = {
     "span-logistic": (lambda: SpanBoost(Stumps(), n=3, loss="logistic", D=6.0), signs),
     "span-softmax": (lambda: SpanBoost(LinearSGD(), n=2, loss=Softmax(3), D=6.0), classes),
     "committee-trees": (lambda: Team(SpanBoost(Trees(depth=2), n=2), workers=2), numbers),
-    "auto-fast": (lambda: AutoBoost(budget="fast"), named),
+    "auto-fast": (lambda: AutoBoost(budget="fast", label_range="growing"), named),
     "auto-fast-logistic": (lambda: AutoBoost("logistic", budget="fast"), signs),
 }
 

@@ -46,7 +46,7 @@ class Rounds(NamedTuple):
 
 def run_rounds(booster, X, y, weights=None):
     """Run all rounds of a new booster as plain Python, and return their values."""
-    block, labels = booster.encoder.read(X), booster.labels.to_model(y, len(X))
+    block, labels = booster.encoder.read(X), booster.labels.plan(y, np.ones(len(X))).labels
     weights = np.ones(len(X)) if weights is None else weights
     with plain():
         model = booster.core.prepare(block, 0)

@@ -25,7 +25,6 @@ from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
-from spanboost.rows.validation import to_numbers
 
 REGRESSION = "regression over all"  # the candidates that are not experts
 AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
@@ -181,8 +180,7 @@ class AutoBoost(AutoSpec, Model):
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
         in_units = self.labels.scores or self.aggregator.relative
-        labels = np.array(block.labels if in_units else to_numbers(y), np.float64)
-        labels = labels.reshape(block.labels.shape)
+        labels = np.array(block.labels if in_units else block.learned, np.float64)
         return AutoBlock(blocks, labels, block.weights.astype(np.float64), self._units())
 
     def learn_checked(self, block: AutoBlock) -> Array:
@@ -275,7 +273,8 @@ class AutoBoost(AutoSpec, Model):
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:
         loss = resolve(self.loss)
         scores = predicts_scores(loss)
-        label_range = (-1, 1) if scores and self.label_range == "auto" else self.label_range
+        either = self.label_range in ("auto", "growing")  # scores have a range of their own
+        label_range = (-1, 1) if scores and either else self.label_range
         for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
             single = learner(bits=self.bits, **parameters)
             shared: dict[str, Any] = {
@@ -330,7 +329,7 @@ class AutoBoost(AutoSpec, Model):
         """
         units, labels, weights = block.units, block.labels, block.weights
         out, first, answered = np.empty(forecasts.shape[:2]), 0, 0
-        changes = block.experts[0].widenings if self.aggregator.relative else []
+        changes = block.experts[0].changes if self.aggregator.relative else []
         for change in changes:
             row, old = change.row, out[first:answered].copy()
             span = slice(first, row)
@@ -338,7 +337,8 @@ class AutoBoost(AutoSpec, Model):
             one = slice(row, row + 1)
             self._learn_span(units, forecasts[one], labels[one], 0 * weights[one], out[one])
             out[first:answered] = old
-            self._change_units(units, change)
+            if change.exact:
+                self._rescale(units.half, change.half)
             units, first, answered = Units(change.centre, change.half or 1.0), row, row + 1
         old, rest = out[first:answered].copy(), slice(first, None)
         self._learn_span(units, forecasts[rest], labels[rest], weights[rest], out[rest])
@@ -353,9 +353,9 @@ class AutoBoost(AutoSpec, Model):
         self._call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
         out[...] = _from_units(units, out)
 
-    def _change_units(self, old: Units, change: Any) -> None:
-        """Tell the aggregator that the range of the labels has changed."""
-        a = old.half / change.half if change.half > 0 else 1.0
+    def _rescale(self, old: float, new: float) -> None:
+        """Tell the aggregator that the half-width of the label range has changed."""
+        a = old / new if new > 0 else 1.0
         self.aggregator.rescale(a, a ** (degree(self.loss_) - 1))
 
     def _combine_one(self, answers: list[Any]) -> Any:

@@ -21,6 +21,7 @@ from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
+from spanboost.rows.breathing_labels import BreathingLabels
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.labels import FixedLabels, GrowingLabels, Labels
 from spanboost.rows.replay import ReplayMemory
@@ -100,7 +101,8 @@ class Booster(BoosterSpec, Model):
         if rows is None:
             return super().learn_one(x, y, weight)
         self._label[0, 0] = label
-        core.accept(rows, 1)
+        core.accept(rows)
+        core.labels.count_single(y)
         core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
         return core.labels.answer(self._out)
 
@@ -136,7 +138,7 @@ class Booster(BoosterSpec, Model):
 
         These are the units of the theorems: labels in [-1, 1], a range that does not grow.
         """
-        if self.label_range in GROWING:
+        if isinstance(self.label_range, str):
             raise ValueError(
                 f"learn_scaled and audits need a fixed label range: label_range="
                 f"{self.label_range!r} changes the model's units as it learns, so give "
@@ -144,7 +146,7 @@ class Booster(BoosterSpec, Model):
             )
         block = self.check(X, y, weights)
         out = np.empty_like(block.labels)
-        self.core.learn(block, out, self._run, _ignore_widening)
+        self.core.learn(block, out, self._run, _ignore_change)
         return out, block.labels, block.weights
 
     def as_booster(self) -> "Booster":
@@ -213,7 +215,8 @@ class Booster(BoosterSpec, Model):
                 f"the range, and {type(self.learner).__name__} cannot be rescaled: give "
                 "label_range=(low, high)"
             )
-        return GrowingLabels(self.loss_, d, self.label_range)
+        kind = GrowingLabels if self.label_range in GROWING else BreathingLabels
+        return kind(self.loss_, d, self.label_range)
 
     def _new_memory(self, learner: Learner) -> ReplayMemory | None:
         if not self.replay:
@@ -391,5 +394,5 @@ class HullBoost(Booster):
         return self.L_D_
 
 
-def _ignore_widening(row: int) -> None:
-    """Do nothing before the label range widens."""
+def _ignore_change(row: int) -> None:
+    """Do nothing before the label range changes."""

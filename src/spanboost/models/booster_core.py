@@ -18,7 +18,8 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import degree
 from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
-from spanboost.rows.labels import Labels, Widening, check_weights
+from spanboost.rows.label_history import LabelHistory
+from spanboost.rows.labels import Labels, RangeChange, check_weights
 from spanboost.rows.replay import ReplayMemory
 
 # (rows, labels, weights, out, first, last): run the loop over the rows first to last - 1
@@ -31,7 +32,9 @@ class CheckedBlock(NamedTuple):
     rows: EncodedBlock
     labels: Array  # [rows, d] in the model's units
     weights: Array  # [rows]
-    widenings: list[Widening]
+    learned: Array  # [rows, d] the labels that are learned, in the units of the user
+    changes: list[RangeChange]
+    history: LabelHistory | None  # of the labels after the block
 
 
 class BoosterCore:
@@ -67,8 +70,9 @@ class BoosterCore:
         rows = self.encoder.read(X)
         weighted = getattr(self.learner, "weighted", True)
         weights = check_weights(weights, rows.number, weighted, self.dtype)
-        labels, widenings = self.labels.plan(y, weights)
-        return CheckedBlock(rows, np.ascontiguousarray(labels, self.dtype), weights, widenings)
+        plan = self.labels.plan(y, weights)
+        labels = np.ascontiguousarray(plan.labels, self.dtype)
+        return CheckedBlock(rows, labels, weights, plan.learned, plan.changes, plan.after)
 
     def fresh_bank(self) -> Any:
         """Return a bank that has learned nothing, for rows of the kind seen so far."""
@@ -101,35 +105,37 @@ class BoosterCore:
         blank = self.encoder.blank(kind)
         self.prepare(EncodedBlock(blank, None, 0, features, width, kind, {}), features)
 
-    def accept(self, rows: EncodedBlock, learned: int) -> None:
-        """Make room for rows that are about to be learned, and count them."""
+    def accept(self, rows: EncodedBlock) -> None:
+        """Make room for rows that are about to be learned."""
         self.prepare(rows, rows.features)
         self.encoder.accept(rows)
-        self.labels.count(rows.number, learned)
 
     def learn(
-        self, block: CheckedBlock, out: Array, run: Run, before_widening: Callable[[int], None]
+        self, block: CheckedBlock, out: Array, run: Run, before_change: Callable[[int], None]
     ) -> None:
         """Run the loop over a checked block, in spans with one label range each.
 
-        A row that widens the range is predicted first in the old range, as if its weight were 0.
-        After widening it is learned, and predicted again. `before_widening(row)` is called in
+        A row that changes the range is predicted first in the old range, as if its weight were 0.
+        After the change it is learned, and predicted again. `before_change(row)` is called in
         between, while `out` up to and including this row is in the old units.
         """
-        rows, labels, weights, widenings = block
-        self.accept(rows, int(np.count_nonzero(weights)))
+        rows, labels, weights = block.rows, block.labels, block.weights
+        self.accept(rows)
+        self.labels.count(rows.number, int(np.count_nonzero(weights)), block.history)
         first = 0
-        for new in widenings:
+        for new in block.changes:
             self.learn_span(rows, labels, weights, out, run, first, new.row)
             self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
-            before_widening(new.row)
-            self.widen(new)
+            before_change(new.row)
+            self.change_range(new)
             first = new.row
         self.learn_span(rows, labels, weights, out, run, first, len(labels))
 
-    def widen(self, new: Widening) -> None:
-        """Widen the label range; rescale what was learned, so predictions stay the same."""
-        a = self.labels.widen(new)
+    def change_range(self, new: RangeChange) -> None:
+        """Change the label range; rescale what was learned if predictions are to stay the same."""
+        a = self.labels.change(new)
+        if not new.exact:
+            return
         if self.memory is not None:
             self.memory.rescale(a)
         if self.state.bank is not None:  # slopes have one degree less than the loss

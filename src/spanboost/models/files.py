@@ -16,6 +16,7 @@ import numpy as np
 
 from spanboost import __version__
 from spanboost.atomic_files import atomic_write
+from spanboost.checks import BREATHING, GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
@@ -24,7 +25,7 @@ from spanboost.models.committee import Committee
 from spanboost.models.members import BOOSTERS
 from spanboost.models.model import Model
 
-FORMAT = 1
+FORMAT = 2  # 1: up to version 0.1
 MODELS: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
@@ -80,6 +81,8 @@ def _load(path: Path) -> tuple[Model, Any]:
             raise ModelFileError("the checksum does not match; the file is damaged")
         if header["booster"] not in MODELS:
             raise ModelFileError(f"this version does not know {header['booster']!r}")
+        if header["format"] == 1:
+            _upgrade(header)
         model = MODELS[header["booster"]].restore(header, tensors)
         if header["schema"] is not None:
             model.schema = schema_from_json(header["schema"])
@@ -91,6 +94,15 @@ def _load(path: Path) -> tuple[Model, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
         raise ModelFileError(f"the parts of the file do not match each other: {error}") from None
     return model, run
+
+
+def _upgrade(header: dict[str, Any]) -> None:
+    """Rename the label ranges of format 1, which only grow: "auto" was what "growing" is now."""
+    for one in (header, *header.get("experts", ()), *header.get("members", ())):
+        parameters = one.get("parameters", {})
+        if parameters.get("label_range") in BREATHING:
+            old = dict(zip(BREATHING, GROWING, strict=True))
+            parameters["label_range"] = old[parameters["label_range"]]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -88,7 +88,7 @@ def feedback_parameter(option: Option | None = None) -> Any:
 
 def label_range_parameter(default: tuple[float, float] | str, option: Option | None = None) -> Any:
     """Return the parameter `label_range`."""
-    allowed = "(low, high) with finite low < high, 'auto' or 'auto-zero'"
+    allowed = "(low, high) with finite low < high, 'auto', 'auto-zero', 'growing' or 'growing-zero'"
     return parameter(default, allowed, is_label_range, option)
 
 

@@ -63,7 +63,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
                     f"(got {value.dtype} of shape {value.shape})"
                 )
             target[where] = value
-    if core.state.bank is not None and not _is_sound(core.state.bank):
+    if core.state.bank is not None and not all(map(_is_sound, _parts(core).values())):
         raise ModelFileError("an index points outside its array")
 
 
@@ -85,14 +85,20 @@ def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
             yield f"{path}.{name}", value, node if name in tables else None
 
 
+def _parts(core: BoosterCore) -> dict[str, Any]:
+    """Return the parts of a core that are NamedTuples of arrays, by name."""
+    parts = {"algorithm": core.state.algorithm, "bank": core.state.bank}
+    return parts if core.labels.history is None else parts | {"labels": core.labels.history}
+
+
 def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
     state = core.state
     if state.bank is None:
         return
     if not hasattr(state.bank, "_fields"):
         raise not_data_error(core.learner)
-    yield from leaves(state.algorithm, "algorithm")
-    yield from leaves(state.bank, "bank")
+    for name, part in _parts(core).items():
+        yield from leaves(part, name)
 
 
 def _mark(owner: Any) -> Array:

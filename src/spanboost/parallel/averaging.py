@@ -10,8 +10,10 @@ rows together: an average of several models is steadier than one, and can take l
 of rows and sums over rows are averaged with equal shares.
 
 Models must have the same label range and the same scale of each feature. Others are first brought
-to the widest of them, by the rules by which a model widens its own. The average of equal models is
-that model, bit for bit, and so is the average of one model.
+to the widest of them, by the rules by which a model widens its own. If the labels have new units
+for some of the models, the widest range in the newest units is used, and all functions keep their
+values in the units of the models. The recent labels are those of the model with this range. The
+average of equal models is that model, bit for bit, and so is the average of one model.
 """
 
 import copy
@@ -27,7 +29,8 @@ from spanboost.learners.linear import LinearBank, LinearSGD
 from spanboost.learners.network import Network, NetworkBank
 from spanboost.learners.stumps import StumpBank, Stumps
 from spanboost.models.booster import Booster
-from spanboost.rows.labels import Widening
+from spanboost.rows.label_history import CLIPPED
+from spanboost.rows.labels import Labels, RangeChange
 
 AVERAGED = (LinearSGD, Stumps, Network)  # learners whose functions can be averaged
 
@@ -39,17 +42,12 @@ def average(before: Booster, models: Sequence[Booster]) -> Booster:
     if len(models) == 1:
         return first
     before = _with_bank(copy.deepcopy(before), first)
-    seen = before.labels.seen
-    _widen_labels([before, *models])
+    _merge_labels(before, models)
     banks = _grow_banks([before, *models])
     states = [model.core.state for model in models]
     bank = _AVERAGE[type(banks[0])](banks[0], banks[1:])
     algorithm = _average_algorithms([state.algorithm for state in states])
     first.core.state = states[0]._replace(bank=bank, algorithm=algorithm)
-    labels = [model.labels for model in models]
-    first.labels.rows = max(one.rows for one in labels)
-    first.labels.seen = seen + sum(one.seen - seen for one in labels)
-    first.labels.warned = any(one.warned for one in labels)
     return first
 
 
@@ -71,17 +69,39 @@ def _with_bank(before: Booster, like: Booster) -> Booster:
     return before
 
 
-def _widen_labels(models: Sequence[Booster]) -> None:
-    """Widen the label ranges of all models to the widest."""
+def _merge_labels(before: Booster, models: Sequence[Booster]) -> None:
+    """Bring all models to one label range, and give the first one the counts of all."""
     labels = [model.labels for model in models]
-    if any((one.centre != labels[0].centre).any() for one in labels):
+    target = max(labels, key=lambda one: (one.changes_of_units, one.half))
+    changes = {model: _change_to(target, model.labels) for model in (before, *models)}
+    _merge_counts(before.labels, labels, target)
+    for model, change in changes.items():
+        if (model.labels.half, *model.labels.centre) != (change.half, *change.centre):
+            model.core.change_range(change)
+
+
+def _change_to(target: Labels, labels: Labels) -> RangeChange:
+    """Return the change of some labels to the range of the target."""
+    same_units = labels.changes_of_units == target.changes_of_units
+    same_centre = not (labels.centre != target.centre).any()
+    if not same_centre and target.changes_of_units == 0:
         raise ValueError(
             "label ranges have different centres; only copies of one model can be averaged"
         )
-    widest = max(labels, key=lambda one: one.half)
-    for model in models:
-        if model.labels.half < widest.half:
-            model.core.widen(Widening(0, widest.centre, widest.half))
+    return RangeChange(0, target.centre, target.half, exact=same_units and same_centre)
+
+
+def _merge_counts(before: Labels, labels: Sequence[Labels], target: Labels) -> None:
+    """Give the first labels the counts of all, and the recent labels of the target."""
+    first, seen = labels[0], before.seen
+    first.rows = max(one.rows for one in labels)
+    first.seen = seen + sum(one.seen - seen for one in labels)
+    first.warned = any(one.warned for one in labels)
+    if target.history is not None:
+        known = before.health.clipped
+        clipped = known + sum(one.health.clipped - known for one in labels)
+        first.history = copy.deepcopy(target.history)
+        first.history.counts[CLIPPED] = clipped
 
 
 def _grow_banks(models: Sequence[Booster]) -> list[Any]:

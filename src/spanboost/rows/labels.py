@@ -8,10 +8,8 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
+from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
 from spanboost.rows.validation import refuse_first, to_numbers
-
-_LARGEST = 1e300  # largest absolute label, so that distances and widths cannot overflow
-_NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflow
 
 
 def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
@@ -35,15 +33,46 @@ def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
     return np.where(given < 1 / largest, 0.0, given).astype(dtype)
 
 
-class Widening(NamedTuple):
-    """A wider label range, from this row on.
+class RangeChange(NamedTuple):
+    """A new label range, from this row on.
 
-    The row is predicted in the old range and learned in the new one.
+    The row is predicted in the old range and learned in the new one. If the change is `exact`, what
+    was learned keeps its value in the units of the labels, so it has to be rescaled. If not, the
+    labels have new units, and what was learned keeps its value in the units of the model.
     """
 
     row: int
     centre: Array
     half: float
+    exact: bool = True
+
+
+class LabelPlan(NamedTuple):
+    """How a block of labels is learned."""
+
+    labels: Array  # [rows, d] in the model's units; as the loss expects them
+    learned: Array  # [rows, d] in the units of the user
+    changes: list[RangeChange]
+    after: LabelHistory | None = None  # the history of the labels after the block
+
+
+class LabelHealth(NamedTuple):
+    """Facts about the labels so far.
+
+    The last three are numbers of learned rows up to and including the change; None if there was no
+    such change, or if the kind of label range does not record it.
+    """
+
+    learned: int  # rows learned
+    clipped: int = 0  # labels that were learned as if they were closer to the others
+    widened: int | None = None
+    shrunk: int | None = None
+    new_units: int | None = None
+
+    @property
+    def clipped_share(self) -> float:
+        """The share of labels that were clipped."""
+        return self.clipped / max(self.learned, 1)
 
 
 class Labels:
@@ -53,6 +82,8 @@ class Labels:
     labels are numbers, the ball is an interval, mapped onto [-1, 1].
     """
 
+    history: LabelHistory | None = None  # of the labels so far, if the range depends on it
+
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
         self.scores = predicts_scores(loss)
@@ -60,24 +91,39 @@ class Labels:
         self.rows, self.seen = 0, 0  # number of rows given, and of rows learned
         self.warned = False  # whether a label far outside the range was reported
 
-    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Return checked labels [rows, d] in the model's units, and where the range must widen."""
+    def plan(self, y: Any, weights: Array) -> LabelPlan:
+        """Check a block of labels; return how they are learned. Nothing changes yet."""
         raise NotImplementedError
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
         raise NotImplementedError
 
-    def widen(self, new: Widening) -> float:
-        """Set a wider range; return the old half-width relative to the new one."""
+    def change(self, new: RangeChange) -> float:
+        """Set another range; return the old half-width relative to the new one."""
         part = self.half / new.half if self.half > 0 else 0.0
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(self, rows: int, learned: int) -> None:
-        """Add to the counts of rows given and rows learned."""
+    def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
+        """Add to the counts of rows given and rows learned; `after` is from the plan."""
         self.rows += rows
         self.seen += learned
+
+    def count_single(self, y: float) -> None:
+        """Count a row that is learned with the label that `single` returned for y."""
+        self.rows += 1
+        self.seen += 1
+
+    @property
+    def changes_of_units(self) -> int:
+        """How often the labels had new units."""
+        return 0
+
+    @property
+    def health(self) -> LabelHealth:
+        """Facts about the labels so far."""
+        return LabelHealth(self.seen)
 
     def answer(self, out: Array) -> Any:
         """Return a single prediction [1, d] in label units: a float, or a vector."""
@@ -117,7 +163,7 @@ class Labels:
         given = _to_matrix(y, rows, self.d, "labels")
         refuse_first(
             ~np.isfinite(given).all(axis=1),
-            lambda t: f"the label must be finite (got {_show(given[t])})",
+            lambda t: f"the label must be finite (got {show_label(given[t])})",
         )
         return given
 
@@ -129,28 +175,29 @@ class FixedLabels(Labels):
         self.low, self.high = map(float, label_range)
         super().__init__(loss, d, (self.low + self.high) / 2, (self.high - self.low) / 2)
 
-    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Return checked labels [rows, d] in the model's units; the range never widens."""
-        return self.to_model(y, len(weights)), []
+    def plan(self, y: Any, weights: Array) -> LabelPlan:
+        """Check a block of labels; return how they are learned. The range never changes."""
+        if isinstance(self.loss, Softmax):
+            labels = self._classes(y, len(weights))
+            return LabelPlan(labels, labels, [])
+        given = self._finite(y, len(weights))
+        return LabelPlan(self._to_model(given), given, [])
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
         if self.d > 1 or self.scores or not isinstance(y, int | float):
             return None
-        label = (float(y) - self.centre.item()) / self.half if abs(y) < _LARGEST else math.inf
+        label = (float(y) - self.centre.item()) / self.half if abs(y) < LARGEST else math.inf
         return label if -1 <= label <= 1 else None
 
-    def to_model(self, y: Any, rows: int) -> Array:
+    def _to_model(self, given: Array) -> Array:
         """Return checked labels [rows, d] as the loss expects them."""
-        if isinstance(self.loss, Softmax):
-            return self._classes(y, rows)
-        given = self._finite(y, rows)
         if is_binary(self.loss):
             ends = np.where(given == self.high, 1.0, np.where(given == self.low, -1.0, 0.0))
             refuse_first(
                 (ends == 0).any(axis=1),
                 lambda t: (
-                    f"the label {_show(given[t])} is neither {self.low:g} nor {self.high:g}, "
+                    f"the label {show_label(given[t])} is neither {self.low:g} nor {self.high:g}, "
                     f"the two labels of {type(self.loss).__name__}"
                 ),
             )
@@ -164,8 +211,10 @@ class FixedLabels(Labels):
     def _outside(self, label: Array) -> str:
         limits = f"label_range=({self.low:g}, {self.high:g})"
         if self.d == 1:
-            return f"the label {_show(label)} is outside {limits}"
-        return f"the label {_show(label)} is more than {self.half:g} from the centre of {limits}"
+            return f"the label {show_label(label)} is outside {limits}"
+        return (
+            f"the label {show_label(label)} is more than {self.half:g} from the centre of {limits}"
+        )
 
     def _classes(self, y: Any, rows: int) -> Array:
         if np.shape(y) != (rows,):
@@ -176,13 +225,8 @@ class FixedLabels(Labels):
         return np.eye(self.d)[np.asarray(y, dtype=np.int64)]
 
 
-class GrowingLabels(Labels):
-    """Labels of any size: the range grows with them, around the first label or ("auto-zero") 0.
-
-    The centre never moves again. The half-width starts at 0. A label farther from the centre
-    changes it to max(2 half, distance of the label), so widening is rare and only rescales. The
-    label of a row of weight 0 does not widen the range.
-    """
+class UnboundedLabels(Labels):
+    """Base class of label ranges that depend on the labels, around the first label or 0."""
 
     def __init__(self, loss: Any, d: int, label_range: str) -> None:
         if predicts_scores(loss):
@@ -191,58 +235,71 @@ class GrowingLabels(Labels):
                 f"{type(loss).__name__} predicts scores: give label_range=(low, high)"
             )
         super().__init__(loss, d, 0.0, 0.0)
-        self.around_first = label_range == "auto"
+        self.around_first = not label_range.endswith("-zero")
 
-    def plan(self, y: Any, weights: Array) -> tuple[Array, list[Widening]]:
-        """Return checked labels [rows, d] in the model's units, and where the range must widen."""
-        given, rounds = self._finite(y, len(weights)), weights > 0
+    def _bounded(self, y: Any, rows: int) -> Array:
+        given = self._finite(y, rows)
         refuse_first(
-            (np.abs(given) > _LARGEST).any(axis=1),
-            lambda t: f"the label {_show(given[t])} is too large; the limit is {_LARGEST:g}",
+            (np.abs(given) > LARGEST).any(axis=1),
+            lambda t: f"the label {show_label(given[t])} is too large; the limit is {LARGEST:g}",
         )
+        return given
+
+    def _centre_on_first(self, given: Array, rounds: Array) -> list[RangeChange]:
+        """Return the change that sets the centre to the first label, if this block has it."""
+        if not (self.around_first and self.seen == 0 and rounds.any()):
+            return []
+        row = int(rounds.argmax())
+        return [RangeChange(row, given[row].copy(), self.half)]
+
+
+class GrowingLabels(UnboundedLabels):
+    """Labels of any size: the range grows with them, around the first label or ("growing-zero") 0.
+
+    The centre never moves again. The half-width starts at 0. A label farther from the centre
+    changes it to max(2 half, distance of the label), so widening is rare and only rescales. The
+    label of a row of weight 0 does not widen the range.
+    """
+
+    def plan(self, y: Any, weights: Array) -> LabelPlan:
+        """Check a block of labels; return how they are learned, and where the range widens."""
+        given, rounds = self._bounded(y, len(weights)), weights > 0
         widenings = self._centre_on_first(given, rounds)
         centre = widenings[-1].centre if widenings else self.centre
         offsets = np.where(rounds[:, None], given - centre, 0.0)
         distances = np.hypot.reduce(np.abs(offsets), axis=1)
-        halves = np.full(
-            len(given), self.half
-        )  # half-width of the range in which each row is learned
+        # half-width of the range in which each row is learned
+        halves = np.full(len(given), self.half)
         while (beyond := distances > halves).any():
             row = int(beyond.argmax())
             distance, half = float(distances[row]), float(halves[row])
-            widenings.append(Widening(row, centre, max(2 * half, distance, _NARROWEST)))
+            widenings.append(RangeChange(row, centre, max(2 * half, distance, NARROWEST)))
             known = self.seen + np.count_nonzero(rounds[:row])
             if not self.warned and known >= 30 and 0 < 10 * half < distance:
                 self._warn(given[row], distance / half, widenings[-1])
             halves[row:] = widenings[-1].half
         # a range of width 0 contains only its centre
-        return offsets / np.where(halves > 0, halves, 1.0)[:, None], widenings
+        labels = offsets / np.where(halves > 0, halves, 1.0)[:, None]
+        return LabelPlan(labels, given, widenings)
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
         if self.d > 1 or self.seen == 0 or not isinstance(y, int | float):
             return None
-        offset = float(y) - self.centre.item() if abs(y) < _LARGEST else math.inf
+        offset = float(y) - self.centre.item() if abs(y) < LARGEST else math.inf
         return offset / self.half if self.half > 0 and abs(offset) <= self.half else None
 
-    def _centre_on_first(self, given: Array, rounds: Array) -> list[Widening]:
-        """Return the widening that sets the centre to the first label, if this block has it."""
-        if not (self.around_first and self.seen == 0 and rounds.any()):
-            return []
-        row = int(rounds.argmax())
-        return [Widening(row, given[row].copy(), self.half)]
-
-    def _warn(self, label: Array, times: float, new: Widening) -> None:
+    def _warn(self, label: Array, times: float, new: RangeChange) -> None:
         """Warn about a label far outside the range.
 
         Nothing has been learned yet, so turning the warning into an error loses nothing.
         """
-        low, high = _show(new.centre - new.half), _show(new.centre + new.half)
+        low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
         warn_caller(
-            f"row {self.rows + new.row}: the label {_show(label)} is {times:.4g} half-widths from "
-            f"the centre, so the label range is now from {low} to {high}; earlier labels hardly "
-            "differ in this range and are learned slowly. If the label is a mistake, start again "
-            "without it, or with label_range=(low, high)",
+            f"row {self.rows + new.row}: the label {show_label(label)} is {times:.4g} half-widths "
+            f"from the centre, so the label range is now from {low} to {high}; earlier labels "
+            "hardly differ in this range and are learned slowly. If the label is a mistake, start "
+            "again without it, or with label_range=(low, high)",
             LabelWarning,
         )
         self.warned = True
@@ -261,5 +318,6 @@ def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
     return given.reshape(rows, d).astype(np.float64)
 
 
-def _show(label: Array) -> str:
+def show_label(label: Array) -> str:
+    """Return a label as messages show it."""
     return f"{label[0]:.15g}" if len(label) == 1 else f"{label}"

@@ -65,8 +65,14 @@ class ReplayMemory:
             self.learned += int(np.count_nonzero(weights[start:stop]))  # they are learned now
 
     def rescale(self, a: float) -> None:
-        """Multiply the labels by a, after the units changed."""
+        """Multiply the labels by a, after the label range changed; the range contains all labels.
+
+        A range shrinks after labels near its centre only. With a long memory, there may be others.
+        """
         self.labels *= a
+        if a > 1:
+            norms = np.hypot.reduce(np.abs(self.labels), axis=1, keepdims=True)
+            self.labels /= np.maximum(norms, 1)
 
     def state(self) -> dict[str, Array]:
         """Return the rows that can still be drawn, oldest first; empty if there are none."""

@@ -1,0 +1,391 @@
+"""The recent labels of a stream, and the rule by which a label range follows them.
+
+Labels are read in chunks of 64. The *recent range* reaches from the smallest to the largest label
+of the current chunk and the 16 chunks before it. Its width is W.
+
+- **Wild labels.** After the first chunk, a label farther than W from the recent range is wild. It
+  is learned as if it were at the nearest end of the recent range. If W is 0, no label is wild.
+- **Widening.** Other labels widen the label range as in `GrowingLabels`: a label farther from the
+  centre changes the half-width to max(2 half, distance of the label).
+- **Wild labels that stay.** If 56 of the last 128 labels are wild, the recent range is extended to
+  the third smallest and the third largest of them. If 8 of the last 16 chunks contain wild labels,
+  it is extended to the ends that 8 chunks exceed. An extension makes it at most 32 times as wide.
+  In the second case there is no limit if one label in 16 is wild.
+- **New units.** If 64 of the last 72 labels are wild, and too far away to extend the recent range
+  to them, the labels have new units: the level and the spread of the 64 wild labels take the place
+  of the earlier level and spread.
+- **Smaller units.** If the labels of 3 chunks use less than 1/64 of the label range, without a
+  trend, and their spread is 1/64 of the earlier spread, they have new units as well. If the
+  earlier spread was not that large, the limit is 1/4096 of the range. After the first chunk it is
+  1/16, and 3 labels at each end do not count.
+- **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
+  halved, at most once in 16 chunks.
+
+Only the labels of rows that are learned count, so rows in blocks of any size give the same range.
+Labels a y have the range of the labels y, scaled by a. If the centre may not move, it stays at 0,
+and the mean of the absolute labels is used instead of their spread.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+
+LARGEST = 1e300  # largest absolute label, so that distances and widths cannot overflow
+NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflow
+
+CHUNK, CHUNKS = 64, 16  # labels in a chunk, chunks in the recent range
+GATE = 1.0  # a label is wild if it is more than this many widths outside the recent range
+FAR = 32.0  # the recent range becomes at most this many times as wide when wild labels stay
+SOME, OF_LAST = 56, 128  # so many wild labels among the last so many extend the recent range
+MOST, OF_FEW = 64, 72  # so many among the last so many are in new units
+OFTEN = 8  # or wild labels in so many of the last 16 chunks
+QUIET = 3  # chunks after which labels that use little of the range have new units
+LITTLE = 64.0  # they use less than 1 / 64 of it
+FIRST_LITTLE = 16.0  # or less than 1 / 16, after the first chunk
+TRIM = 4  # labels at each end of a chunk that its level and spread leave out
+ROOM = 64  # changes of the range that are found at once
+
+# columns of the summaries of chunks
+LOW, HIGH, RAW_LOW, RAW_HIGH, WILD, LEVEL, SPREAD = range(7)
+# entries of the counts
+FILLED, COMPLETE, LEARNED, CLIPPED, WIDENED, SHRUNK, RENEWED, UNITS = range(8)
+# entries of a frame
+CENTRE, HALF = 0, 1
+
+
+@kernel
+class RangeChanges(NamedTuple):
+    """Changes of the label range within a block, and how far the block was read."""
+
+    row: Array  # [ROOM] the row is learned in the new range
+    frame: Array  # [ROOM, 2] new centre and half-width
+    exact: Array  # [ROOM] whether what was learned keeps its value in the units of the labels
+    done: Array  # [2] rows read, changes found
+
+    def add(self, frame: Array, exact: bool) -> None:
+        """Add a change at the current row."""
+        k = self.done[1]
+        self.row[k], self.exact[k] = self.done[0], exact
+        self.frame[k, CENTRE], self.frame[k, HALF] = frame[CENTRE], frame[HALF]
+        self.done[1] += 1
+
+
+@kernel
+class LabelHistory(NamedTuple):
+    """Summaries of the recent labels, which are numbers (for vectors: distances from the centre).
+
+    A summary holds the ends of the accepted labels, the ends of all labels, the number of wild
+    labels, and the level and spread of the accepted labels.
+    """
+
+    chunk: Array  # [CHUNK] labels of the current chunk, as learned
+    chunks: Array  # [CHUNKS + 1, 7] summaries, oldest first; the last one is the current chunk
+    wild: Array  # [MOST, 2] the last wild labels and the numbers of their rows, oldest first
+    recent: Array  # [2] the recent range
+    counts: Array  # [8] see `FILLED` and the names after it
+    moves: bool  # whether the centre of the label range may move
+    floor: float  # upper limit on the low end of the recent range: 0 for distances
+    scratch: Array  # [CHUNK] sorted labels
+
+    @property
+    def sound(self) -> bool:
+        """Whether all counts are in range; compiled code does not check."""
+        filled, complete = self.counts[FILLED], self.counts[COMPLETE]
+        return bool(
+            0 <= filled < CHUNK
+            and 0 <= complete <= CHUNKS
+            and (self.counts >= 0).all()
+            and not any(np.isnan(part).any() for part in self[:4])
+        )
+
+    def read(self, y: float, frame: Array, changes: RangeChanges) -> float:
+        """Add a label, change the range where needed, and return the label to learn."""
+        self.counts[LEARNED] += 1
+        if self.is_wild(y):
+            self.reject(y)
+            if self.wild[MOST - SOME, 1] > self.counts[LEARNED] - OF_LAST:
+                self.let_through_run(frame, changes)
+        else:
+            self.recent[0] = min(self.recent[0], y, self.floor)
+            self.recent[1] = max(self.recent[1], y)
+        y = min(max(y, self.recent[0]), self.recent[1])
+        if self.counts[UNITS] != self.counts[LEARNED]:  # else it is part of the new history
+            self.chunk[self.counts[FILLED]] = y
+            self.counts[FILLED] += 1
+            if self.counts[FILLED] == CHUNK:
+                self.close_chunk(frame, changes)
+                y = min(max(y, self.recent[0]), self.recent[1])
+        distance = abs(y - frame[CENTRE])
+        if distance > frame[HALF]:
+            frame[HALF] = max(2 * frame[HALF], distance, NARROWEST)
+            self.counts[WIDENED] = self.counts[LEARNED]
+            changes.add(frame, True)
+        return y
+
+    def is_wild(self, y: float) -> bool:
+        """Return whether a label is far outside the recent range."""
+        low, high = self.recent[0], self.recent[1]
+        reach = GATE * (high - low)
+        return self.counts[COMPLETE] > 0 and reach > 0 and not low - reach <= y <= high + reach
+
+    def reject(self, y: float) -> None:
+        """Remember a wild label."""
+        current = self.chunks[CHUNKS]
+        current[RAW_LOW] = min(current[RAW_LOW], y)
+        current[RAW_HIGH] = max(current[RAW_HIGH], y)
+        current[WILD] += 1
+        self.counts[CLIPPED] += 1
+        for i in range(MOST - 1):
+            self.wild[i, 0], self.wild[i, 1] = self.wild[i + 1, 0], self.wild[i + 1, 1]
+        self.wild[MOST - 1, 0], self.wild[MOST - 1, 1] = y, self.counts[LEARNED]
+
+    def let_through_run(self, frame: Array, changes: RangeChanges) -> None:
+        """Extend the recent range after many wild labels, or change the units."""
+        first = MOST - SOME
+        while first > 0 and self.wild[first - 1, 1] > self.counts[LEARNED] - OF_LAST:
+            first -= 1
+        for i in range(first, MOST):
+            self.scratch[i - first] = self.wild[i, 0]
+        sort(self.scratch, MOST - first)
+        low, high = self.scratch[2], self.scratch[MOST - first - 3]
+        width = max(high, self.recent[1]) - min(low, self.recent[0])
+        if width <= FAR * (self.recent[1] - self.recent[0]):
+            self.extend(low, high)
+        elif self.wild[0, 1] > self.counts[LEARNED] - OF_FEW:
+            self.start_from_wild(low, high, frame, changes)
+
+    def extend(self, low: float, high: float) -> None:
+        """Extend the recent range to these ends, and forget that labels were wild."""
+        newest = self.chunks[CHUNKS - 1]
+        newest[LOW] = self.recent[0] = min(low, self.recent[0])
+        newest[HIGH] = self.recent[1] = max(high, self.recent[1])
+        self.forget_wild()
+
+    def forget_wild(self) -> None:
+        """Forget which labels were wild."""
+        for i in range(CHUNKS + 1):
+            self.chunks[i, RAW_LOW], self.chunks[i, RAW_HIGH] = np.inf, -np.inf
+            self.chunks[i, WILD] = 0
+        self.wild[:, 1] = -np.inf
+
+    def start_from_wild(self, low: float, high: float, frame: Array, changes: RangeChanges) -> None:
+        """Change the units to those of the last wild labels, which become the whole history."""
+        level, spread, used = 0.0, 0.0, 0
+        for i in range(CHUNKS - self.counts[COMPLETE], CHUNKS):
+            if self.chunks[i, WILD] < TRIM:
+                level += self.chunks[i, LEVEL]
+                spread += self.chunks[i, SPREAD]
+                used += 1
+        level, spread = level / max(used, 1), spread / max(used, 1)
+        newest = self.chunks[CHUNKS - 1]
+        self.summarise(newest)
+        newest[LOW], newest[HIGH] = min(low, self.floor), high
+        self.counts[COMPLETE], self.counts[FILLED] = 1, 0
+        self.change_units(level, spread, frame, changes)
+
+    def summarise(self, into: Array) -> None:
+        """Summarise the sorted labels in `scratch`."""
+        below, above, size, part = 0.0, 0.0, 0.0, CHUNK // 2 - TRIM
+        middle = self.scratch[CHUNK // 2]  # sums of differences are more precise
+        for i in range(TRIM, CHUNK // 2):
+            a, b = self.scratch[i], self.scratch[CHUNK - 1 - i]
+            below, above, size = below + (a - middle), above + (b - middle), size + abs(a) + abs(b)
+        into[LOW], into[HIGH] = min(self.scratch[0], self.floor), self.scratch[CHUNK - 1]
+        into[LEVEL] = middle + (above + below) / (2 * part)
+        into[SPREAD] = (above - below if self.moves else size) / part
+
+    def close_chunk(self, frame: Array, changes: RangeChanges) -> None:
+        """Summarise the current chunk and start the next; change the range where needed."""
+        for i in range(CHUNK):
+            self.scratch[i] = self.chunk[i]
+        sort(self.scratch, CHUNK)
+        self.summarise(self.chunks[CHUNKS])
+        for i in range(CHUNKS):
+            for j in range(SPREAD + 1):
+                self.chunks[i, j] = self.chunks[i + 1, j]
+        current = self.chunks[CHUNKS]
+        current[RAW_LOW], current[RAW_HIGH], current[WILD] = np.inf, -np.inf, 0
+        self.counts[FILLED] = 0
+        self.counts[COMPLETE] = min(self.counts[COMPLETE] + 1, CHUNKS)
+        self.update_recent()
+        if self.counts[LEARNED] == CHUNK:
+            self.leave_out_strays(frame, changes)
+        else:
+            self.let_through_often()
+            if not self.collapse(frame, changes):
+                self.shrink(frame, changes)
+
+    def update_recent(self) -> None:
+        """Set the recent range to the ends of all complete chunks."""
+        first = CHUNKS - self.counts[COMPLETE]
+        self.recent[0], self.recent[1] = self.chunks[first, LOW], self.chunks[first, HIGH]
+        for i in range(first, CHUNKS):
+            self.recent[0] = min(self.recent[0], self.chunks[i, LOW])
+            self.recent[1] = max(self.recent[1], self.chunks[i, HIGH])
+
+    def let_through_often(self) -> None:
+        """Extend the recent range if many chunks hold wild labels."""
+        complete = self.counts[COMPLETE]
+        if complete < OFTEN:
+            return
+        wild = 0.0
+        for i in range(CHUNKS - complete, CHUNKS):
+            wild += self.chunks[i, WILD]
+        if wild == 0:
+            return
+        low = self.ranked(RAW_LOW, complete, OFTEN - 1)
+        high = self.ranked(RAW_HIGH, complete, complete - OFTEN)
+        low, high = min(low, self.recent[0]), max(high, self.recent[1])
+        width, enough = self.recent[1] - self.recent[0], wild >= complete * CHUNK / CHUNKS
+        if high - low > width and (enough or high - low <= FAR * width):
+            self.extend(low, high)
+
+    def ranked(self, column: int, number: int, rank: int) -> float:
+        """Return the value of this rank, from 0, in a column of the last chunks."""
+        for i in range(number):
+            self.scratch[i] = self.chunks[CHUNKS - number + i, column]
+        sort(self.scratch, number)
+        return self.scratch[rank]
+
+    def leave_out_strays(self, frame: Array, changes: RangeChanges) -> None:
+        """Change the units after the first chunk if a few of its labels set the range alone."""
+        low, high = self.scratch[TRIM - 1], self.scratch[CHUNK - TRIM]
+        low = min(low, self.floor)
+        if 0 < self.used(low, high) < frame[HALF] / FIRST_LITTLE:
+            self.chunks[CHUNKS - 1, LOW], self.chunks[CHUNKS - 1, HIGH] = low, high
+            self.change_units(0.0, 0.0, frame, changes)
+
+    def collapse(self, frame: Array, changes: RangeChanges) -> bool:
+        """Change the units if the last chunks use little of the range; return whether they do."""
+        if self.counts[COMPLETE] < QUIET:
+            return False
+        low, high = self.ranked(LOW, QUIET, 1), self.ranked(HIGH, QUIET, QUIET - 2)
+        if not 0 < self.used(low, high) < frame[HALF] / LITTLE:
+            return False
+        least, most = self.ranked(LEVEL, QUIET, 0), self.ranked(LEVEL, QUIET, QUIET - 1)
+        if 8 * (most - least) > high - low:
+            return False
+        first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - QUIET - 1  # one chunk is mixed
+        level, spread = self.typical(LEVEL, first, last), self.typical(SPREAD, first, last)
+        if spread < LITTLE * self.typical(SPREAD, CHUNKS - QUIET, CHUNKS):
+            spread = 0.0  # the earlier labels used little of the range, too
+            if self.used(low, high) >= frame[HALF] / LITTLE**2:
+                return False
+        for i in range(CHUNKS - QUIET, CHUNKS):
+            self.chunks[i, LOW] = min(max(self.chunks[i, LOW], low), high)
+            self.chunks[i, HIGH] = min(max(self.chunks[i, HIGH], low), high)
+        self.counts[COMPLETE] = QUIET
+        self.change_units(level, spread, frame, changes)
+        return True
+
+    def shrink(self, frame: Array, changes: RangeChanges) -> None:
+        """Halve the half-width if the last chunks are within a quarter of it."""
+        farthest = self.farthest(frame)
+        if (
+            self.counts[COMPLETE] == CHUNKS
+            and self.counts[LEARNED] - self.counts[SHRUNK] >= CHUNK * CHUNKS
+            and 0 < farthest <= frame[HALF] / 4
+            and frame[HALF] >= 4 * NARROWEST
+        ):
+            frame[HALF] /= 2
+            self.counts[SHRUNK] = self.counts[LEARNED]
+            changes.add(frame, True)
+
+    def used(self, low: float, high: float) -> float:
+        """Return the width of the range that labels between these ends use."""
+        return high - low if self.moves else max(abs(low), abs(high))
+
+    def farthest(self, frame: Array) -> float:
+        """Return the distance of the recent range's farther end from the centre."""
+        return max(self.recent[1] - frame[CENTRE], frame[CENTRE] - self.recent[0])
+
+    def typical(self, column: int, first: int, last: int) -> float:
+        """Return the average of a column over some chunks; 0 if there are none."""
+        total = 0.0
+        for i in range(first, last):
+            total += self.chunks[i, column] / (last - first)
+        return total
+
+    def change_units(
+        self, level: float, spread: float, frame: Array, changes: RangeChanges
+    ) -> None:
+        """Move the frame: level and spread of the chunks take the place of the earlier ones.
+
+        If the earlier spread is 0, it is unknown. The range then is twice as wide as needed.
+        """
+        self.forget_wild()
+        self.update_recent()
+        first = CHUNKS - self.counts[COMPLETE]
+        new_level, new_spread = (
+            self.typical(LEVEL, first, CHUNKS),
+            self.typical(SPREAD, first, CHUNKS),
+        )
+        centre, half = frame[CENTRE], frame[HALF]
+        if spread > 0 and new_spread > 0:
+            half = min(half / spread * new_spread, LARGEST)
+        if self.moves:
+            place = (level - centre) / frame[HALF] if spread > 0 else 0.0
+            centre = min(max(new_level - half * place, -LARGEST), LARGEST)
+        frame[CENTRE], frame[HALF] = centre, half
+        if spread == 0 and self.farthest(frame) > 0:
+            frame[HALF] = 2 * self.farthest(frame)
+        frame[HALF] = max(frame[HALF], NARROWEST)
+        self.counts[UNITS] = self.counts[LEARNED]
+        self.counts[RENEWED] += 1
+        changes.add(frame, False)
+
+
+@kernel
+def follow_labels(
+    history: LabelHistory, frame: Array, labels: Array, learned: Array, changes: RangeChanges
+) -> None:
+    """Read labels, and replace wild ones by what is learned.
+
+    Stops at the end of the block, or when there is no room for the changes of another row.
+    """
+    while changes.done[0] < labels.shape[0] and changes.done[1] <= ROOM - 2:
+        row = changes.done[0]
+        if learned[row]:
+            labels[row] = history.read(labels[row], frame, changes)
+        changes.done[0] += 1
+
+
+@kernel
+def sort(values: Array, number: int) -> None:
+    """Sort the first values of an array in place."""
+    for i in range(1, number):
+        value, j = values[i], i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+def new_history(moves: bool, vectors: bool) -> LabelHistory:
+    """Return the history of a stream before its first label.
+
+    moves: whether the centre may move.
+    vectors: whether labels are distances from the centre.
+    """
+    history = LabelHistory(
+        chunk=np.zeros(CHUNK),
+        chunks=np.zeros((CHUNKS + 1, 7)),
+        wild=np.zeros((MOST, 2)),
+        recent=np.array([np.inf, -np.inf]),
+        counts=np.zeros(8, np.int64),
+        moves=moves,
+        floor=0.0 if vectors else np.inf,
+        scratch=np.zeros(CHUNK),
+    )
+    history.forget_wild()
+    return history
+
+
+def new_changes() -> RangeChanges:
+    """Return room for changes, at the start of a block."""
+    return RangeChanges(
+        np.zeros(ROOM, np.int64), np.zeros((ROOM, 2)), np.zeros(ROOM, bool), np.zeros(2, np.int64)
+    )

@@ -1,0 +1,207 @@
+"""The rule of label ranges that follow the labels, label by label, from lists of labels.
+
+It shares no code with the package. Everything is computed again for each label.
+"""
+
+import math
+
+LONG, SHORT = 1e300, 1e-300
+
+
+class Chunk:
+    """The labels of a chunk as learned, and the wild ones as given."""
+
+    def __init__(self, learned=()):
+        self.learned, self.wild, self.ends = list(learned), [], None
+
+    def range(self):
+        return self.ends or (min(self.learned), max(self.learned))
+
+    def level(self):
+        middle = sorted(self.learned)[4:60]
+        return middle[28] + math.fsum(label - middle[28] for label in middle) / 56
+
+    def spread(self, moves):
+        middle = sorted(self.learned)[4:60]
+        if moves:
+            return math.fsum(b - a for a, b in zip(middle[:28], middle[28:], strict=True)) / 28
+        return math.fsum(map(abs, middle)) / 28
+
+
+def mean(values):
+    values = list(values)
+    return sum(value / len(values) for value in values)
+
+
+class NaiveRange:
+    """The range of numbers (or distances of vectors) after each label."""
+
+    def __init__(self, around_first=True, vectors=False):
+        self.around_first, self.vectors = around_first, vectors
+        self.moves = around_first and not vectors
+        self.centre, self.half, self.number = 0.0, 0.0, 0
+        self.chunks, self.current = [], Chunk()
+        self.wild = []  # (number, label)
+        self.last_shrink = 0
+        self.clipped = 0
+
+    def recent(self):
+        ends = [chunk.range() for chunk in self.chunks]
+        ends += [(label, label) for label in self.current.learned]
+        if not ends:
+            return math.inf, -math.inf
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        return (min(low, 0.0) if self.vectors else low), high
+
+    def width(self):
+        low, high = self.recent()
+        return high - low
+
+    def learn(self, y):
+        """Return the label to learn, and the changes: (centre, half, exact)."""
+        changes = []
+        self.number += 1
+        if self.number == 1 and self.moves:
+            self.centre = y
+            changes.append((y, 0.0, True))
+        low, high = self.recent()
+        reach = high - low
+        restarted = False
+        learned = y
+        if self.chunks and reach > 0 and not low - reach <= y <= high + reach:
+            self.clipped += 1
+            self.wild = [*self.wild, (self.number, y)][-64:]
+            self.current.wild.append(y)
+            restarted = self.let_through_run(changes)
+            low, high = self.recent()
+            learned = min(max(y, low), high)
+        if not restarted:
+            self.current.learned.append(learned)
+            if len(self.current.learned) == 64:
+                self.close(changes)
+                low, high = self.recent()
+                learned = min(max(learned, low), high)
+        distance = abs(learned - self.centre)
+        if distance > self.half:
+            self.half = max(2 * self.half, distance, SHORT)
+            changes.append((self.centre, self.half, True))
+        return learned, changes
+
+    def let_through_run(self, changes):
+        last = [label for number, label in self.wild if number > self.number - 128]
+        if len(last) < 56:
+            return False
+        low, high = sorted(last)[2], sorted(last)[-3]
+        if self.extended(low, high) <= 32 * self.width():
+            self.extend(low, high)
+            return False
+        if len([1 for number, _ in self.wild if number > self.number - 72]) < 64:
+            return False
+        calm = [chunk for chunk in self.chunks if len(chunk.wild) < 4]
+        level = mean(chunk.level() for chunk in calm)
+        spread = mean(chunk.spread(self.moves) for chunk in calm)
+        new = Chunk(label for _, label in self.wild)
+        new.ends = low, high
+        self.chunks, self.current = [new], Chunk()
+        self.new_units(level, spread, changes)
+        return True
+
+    def extended(self, low, high):
+        return max(high, self.recent()[1]) - min(low, self.recent()[0])
+
+    def extend(self, low, high):
+        now = self.recent()
+        self.chunks[-1].ends = min(low, now[0]), max(high, now[1])
+        self.forget_wild()
+
+    def forget_wild(self):
+        self.wild = []
+        for chunk in [*self.chunks, self.current]:
+            chunk.wild = []
+
+    def close(self, changes):
+        self.chunks = [*self.chunks, self.current][-16:]
+        self.current = Chunk()
+        if self.number == 64:
+            self.leave_out_strays(changes)
+            return
+        self.let_through_often()
+        if not self.collapse(changes):
+            self.shrink(changes)
+
+    def leave_out_strays(self, changes):
+        ordered = sorted(self.chunks[-1].learned)
+        low, high = ordered[3], ordered[-4]
+        if 0 < self.used(low, high) < self.half / 16:
+            self.chunks[-1].ends = low, high
+            self.new_units(0.0, 0.0, changes)
+
+    def used(self, low, high):
+        if self.vectors:
+            low = min(low, 0.0)
+        return high - low if self.moves else max(abs(low), abs(high))
+
+    def let_through_often(self):
+        lows = sorted(min(chunk.wild) for chunk in self.chunks if chunk.wild)
+        highs = sorted(max(chunk.wild) for chunk in self.chunks if chunk.wild)
+        if len(lows) < 8:
+            return
+        low, high = lows[7], highs[-8]
+        total = sum(len(chunk.wild) for chunk in self.chunks)
+        width = self.extended(low, high)
+        allowed = 16 * total >= 64 * len(self.chunks) or width <= 32 * self.width()
+        if width > self.width() and allowed:
+            self.extend(low, high)
+
+    def collapse(self, changes):
+        if len(self.chunks) < 3:
+            return False
+        quiet = self.chunks[-3:]
+        low = sorted(self.low(chunk) for chunk in quiet)[1]
+        high = sorted(chunk.range()[1] for chunk in quiet)[1]
+        levels = [chunk.level() for chunk in quiet]
+        if not 0 < self.used(low, high) < self.half / 64:
+            return False
+        if 8 * (max(levels) - min(levels)) > high - low:
+            return False
+        earlier = self.chunks[:-4]
+        level = mean(chunk.level() for chunk in earlier)
+        spread = mean(chunk.spread(self.moves) for chunk in earlier)
+        if spread < 64 * mean(chunk.spread(self.moves) for chunk in quiet):
+            spread = 0.0
+            if self.used(low, high) >= self.half / 4096:
+                return False
+        for chunk in quiet:
+            ends = self.low(chunk), chunk.range()[1]
+            chunk.ends = tuple(min(max(end, low), high) for end in ends)
+        self.chunks = quiet
+        self.new_units(level, spread, changes)
+        return True
+
+    def low(self, chunk):
+        return min(chunk.range()[0], 0.0) if self.vectors else chunk.range()[0]
+
+    def shrink(self, changes):
+        low, high = self.recent()
+        farthest = max(high - self.centre, self.centre - low)
+        rested = self.number - self.last_shrink >= 1024
+        if len(self.chunks) == 16 and rested and 0 < farthest <= self.half / 4:
+            self.half /= 2
+            self.last_shrink = self.number
+            changes.append((self.centre, self.half, True))
+
+    def new_units(self, level, spread, changes):
+        self.forget_wild()
+        new_level = mean(chunk.level() for chunk in self.chunks)
+        new_spread = mean(chunk.spread(self.moves) for chunk in self.chunks)
+        place = (level - self.centre) / self.half if spread > 0 else 0.0
+        if spread > 0 and new_spread > 0:
+            self.half = min(self.half / spread * new_spread, LONG)
+        if self.moves:
+            self.centre = min(max(new_level - self.half * place, -LONG), LONG)
+        low, high = self.recent()
+        farthest = max(high - self.centre, self.centre - low)
+        if spread == 0 and farthest > 0:
+            self.half = 2 * farthest
+        self.half = max(self.half, SHORT)
+        changes.append((self.centre, self.half, False))
