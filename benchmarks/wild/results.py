@@ -1,0 +1,34 @@
+"""The results file: one line of JSON for each run; the newest line of a key counts."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FILE = Path(__file__).parents[1] / "results" / "wild.jsonl"
+
+
+class Key(NamedTuple):
+    """The identity of a run."""
+
+    label: str  # the code that was measured
+    stream: str
+    model: str
+    loss: str
+    seed: int
+
+
+Results = dict[Key, dict[str, Any]]
+
+
+def read(file: Path) -> Results:
+    """Read all results."""
+    lines = file.read_text().splitlines() if file.is_file() else []
+    found = (json.loads(line) for line in lines)
+    return {Key(*(row.pop(name) for name in Key._fields)): row for row in found}
+
+
+def append(file: Path, key: Key, row: dict[str, Any]) -> None:
+    """Add the result of one run."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as out:
+        out.write(json.dumps(key._asdict() | row) + "\n")
