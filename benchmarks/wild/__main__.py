@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--full", action="store_true", help="Also run Huber loss and the median on wild labels"
     )
+    made.add_argument("--again", action="store_true", help="Repeat runs that have a result")
     made.add_argument("--each", action="store_true", help="Print a line for every case")
     made.add_argument("--failed", action="store_true", help="Print only lines that miss the target")
     made.add_argument("--table", action="store_true", help="Run nothing; print the table")
@@ -104,8 +105,11 @@ def main() -> None:
     label, before = (args.label or stamp()) + suffix, args.before + suffix
     chosen = [group for group in groups(args.quick, args.full) if group.part in args.only]
     if not args.table:
+        todo = dict(wanted(chosen, models, label))
+        if args.again:
+            results.drop(args.results, {key for key in todo if key.label == label})
         done = results.read(args.results)
-        todo = {key: case for key, case in wanted(chosen, models, label) if key not in done}
+        todo = {key: case for key, case in todo.items() if key not in done}
         for i, (key, case) in enumerate(todo.items(), 1):
             row = runs.measure(case, key)
             results.append(args.results, key, row)

@@ -1,6 +1,7 @@
-"""The results file: one line of JSON for each run; the newest line of a key counts."""
+"""The results file: one line of JSON for each run."""
 
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +28,20 @@ def read(file: Path) -> Results:
     return {Key(*(row.pop(name) for name in Key._fields)): row for row in found}
 
 
+def drop(file: Path, keys: Container[Key]) -> None:
+    """Remove the results of these runs."""
+    kept = {key: row for key, row in read(file).items() if key not in keys}
+    fresh = file.with_suffix(".new")
+    fresh.write_text("".join(_line(key, row) for key, row in kept.items()))
+    fresh.replace(file)
+
+
 def append(file: Path, key: Key, row: dict[str, Any]) -> None:
     """Add the result of one run."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as out:
-        out.write(json.dumps(key._asdict() | row) + "\n")
+        out.write(_line(key, row))
+
+
+def _line(key: Key, row: dict[str, Any]) -> str:
+    return json.dumps(key._asdict() | row) + "\n"

@@ -127,13 +127,19 @@ def test_finished_runs_are_skipped(tmp_path, monkeypatch, capsys):
     case = Case("short", lambda seed: streams.smooth(200, seed))
     one = Group("units", "short", [case], (cases.PLAIN,), models=("fast",), many=1)
     monkeypatch.setattr(command, "groups", lambda quick, full: [one])
-    for label in ("a", "a", "b"):
-        words = ["wild", "--budgets", "fast", "--results", str(file), "--label", label]
+
+    def run(*words):
+        words = ["wild", "--budgets", "fast", "--results", str(file), *words]
         monkeypatch.setattr("sys.argv", words)
         command.main()
+
+    for label in ("a", "a", "b"):
+        run("--label", label)
     there = results.read(file)
     assert [key.label for key in there] == ["a", "b"]
     assert len(file.read_text().splitlines()) == 2
+    run("--label", "a", "--again")
+    assert [key.label for key in results.read(file)] == ["b", "a"]
     first, second = (row["mse"] for row in there.values())
     assert first == second
     assert "| short | MSE | fast | squared |" in capsys.readouterr().out
