@@ -1,4 +1,4 @@
-"""`python -m benchmarks.headline`: write the tables in README.md and docs/performance.md.
+"""`python -m benchmarks.headline`: write the tables in README.md and on pages of docs.
 
 The tables are made from benchmarks/results. On a page, two comments enclose each table; the first
 names it. A test compares the pages with the results.
@@ -18,10 +18,11 @@ from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
+from benchmarks.wild import summary as wild
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
-PAGES = ("README.md", "docs/performance.md")
+PAGES = ("README.md", "docs/performance.md", "docs/wild.md")
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
 COLUMNS = {AUTO: "AutoBoost", "lightgbm-batch": "LightGBM", "xgboost-batch": "XGBoost"}
 HEADLINES = ("against VW", "against River's linear")
@@ -140,6 +141,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "speeds": speeds,
     "memory": memory,
+    "wild-squared": wild.squared,
+    "wild-absolute": wild.absolute,
 }
 
 if __name__ == "__main__":

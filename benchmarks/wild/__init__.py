@@ -1,0 +1,1 @@
+"""Streams with labels, trends, units and features that could ruin a model."""

@@ -1,0 +1,47 @@
+"""The tables of docs/wild.md: the worst figure of each group, model by model."""
+
+from collections.abc import Iterator
+
+from benchmarks.accuracy.markdown import markdown
+from benchmarks.wild import results
+from benchmarks.wild.cases import MODELS, Group, Measure, groups
+from benchmarks.wild.tables import Reader, number
+
+BEFORE, NOW = "before", "now"  # labels of the results that are shown: of version 0.1.0, and newer
+TITLES = {
+    "trees": "trees alone",
+    "fast": "AutoBoost `fast`",
+    "default": "AutoBoost",
+    "thorough": "AutoBoost `thorough`",
+}
+SHOWN = "default"  # the model whose earlier figure is shown as well
+
+
+def squared() -> str:
+    """Return the table for squared loss."""
+    return _table("squared")
+
+
+def absolute() -> str:
+    """Return the table for absolute loss."""
+    return _table("absolute")
+
+
+def _table(loss: str) -> str:
+    reader = Reader(results.read(results.FILE), NOW, BEFORE)
+    head = ["stream", "figure", f"{TITLES[SHOWN]} 0.1.0", *TITLES.values()]
+    return markdown(head, _rows(reader, loss))
+
+
+def _rows(reader: Reader, loss: str) -> Iterator[list[str]]:
+    for group in groups():
+        for measure in group.measures if loss in group.losses else ():
+            if measure.against != "before":
+                yield _row(reader, group, measure, loss)
+
+
+def _row(reader: Reader, group: Group, measure: Measure, loss: str) -> list[str]:
+    lines = {model: reader.line(group, measure, model, loss) for model in MODELS}
+    now = [number(lines[model].now) for model in MODELS]
+    cells = [group.name, measure.title, number(lines[SHOWN].before), *now]
+    return ["-" if cell == "not measured" else cell for cell in cells]
