@@ -399,7 +399,7 @@ def test_auto_is_the_default_on_the_command_line(table, shell, tmp_path):
     np.testing.assert_array_equal(np.array(predictions, float), load(one).predict_many(X))
     shown = shell("inspect", one).out
     for part in (
-        "AutoBoost, 4 experts",
+        "AutoBoost, 5 experts",
         "regression over all",
         "64 copies of Trees",
         "splits of trees",
