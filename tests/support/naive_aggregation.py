@@ -40,9 +40,9 @@ def aggregate_plainly(forecasts, labels):
     """Return the combined forecasts, and the weights of all candidates after the last row."""
     K = forecasts.shape[1]
     share, gram, moment = PlainSecondOrder(K + 3), np.zeros((K, K)), np.zeros(K)
-    low, high, slack, answers = np.inf, -np.inf, 0.0, []
+    answers, seen = [], set()
     for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True)):
-        limits = (low - slack, high + slack) if t > 0 else (-np.inf, np.inf)
+        limits = allowed(seen)
         experts, weights = np.clip(forecast, *limits), share.weights()
         mean = np.average(experts, weights=weights[:K])
         x = experts - mean
@@ -61,7 +61,14 @@ def aggregate_plainly(forecasts, labels):
         share.learn(2 * (answer - y), away)
         gram += np.outer(x, x)
         moment += x * (y - mean)
-        if t > 1:
-            slack = max(slack * 63 / 64, 2 * (y - high), 2 * (low - y))
-        low, high = min(low, y), max(high, y)
+        seen.add(y)
     return np.array(answers), share.weights()
+
+
+def allowed(labels):
+    """Return the smallest and the largest forecast that is allowed after these labels."""
+    if not labels:
+        return -np.inf, np.inf
+    up = sorted(labels)
+    slack = (up[7] - up[0], up[-1] - up[-8]) if len(up) >= 8 else (0, 0)
+    return up[0] - 2 * slack[0], up[-1] + 2 * slack[1]

@@ -23,10 +23,8 @@ from spanboost.models.score_aggregation import (
     new_seen,
 )
 
-# Indices into `seen`: the range of the labels, how far forecasts may leave it, number of rows.
-LOW, HIGH, SLACK, ROUNDS = range(4)
+EXTREMES = 8  # number of smallest and of largest labels that are kept
 ROUNDING = 1e-12  # numbers that differ by less than this part of their size are equal
-PATIENCE = 64  # rows without a label outside the range, after which the slack fell to 1 / e
 
 
 class LabelScratch(NamedTuple):
@@ -50,16 +48,17 @@ class LabelAggregator(NamedTuple):
     predict from the distances between the forecasts and their weighted mean, so before they have
     learned anything their forecast is the mean.
 
-    Numbers are clipped to the range of the labels so far. While labels keep leaving that range, as
-    in a stream that rises, forecasts may leave it by twice as much as the labels did. All values
-    are in the model's units.
+    Numbers are clipped to the range of the labels so far, extended by twice the distance between
+    its end and the eighth different label from there. So forecasts may leave a range that still
+    grows, but not that of labels with few values, such as 0 and 1. All values are in the model's
+    units.
     """
 
     second_order: SecondOrder
     regressions: Regressions
     loss: VectorLoss
     clips: bool  # whether forecasts are numbers in the units of labels
-    seen: Array  # [4] indexed by LOW to ROUNDS
+    extremes: Array  # [2, 8] the largest labels, and the largest of -label, without repetitions
     scratch: LabelScratch
 
     @property
@@ -86,10 +85,9 @@ class LabelAggregator(NamedTuple):
 
     def clip(self, value: float) -> float:
         """Return the forecast, or the nearest one that is allowed."""
-        if not self.clips or self.seen[ROUNDS] == 0:
+        if not self.clips or self.extremes[0, 0] == -np.inf:
             return value
-        slack = self.seen[SLACK]
-        return min(max(value, self.seen[LOW] - slack), self.seen[HIGH] + slack)
+        return min(max(value, -farthest(self.extremes[1])), farthest(self.extremes[0]))
 
     def regress(self, K: int) -> None:
         """Set the forecasts of the regressions."""
@@ -123,25 +121,14 @@ class LabelAggregator(NamedTuple):
         self.second_order.learn(scratch.regret, norm, scratch.distance)
         if self.regressions.factor.shape[0] > 0:
             self.regressions.absorb(scratch.x, label[0] - scratch.mean[0], weight)
-        self.record(label[0])
-
-    def record(self, y: float) -> None:
-        """Add a label to the range of labels so far."""
-        seen = self.seen
-        beyond = max(y - seen[HIGH], seen[LOW] - y)
-        if seen[ROUNDS] > 1:  # two labels make a range
-            seen[SLACK] = max((1 - 1 / PATIENCE) * seen[SLACK], 2 * beyond)
-        seen[LOW], seen[HIGH] = min(seen[LOW], y), max(seen[HIGH], y)
-        seen[ROUNDS] += 1
+        record_largest(label[0], self.extremes[0])
+        record_largest(-label[0], self.extremes[1])
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply forecasts and labels by a, and gradients by b: the model's units changed."""
         self.second_order.rescale(a, b)
         self.regressions.resize(a)
-        if self.seen[ROUNDS] > 0:
-            self.seen[LOW] *= a
-            self.seen[HIGH] *= a
-            self.seen[SLACK] *= a
+        self.extremes[np.isfinite(self.extremes)] *= a
 
     def expert_weights(self) -> tuple[Array, float]:
         """Return the weight of each expert in the last row, and a constant to add."""
@@ -169,6 +156,28 @@ class LabelAggregator(NamedTuple):
         weights = np.zeros(len(self.scratch.weights))
         self.second_order.find_weights(weights)
         return weights
+
+
+@kernel
+def record_largest(value: float, largest: Array) -> None:
+    """Insert a value into an array of the largest different values, in descending order."""
+    i = largest.shape[0] - 1
+    if not value > largest[i]:
+        return
+    for j in range(i):
+        if value == largest[j]:
+            return
+    while i > 0 and value > largest[i - 1]:
+        largest[i] = largest[i - 1]
+        i -= 1
+    largest[i] = value
+
+
+@kernel
+def farthest(largest: Array) -> float:
+    """Return the largest forecast that is allowed, given the largest labels."""
+    last = largest[largest.shape[0] - 1]
+    return largest[0] + (2 * (largest[0] - last) if last > -np.inf else 0.0)
 
 
 @kernel
@@ -208,7 +217,7 @@ def new_aggregator(loss: Any, K: int) -> Any:
         regressions=new_regressions(K, strengths),
         loss=vectors,
         clips=d == 1 and not predicts_scores(loss),
-        seen=np.array([np.inf, -np.inf, 0.0, 0.0]),
+        extremes=np.full((2, EXTREMES), -np.inf),
         scratch=LabelScratch(
             candidates=np.zeros((d, C)),
             weights=np.zeros(C),
