@@ -96,8 +96,11 @@ class Fits(NamedTuple):
             rotate(R[j, j + 1 : used], row[j + 1 :], cosine, sine)
             rotate(c[j], labels, cosine, sine)
 
-    def drop_column(self, m: int, j: int, row: Array, labels: Array) -> None:
-        """Forget column j, as if it had always been 0; `row` and `labels` are scratch space."""
+    def restart_column(self, m: int, j: int, x: float, row: Array, labels: Array) -> None:
+        """Forget column j, as if it had always been x, a multiple of the constant in column 0.
+
+        Column j must get a prior before the next row; `row` and `labels` are scratch space.
+        """
         R, c = self.R[m], self.c[m]
         for k in range(j):
             R[k, j] = 0
@@ -107,6 +110,8 @@ class Fits(NamedTuple):
         for lane in range(labels.shape[0]):
             labels[lane], c[j, lane] = c[j, lane], 0
         self.add_row(m, row, labels, j + 1)
+        if j > 0:
+            R[0, j] = x * R[0, 0]
 
 
 @kernel
