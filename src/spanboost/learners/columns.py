@@ -15,8 +15,8 @@ from spanboost.compiling.kernels import kernel
 from spanboost.learners.feature_scales import (
     DOUBTS,
     YOUNG,
+    is_stray,
     lower_scale,
-    pull_stray,
     raise_scale,
 )
 from spanboost.learners.feature_weights import grow_table
@@ -77,22 +77,21 @@ class Columns(NamedTuple):
         return abs(self.place[f]) - 1
 
     def number_of(self, f: int, x: float) -> float:
-        """Return what feature f, which has a column, adds to it: for a missing value, its mean.
+        """Return what feature f, which has a column, adds to it.
 
-        The mean of a shared column is about 0, because of the signs.
+        For strays and missing values it is the mean of the column. The mean of a shared column is
+        about 0, because of the signs.
         """
-        own, S = self.place[f] > 0, self.S[f]
-        if np.isnan(x):
+        own = self.place[f] > 0
+        if np.isnan(x) or is_stray(abs(x), self.S, f):
             return self.total[self.place[f] - 1] / max(self.rows[0], 1) if own else 0.0
-        v = pull_stray(x, S)
-        return v if own else random_sign(f) * (v / S)
+        return x if own else random_sign(f) * (x / self.S[f])
 
     def meet_number(self, f: int, x: float) -> bool:
         """Update the scale of feature f, which gets a column if it is new.
 
-        Return whether its column restarts, as if its value had always been x. It does if nothing
-        else is known about the past, and if the scale falls: then the large numbers that were a
-        mistake have left no trace of the others.
+        Return whether its column restarts: if all values before were missing, and if the scale
+        falls. In both cases nothing is known about the values before.
         """
         if np.isnan(x):
             self.place[f] = WAITING if self.place[f] == 0 else self.place[f]
@@ -117,7 +116,7 @@ class Columns(NamedTuple):
             self.place[f] = -(1 + half + (scramble(f) >> 1) % (self.limit - half))
 
     def restart_range(self, j: int, x: float) -> None:
-        """Set the statistics of column j as if it had always been x."""
+        """Forget the range and the mean of column j; they start with x."""
         self.total[j] = x * self.rows[0]
         self.low[j], self.high[j], self.prior[j] = x, x, 0
 

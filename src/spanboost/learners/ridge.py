@@ -94,6 +94,7 @@ class Ridge(ReadsFeatures):
         bank = RidgeBank(
             columns=new_columns(int(self.columns)),
             fits=Fits(np.zeros((fits, 0, 0)), np.zeros((fits, 0, lanes))),
+            mass=np.zeros(fits),
             sums=np.zeros((SUMS, task.n)),
             step=1 / task.smoothness if curved else task.lipschitz**-2.0,
             curved=curved,
@@ -133,6 +134,7 @@ class RidgeBank(NamedTuple):
 
     columns: Columns
     fits: Fits
+    mass: Array  # [fit] total weight of the rows
     sums: Array  # [SUMS, N] weighted sums of squared errors, squared targets, losses; of weights
     step: Array  # [N] one over the smoothness; for losses with a kink, over the largest slope^2
     curved: bool  # whether all losses are curved
@@ -192,8 +194,7 @@ class RidgeBank(NamedTuple):
 
     def mean_weight(self, m: int) -> float:
         """Return the mean weight of the rows that fit m has learned."""
-        root = self.fits.R[m, 0, 0]
-        return root * root / max(self.columns.rows[0], 1)
+        return self.mass[m] / max(self.columns.rows[0], 1)
 
     def load_row(self, x: Row) -> None:
         """Write the numbers of the row to their columns."""
@@ -226,6 +227,7 @@ class RidgeBank(NamedTuple):
             for lane in range(target.shape[0]):
                 target[lane] *= root
             self.fits.add_row(m, q, target, 0)
+            self.mass[m] += share
         self.columns.finish_row(row)
 
     def meet_features(self, x: Row) -> None:
@@ -233,12 +235,15 @@ class RidgeBank(NamedTuple):
         for a in range(x.feature.shape[0]):
             f, v = x.feature[a], np.float64(x.x[a])
             if self.columns.meet_number(f, v):
-                j, used = self.columns.place[f] - 1, self.columns.used[0]
-                number = self.columns.number_of(f, v)
-                for m in range(self.fits.R.shape[0]):
-                    q, target = self.scratch.q[m, :used], self.scratch.target
-                    self.fits.restart_column(m, j, number, q, target)
-                self.columns.restart_range(j, number)
+                self.restart(self.columns.place[f] - 1, self.columns.number_of(f, v))
+
+    def restart(self, j: int, number: float) -> None:
+        """Forget column j, and the constant with it: it depends on the mean of the column."""
+        row = self.scratch.q[0, : self.columns.used[0]]
+        for m in range(self.fits.R.shape[0]):
+            self.fits.restart_column(m, j, row, self.scratch.target)
+        self.columns.restart_range(0, 1.0)
+        self.columns.restart_range(j, number)
 
     def weigh_row(self, m: int, weight: float) -> float:
         """Set the strides of the copies of fit m, and return the weight of the row in it."""
