@@ -15,9 +15,10 @@ from spanboost.compiling.kernels import kernel
 from spanboost.learners.feature_scales import (
     DOUBTS,
     YOUNG,
+    is_in_doubt,
     is_stray,
     lower_scale,
-    raise_scale,
+    revise_scale,
 )
 from spanboost.learners.feature_weights import grow_table
 
@@ -83,7 +84,7 @@ class Columns(NamedTuple):
         about 0, because of the signs.
         """
         own = self.place[f] > 0
-        if np.isnan(x) or is_stray(abs(x), self.S, f):
+        if np.isnan(x) or is_stray(self.S, f, abs(x)):
             return self.total[self.place[f] - 1] / max(self.rows[0], 1) if own else 0.0
         return x if own else random_sign(f) * (x / self.S[f])
 
@@ -100,10 +101,10 @@ class Columns(NamedTuple):
         if self.place[f] in (0, WAITING):
             self.add_column(f)
         size = min(abs(x), LARGEST)
-        self.S[f] = raise_scale(self.S, self.doubts, f, size, self.rows[0] < YOUNG)
-        scale = lower_scale(self.S, self.doubts, f, size)
-        restarts = restarts or scale < self.S[f]
-        self.S[f] = scale
+        if is_in_doubt(self.S, self.doubts, f, size):
+            young = self.rows[0] < YOUNG
+            self.S[f] = revise_scale(self.S, self.doubts, f, size, young)
+            restarts = lower_scale(self.S, self.doubts, f) < 1 or restarts
         return restarts and self.place[f] > 0
 
     def add_column(self, f: int) -> None:
