@@ -16,6 +16,7 @@ from spanboost import (
     LinearSGD,
     ModelFileError,
     Network,
+    Ridge,
     Rows,
     SpanBoost,
     Stumps,
@@ -36,6 +37,7 @@ LEARNERS = {
     "intercepts": Stumps(intercept=True, dtype=F64),
     "network": Network(hidden=3),
     "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
+    "ridge": Ridge(columns=4),
     "ball": LinearBall(20.0),
 }
 CASES = {
@@ -47,6 +49,7 @@ CASES = {
     "randomised": lambda: SpanBoost(FiniteClass(randomised=True), 3, D=9.0, scale=0.1),
     "growing range": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
     "own steps": lambda: SpanBoost(LinearSGD(), 3, alpha=0.5, offset="shrunk", loss=Huber(0.2)),
+    "kink": lambda: HullBoost(Ridge(), 3, loss="absolute", label_range="auto"),
     "p-norm": lambda: HullBoost(Network(hidden=2), 3, loss=PNorm(3.0)),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("case", CASES)
@@ -97,7 +100,7 @@ def test_the_same_rows_give_the_same_bytes_in_blocks_of_any_size(case, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "codes", "names"])
-@pytest.mark.parametrize("learner", ["linear", "stumps", "network", "hashed"])
+@pytest.mark.parametrize("learner", ["linear", "stumps", "network", "hashed", "ridge"])
 def test_rows_of_every_kind(kind, learner, tmp_path):
     X, y = stream()
     codes = (np.abs(X[:, :2]) * 2).astype(int) - 1

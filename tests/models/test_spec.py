@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, Trees
+from spanboost import AutoBoost, HullBoost, LinearSGD, Ridge, SpanBoost, Trees
 from spanboost.cli.parser import parser
 from spanboost.errors import ParameterError
 from spanboost.losses import Logistic, Quantile, Softmax
@@ -76,12 +76,13 @@ def test_models_are_equal_to_themselves_alone():
 def test_every_learner_can_be_built_by_name(name):
     ball = {"x_norm": 1.0, "label_range": (-1, 1)} if name == "ball" else {}
     model = ModelSpec(learner=name, **ball).build()
-    assert model.n == (100 if name == "trees" else 32)
+    assert model.n == {"trees": 100, "ridge": 1}.get(name, 32)
     assert isinstance(model, SpanBoost)
 
 
 def test_a_learner_that_is_an_object_has_the_copies_of_its_kind():
     assert ModelSpec(learner=Trees(depth=2)).build().n == 100
+    assert ModelSpec(learner=Ridge()).build().n == 1
     assert ModelSpec(learner=LinearSGD()).build().n == 32
 
 
@@ -117,6 +118,7 @@ def test_the_default_step():
         ({"learner": "linear", "step": 0.001}, "eta must be between 1/n = 0.03125 and 1"),
         ({"learner": "ball"}, "x_norm is required by the learner 'ball'"),
         ({"learner": "trees", "rate": 0.1}, "rate does not apply to trees"),
+        ({"learner": "ridge", "rate": 0.1}, "rate does not apply to ridge"),
     ],
 )
 def test_a_parameter_that_is_not_allowed_is_named(given, message):

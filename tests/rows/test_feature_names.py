@@ -14,6 +14,7 @@ from spanboost import (
     HullBoost,
     LinearSGD,
     Network,
+    Ridge,
     SpanBoost,
     Stumps,
     Symmetrised,
@@ -28,6 +29,7 @@ LEARNERS = {
     "stumps": Stumps(),
     "network": Network(hidden=3),
     "trees": Trees(depth=3, candidates=8, evidence=0.5, grace=5, delay=2),
+    "ridge": Ridge(columns=4),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)
 

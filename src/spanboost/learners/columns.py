@@ -15,12 +15,14 @@ from spanboost.compiling.kernels import kernel
 from spanboost.learners.feature_scales import (
     DOUBTS,
     YOUNG,
+    is_in_doubt,
+    is_stray,
     lower_scale,
-    pull_stray,
-    raise_scale,
+    revise_scale,
 )
 from spanboost.learners.feature_weights import grow_table
 
+WAITING = -(2**62)
 LARGEST = 1e60  # larger numbers are clipped, so that squares do not overflow
 NARROW = 1e-10  # the least range of a column, relative to its largest number
 
@@ -29,11 +31,13 @@ NARROW = 1e-10  # the least range of a column, relative to its largest number
 class Columns(NamedTuple):
     """The columns in use, and the features in them."""
 
-    place: Array  # [feature] 1 + its column, negative if others share it; 0 until it is seen
+    place: Array  # [feature] 1 + its column, negative if others share it; WAITING while all its
+    # values were missing; 0 until it is seen
     S: Array  # [feature] scale (feature_scales.py)
     doubts: Array  # [feature, DOUBTS] doubts about the scale
     used: Array  # [1] number of columns in use
     rows: Array  # [1] number of rows learned
+    total: Array  # [K] sum of each column
     low: Array  # [K] smallest number in each column
     high: Array  # [K] largest number in each column
     prior: Array  # [K] the range that the prior of each column is for
@@ -47,8 +51,8 @@ class Columns(NamedTuple):
     @property
     def sound(self) -> bool:
         """Whether all indices are in range; compiled code does not check."""
-        used = int(self.used[0])
-        return 0 <= used <= len(self.prior) and int(np.abs(self.place).max(initial=0)) <= used
+        used, place = int(self.used[0]), self.place[self.place != WAITING]
+        return 0 <= used <= len(self.prior) and int(np.abs(place).max(initial=0)) <= used
 
     def grown(self, features: int, width: int) -> "Columns":
         """Return the same columns with room for more features.
@@ -61,44 +65,60 @@ class Columns(NamedTuple):
             place=grow_table(self.place, features),
             S=grow_table(self.S, features),
             doubts=grow_table(self.doubts, features),
+            total=np.pad(self.total, more),
             low=np.pad(self.low, more),
             high=np.pad(self.high, more),
             prior=np.pad(self.prior, more),
         )
 
+    def find_column(self, f: int) -> int:
+        """Return the column of feature f; -1 if it has none."""
+        if f >= self.place.shape[0] or self.place[f] in (0, WAITING):
+            return -1
+        return abs(self.place[f]) - 1
+
     def number_of(self, f: int, x: float) -> float:
-        """Return what feature f adds to its column if its value is x."""
-        v, S = pull_stray(x, self.S[f]), self.S[f]
-        return v if self.place[f] > 0 else random_sign(f) * (v / S)
+        """Return what feature f, which has a column, adds to it.
+
+        For strays and missing values it is the mean of the column. The mean of a shared column is
+        about 0, because of the signs.
+        """
+        own = self.place[f] > 0
+        if np.isnan(x) or is_stray(self.S, f, abs(x)):
+            return self.total[self.place[f] - 1] / max(self.rows[0], 1) if own else 0.0
+        return x if own else random_sign(f) * (x / self.S[f])
 
     def meet_number(self, f: int, x: float) -> bool:
         """Update the scale of feature f, which gets a column if it is new.
 
-        Return whether its column must be forgotten: if the scale falls, the large numbers that were
-        a mistake have left no trace of the others.
+        Return whether its column restarts: if all values before were missing, and if the scale
+        falls. In both cases nothing is known about the values before.
         """
-        if self.place[f] == 0:
-            self.add_column(f, x)
+        if np.isnan(x):
+            self.place[f] = WAITING if self.place[f] == 0 else self.place[f]
+            return False
+        restarts = self.rows[0] == 0 or self.place[f] == WAITING
+        if self.place[f] in (0, WAITING):
+            self.add_column(f)
         size = min(abs(x), LARGEST)
-        self.S[f] = raise_scale(self.S, self.doubts, f, size, self.rows[0] < YOUNG)
-        scale = lower_scale(self.S, self.doubts, f, size)
-        falls = scale < self.S[f]
-        self.S[f] = scale
-        return falls and self.place[f] > 0
+        if is_in_doubt(self.S, self.doubts, f, size):
+            young = self.rows[0] < YOUNG
+            self.S[f] = revise_scale(self.S, self.doubts, f, size, young)
+            restarts = lower_scale(self.S, self.doubts, f) < 1 or restarts
+        return restarts and self.place[f] > 0
 
-    def add_column(self, f: int, x: float) -> None:
+    def add_column(self, f: int) -> None:
         """Give feature f a column: one of its own, or if there is none left, one that is shared."""
         j = self.used[0]
         if j < self.limit:
             self.place[f], self.used[0] = 1 + j, j + 1
-            if self.rows[0] == 0:
-                self.reset_range(j, max(min(x, LARGEST), -LARGEST))
         else:
             half = self.limit // 2
             self.place[f] = -(1 + half + (scramble(f) >> 1) % (self.limit - half))
 
-    def reset_range(self, j: int, x: float) -> None:
-        """Forget the range of column j; it contains x."""
+    def restart_range(self, j: int, x: float) -> None:
+        """Forget the range and the mean of column j; they start with x."""
+        self.total[j] = x * self.rows[0]
         self.low[j], self.high[j], self.prior[j] = x, x, 0
 
     def update_ranges(self, row: Array) -> None:
@@ -113,9 +133,10 @@ class Columns(NamedTuple):
         due = max(self.high[j] - self.low[j], NARROW * largest)
         return due if due > 2 * self.prior[j] else self.prior[j]
 
-    def finish_row(self) -> None:
+    def finish_row(self, row: Array) -> None:
         """Count the row, after every fit has raised its priors."""
-        for j in range(self.used[0]):
+        for j in range(row.shape[0]):
+            self.total[j] += row[j]
             self.prior[j] = self.next_prior(j)
         self.rows[0] += 1
 
@@ -129,6 +150,7 @@ def new_columns(limit: int) -> Columns:
         doubts=np.zeros((0, DOUBTS)),
         used=np.zeros(1, np.int64),
         rows=np.zeros(1, np.int64),
+        total=empty,
         low=empty,
         high=empty,
         prior=empty,

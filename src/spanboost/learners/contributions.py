@@ -72,13 +72,13 @@ def _linear_contributions(bank: LinearBank, rows: Any, t: int) -> Contributions:
 
 @contributions_of.register
 def _ridge_contributions(bank: RidgeBank, rows: Any, t: int) -> Contributions:
-    x, weights, place = rows.row(t), bank.weights(), bank.columns.place
+    x, weights, columns = rows.row(t), bank.weights(), bank.columns
     leverage = np.broadcast_to(bank.scratch.leverage, weights.shape[2])
     shrink = [1 + bank.missed(i) * a for i, a in enumerate(leverage)]
     amount = np.zeros((len(x.feature), *weights.shape[1:]))
     for a, (f, v) in enumerate(zip(x.feature, x.x, strict=True)):
-        if f < len(place) and place[f] != 0:
-            amount[a] = weights[abs(place[f]) - 1] * bank.number_in(f, float(v)) / shrink
+        if (j := columns.find_column(f)) >= 0:
+            amount[a] = weights[j] * columns.number_of(f, float(v)) / shrink
     return Contributions(_active(rows, t), amount)
 
 

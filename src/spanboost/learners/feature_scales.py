@@ -1,59 +1,71 @@
-"""The scale of a feature: about the largest |x| seen, but no single value can ruin it.
+"""The scale of a feature: the largest |x| seen, but no single value can ruin it.
 
-One row may raise a scale by a factor of at most `JUMP`. A value beyond that is a stray and counts
-as if it were at the edge of the scale. The scale follows strays once there are `PATIENCE` of them,
-unless there are more than four times as many other rows in between. The first rows of a stream set
-the scale without a limit.
+A value more than `JUMP` times the scale is a stray. It leaves the scale as it is, and the learner
+does not take it at its word. The scale follows strays once there are `PATIENCE` of them, unless
+there are more than four times as many other rows in between. Before a feature has been seen in
+`YOUNG` rows there are no strays.
 
 A scale falls when `WINDOW` values in a row are below the share `FAINT` of it: the large values that
 set it were a mistake, or belong to a past that is over.
-"""
 
-import math
+Most values raise no doubt. Learners check this first, with `is_in_doubt`.
+"""
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
-JUMP = 64  # the largest factor by which one row raises a scale
-YOUNG = 64  # rows, of the weight of the current one, before the limit applies
-PATIENCE = 64  # strays before the scale follows them
+JUMP = 4
+YOUNG = 64
+PATIENCE = 64
 FAINT = 2.0**-16
-WINDOW = 256
-STRAY, LOW, PEAK = 0, 1, 2  # columns of the doubts about a scale; all 0 if there are none
-DOUBTS = 3
+WINDOW = 32
+OPEN, STRAY, LOW, PEAK, NEW = 0, 1, 2, 3, 4  # columns of the doubts about a scale
+DOUBTS = 5
 
 
 @kernel
-def raise_scale(S: Array, doubts: Array, f: int, size: float, young: bool) -> float:
-    """Count a value of feature f, and return the scale that the value calls for."""
-    scale, doubt, real = S[f], doubts[f], S.dtype.type
-    if size <= scale or young or scale == 0 or size <= real(JUMP) * scale:
-        if doubt[STRAY] > 0:
-            doubt[STRAY] -= 1
-        return max(size, scale)
-    doubt[STRAY] += 4
-    if doubt[STRAY] < 4 * PATIENCE:
-        return scale
-    doubt[STRAY] = 0
-    return size
+def is_in_doubt(S: Array, doubts: Array, f: int, size: float) -> bool:
+    """Return whether a value of feature f calls for `revise_scale`."""
+    scale = S[f]
+    return size > scale or size < S.dtype.type(FAINT) * scale or doubts[f, OPEN] > 0
 
 
 @kernel
-def lower_scale(S: Array, doubts: Array, f: int, size: float) -> float:
-    """Count a value that may be far below the scale of feature f, and return the new scale."""
-    scale, doubt, real = S[f], doubts[f], S.dtype.type
-    if size < real(FAINT) * scale:
+def revise_scale(S: Array, doubts: Array, f: int, size: float, young: bool) -> float:
+    """Count a value of feature f, and return the scale that it calls for, which is not lower.
+
+    young: whether no feature has been seen in more than `YOUNG` rows.
+    """
+    scale, doubt = S[f], doubts[f]
+    if scale == 0 and not young:
+        doubt[NEW] = YOUNG
+    if size < S.dtype.type(FAINT) * scale:
         doubt[LOW] += 1
         doubt[PEAK] = max(doubt[PEAK], size)
-        if doubt[LOW] < WINDOW:
-            return scale
-        scale = doubt[PEAK]
-    if doubt[LOW] > 0:
+    else:
         doubt[LOW], doubt[PEAK] = 0, 0
-    return scale
+    stray = not young and doubt[NEW] == 0 and is_stray(S, f, size)
+    doubt[STRAY] = doubt[STRAY] + 4 if stray else max(doubt[STRAY] - 1, 0)
+    doubt[NEW] = max(doubt[NEW] - 1, 0)
+    if doubt[STRAY] >= 4 * PATIENCE:
+        doubt[STRAY], stray = 0, False
+    doubt[OPEN] = doubt[STRAY] + doubt[LOW] + doubt[NEW]
+    return scale if stray else max(size, scale)
 
 
 @kernel
-def pull_stray(x: float, scale: float) -> float:
-    """Return the value of a feature, or the edge of its scale if the value is a stray."""
-    return x if abs(x) <= JUMP * scale else math.copysign(scale, x)
+def is_stray(S: Array, f: int, size: float) -> bool:
+    """Return whether a value is far beyond the scale of feature f."""
+    return size > S.dtype.type(JUMP) * S[f]
+
+
+@kernel
+def lower_scale(S: Array, doubts: Array, f: int) -> float:
+    """Lower the scale of feature f if it is due; return the factor, which is 1 if it is not."""
+    doubt, one = doubts[f], S.dtype.type(1)
+    if doubt[LOW] < WINDOW:
+        return one
+    shrink = doubt[PEAK] / S[f]
+    S[f] = doubt[PEAK]
+    doubt[LOW], doubt[PEAK] = 0, 0
+    return shrink

@@ -11,6 +11,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Steps
+from spanboost.learners.feature_scales import DOUBTS, YOUNG, is_in_doubt, lower_scale, revise_scale
 from spanboost.rows.block import Row
 
 LEAST = 1e-20  # smallest sum of squared gradients, so that every step is finite
@@ -22,14 +23,20 @@ class FeatureWeights(NamedTuple):
 
     W: Array  # [feature, lane] weights of the normalised features
     G: Array  # [feature, lane] summed squared gradients; 0 until the feature is seen
-    S: Array  # [feature] largest |x| seen
+    S: Array  # [feature] scale: the largest |x| seen, without strays (feature_scales.py)
+    doubts: Array  # [feature, DOUBTS] doubts about the scale
     seen: Array  # [2] total weight of the rows learned, and the sum of z^2 in them
     scratch: Array  # [width, lane] how far each lane steps along its gradient
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the fields with a row per feature; S is 0 until the feature is seen."""
-        return ("S", "W", "G")
+        return ("S", "W", "G", "doubts")
+
+    @property
+    def omitted_zeros(self) -> tuple[str, ...]:
+        """Names of the fields that files leave out if they are 0; version 0.1.0 lacks them."""
+        return ("doubts",)
 
     def grown(self, features: int, width: int) -> "FeatureWeights":
         """Return the same weights with room for more features and wider rows."""
@@ -37,6 +44,7 @@ class FeatureWeights(NamedTuple):
             W=grow_table(self.W, features),
             G=grow_table(self.G, features),
             S=grow_table(self.S, features),
+            doubts=grow_table(self.doubts, features),
             scratch=grow_table(self.scratch, width),
         )
 
@@ -62,25 +70,37 @@ class FeatureWeights(NamedTuple):
         for i in range(reach.shape[0]):
             reach[i] = 0
         self.seen[0] += weight
+        young = self.seen[0] <= YOUNG * weight
         for a in range(x.feature.shape[0]):
             G = self.G[x.feature[a]]
-            update_scale(self.S, G, x, a)
+            update_scale(self.S, self.doubts, G, x, a, young)
             square = x.z[a] * x.z[a]
             self.seen[1] += weight * square
             steps.accumulate(G, slope, square, weight, self.seen[0], self.scratch[a], reach)
         return steps.pace(self.seen[0], self.seen[1])
 
     def move(self, x: Row, a: int, step: Array) -> None:
-        """Move the weights of the row's a-th feature by one step."""
+        """Move the weights of the row's a-th feature by one step; lower its scale if it is due."""
         z, W, rate = x.z[a], self.W[x.feature[a]], self.scratch[a]
         for i in range(step.shape[0]):
             W[i] -= step[i] * z * rate[i]
+        shrink = lower_scale(self.S, self.doubts, x.feature[a])
+        if shrink < 1:  # the functions stay the same
+            for i in range(W.shape[0]):
+                W[i] *= shrink
 
 
 def new_feature_weights(lanes: int, dtype: Any) -> FeatureWeights:
     """Return an empty table."""
     table = np.zeros((0, lanes), dtype)
-    return FeatureWeights(W=table, G=table, S=np.zeros(0, dtype), seen=np.zeros(2), scratch=table)
+    return FeatureWeights(
+        W=table,
+        G=table,
+        S=np.zeros(0, dtype),
+        doubts=np.zeros((0, DOUBTS), dtype),
+        seen=np.zeros(2),
+        scratch=table,
+    )
 
 
 @kernel
@@ -94,16 +114,22 @@ def normalise(S: Array, x: Row) -> None:
 
 
 @kernel
-def update_scale(S: Array, G: Array, x: Row, a: int) -> None:
-    """Update the scale of the row's a-th feature, and its squared gradients G[lane]."""
-    least = G.dtype.type(LEAST)
+def update_scale(S: Array, doubts: Array, G: Array, x: Row, a: int, young: bool) -> None:
+    """Raise the scale of the row's a-th feature if it is due, and update z.
+
+    The squared gradients G[lane] are converted to the new scale. (They are not when a scale falls:
+    those of values that were a mistake would stop the feature from learning.)
+    """
     f, size = x.feature[a], abs(x.x[a])
-    if size > S[f]:
-        shrink = S[f] / size
-        for i in range(G.shape[0]):
-            G[i] = max(G[i] * shrink * shrink, least)
-        S[f] = size
-    x.z[a] = x.x[a] / S[f]  # always, because a feature hashed to the same number may have changed S
+    if is_in_doubt(S, doubts, f, size):
+        least, scale = G.dtype.type(LEAST), revise_scale(S, doubts, f, size, young)
+        if scale > S[f]:
+            shrink = S[f] / scale
+            for i in range(G.shape[0]):
+                G[i] = max(G[i] * shrink * shrink, least)
+            S[f] = scale
+    # always, because a feature hashed to the same number may have changed S
+    x.z[a] = max(min(x.x[a], S[f]), -S[f]) / S[f]
 
 
 @kernel

@@ -96,11 +96,18 @@ class Fits(NamedTuple):
             rotate(R[j, j + 1 : used], row[j + 1 :], cosine, sine)
             rotate(c[j], labels, cosine, sine)
 
-    def drop_column(self, m: int, j: int, row: Array, labels: Array) -> None:
-        """Forget column j, as if it had always been 0; `row` and `labels` are scratch space."""
+    def restart_column(self, m: int, j: int, row: Array, labels: Array) -> None:
+        """Forget column j and the sums of all columns; `row` and `labels` are scratch space.
+
+        The sums are the products with the constant, in column 0. What is left is what the rows
+        say about the other columns if the values in column j were all equal, but unknown. Columns
+        0 and j must get priors before the next row.
+        """
         R, c = self.R[m], self.c[m]
         for k in range(j):
             R[k, j] = 0
+        R[0] = 0
+        c[0] = 0
         R[j, j], row[j] = 0, 0
         for k in range(j + 1, row.shape[0]):
             row[k], R[j, k] = R[j, k], 0

@@ -9,12 +9,14 @@ with care. `regret_bound` in least_squares.py states the bound.
 
 The prior of a column is the number `ridge` times its squared range so far, so units do not matter.
 It starts at almost 0, because the range of a column is unknown in its first row, and grows with the
-range. A missing number counts as the mean of its column. columns.py describes the columns.
+range. A missing number counts as the mean of its column (columns.py).
 
 A copy with a curved loss fits the targets of a full step along the slope, as trees do (trees.py).
 For squared loss these are the labels, or the residuals that earlier copies leave. For a loss with a
-kink, a row is weighted by its squared slope over its loss, and its target is where the tangent is
-0. For absolute loss this is the label with weight 1 / |residual|, so the fit approaches the median.
+kink, the target is where the tangent is 0, and the weight of a row is multiplied by its squared
+slope and divided by its loss. For absolute loss this is the label, with a weight proportional to
+1 / |residual|, so the fit approaches the median. The unit of losses is their mean so far. A loss
+below the mean counts as the mean, so that no row gets all the weight.
 """
 
 import math
@@ -32,7 +34,6 @@ from spanboost.learners.least_squares import Fits
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import BlockWithMissing, Row, block_of
 
-SHARP = 0.25  # losses below this share of the mean loss do not raise a row's weight further
 MISSED, WHOLE, LOSS, WEIGHT = 0, 1, 2, 3  # the sums over all rows
 SUMS = 4
 
@@ -93,8 +94,9 @@ class Ridge(ReadsFeatures):
         bank = RidgeBank(
             columns=new_columns(int(self.columns)),
             fits=Fits(np.zeros((fits, 0, 0)), np.zeros((fits, 0, lanes))),
+            mass=np.zeros(fits),
             sums=np.zeros((SUMS, task.n)),
-            step=1 / task.smoothness if curved else task.D / task.lipschitz,
+            step=1 / task.smoothness if curved else task.lipschitz**-2.0,
             curved=curved,
             ridge=np.float64(self.ridge),
             scratch=RidgeScratch(
@@ -103,6 +105,7 @@ class Ridge(ReadsFeatures):
                 leverage=np.zeros(fits),
                 slope=np.zeros((task.d, task.n), self.dtype),
                 loss=np.zeros(task.n),
+                stride=np.zeros(task.n),
                 target=np.zeros(lanes),
             ),
         )
@@ -117,6 +120,7 @@ class RidgeScratch(NamedTuple):
     leverage: Array  # [fit]
     slope: Array  # [d, N] slopes of the losses
     loss: Array  # [N] losses
+    stride: Array  # [N] distance of the target from the prediction, per unit of slope
     target: Array  # [lane] targets of a row to add
 
 
@@ -130,8 +134,9 @@ class RidgeBank(NamedTuple):
 
     columns: Columns
     fits: Fits
+    mass: Array  # [fit] total weight of the rows
     sums: Array  # [SUMS, N] weighted sums of squared errors, squared targets, losses; of weights
-    step: Array  # [N] one over the smoothness; for losses with a kink, D over the slope's bound
+    step: Array  # [N] one over the smoothness; for losses with a kink, over the largest slope^2
     curved: bool  # whether all losses are curved
     ridge: float
     scratch: RidgeScratch
@@ -148,9 +153,6 @@ class RidgeBank(NamedTuple):
         self.fits.c[...] *= a
         self.sums[:LOSS] *= a * a
         self.sums[LOSS] *= a * b
-        if not self.curved and a > 0:  # weights are squared slopes over losses
-            for part in self.fits:
-                part[...] *= math.sqrt(b / a)
 
     @property
     def sound(self) -> bool:
@@ -192,28 +194,18 @@ class RidgeBank(NamedTuple):
 
     def mean_weight(self, m: int) -> float:
         """Return the mean weight of the rows that fit m has learned."""
-        root = self.fits.R[m, 0, 0]
-        return root * root / max(self.columns.rows[0], 1)
+        return self.mass[m] / max(self.columns.rows[0], 1)
 
     def load_row(self, x: Row) -> None:
         """Write the numbers of the row to their columns."""
-        row, place = self.scratch.x, self.columns.place
+        row = self.scratch.x
         for j in range(self.columns.used[0]):
             row[j] = 0
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            if f < place.shape[0] and place[f] != 0:
-                row[abs(place[f]) - 1] += self.number_in(f, np.float64(x.x[a]))
-
-    def number_in(self, f: int, x: float) -> float:
-        """Return what feature f adds to its column: if it is missing, the mean of the column.
-
-        The mean of a shared column is about 0, because of the signs.
-        """
-        if not np.isnan(x):
-            return self.columns.number_of(f, x)
-        j, sums = self.columns.place[f] - 1, self.fits.R[0, 0]  # the first column is the constant
-        return sums[j] / sums[0] if j >= 0 and sums[0] > 0 else 0.0
+            j = self.columns.find_column(f)
+            if j >= 0:
+                row[j] += self.columns.number_of(f, np.float64(x.x[a]))
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """Add the row to every fit."""
@@ -226,30 +218,39 @@ class RidgeBank(NamedTuple):
         row, target = self.scratch.x[:used], self.scratch.target
         self.columns.update_ranges(row)
         for m in range(self.fits.R.shape[0]):
-            share = self.row_weight(m, weight)
+            share = self.weigh_row(m, weight)
             self.raise_priors(m, share, weight)
-            self.set_targets(m, h, weight, share)
+            self.set_targets(m, h, share)
             root, q = math.sqrt(share), self.scratch.q[m, :used]
             for j in range(used):
                 q[j] = root * row[j]
             for lane in range(target.shape[0]):
                 target[lane] *= root
             self.fits.add_row(m, q, target, 0)
-        self.columns.finish_row()
+            self.mass[m] += share
+        self.columns.finish_row(row)
 
     def meet_features(self, x: Row) -> None:
         """Update the scales of the row's features; new ones get columns."""
         for a in range(x.feature.shape[0]):
             f, v = x.feature[a], np.float64(x.x[a])
-            if not np.isnan(v) and self.columns.meet_number(f, v):
-                j, used = self.columns.place[f] - 1, self.columns.used[0]
-                for m in range(self.fits.R.shape[0]):
-                    self.fits.drop_column(m, j, self.scratch.q[m, :used], self.scratch.target)
-                self.columns.reset_range(j, 0.0)
+            if self.columns.meet_number(f, v):
+                self.restart(self.columns.place[f] - 1, self.columns.number_of(f, v))
 
-    def row_weight(self, m: int, weight: float) -> float:
-        """Return the weight of the row in fit m: that of the row, or for a kink, reweighted."""
+    def restart(self, j: int, number: float) -> None:
+        """Forget column j, and the constant with it: it depends on the mean of the column."""
+        row = self.scratch.q[0, : self.columns.used[0]]
+        for m in range(self.fits.R.shape[0]):
+            self.fits.restart_column(m, j, row, self.scratch.target)
+        self.columns.restart_range(0, 1.0)
+        self.columns.restart_range(j, number)
+
+    def weigh_row(self, m: int, weight: float) -> float:
+        """Set the strides of the copies of fit m, and return the weight of the row in it."""
+        stride = self.scratch.stride
         if self.curved:
+            for i in range(stride.shape[0]):
+                stride[i] = self.step[i] / weight
             return weight
         self.sums[LOSS, m] += self.scratch.loss[m]
         self.sums[WEIGHT, m] += weight
@@ -257,9 +258,13 @@ class RidgeBank(NamedTuple):
         for k in range(self.scratch.slope.shape[0]):
             slope = self.scratch.slope[k, m] / weight
             square += slope * slope
-        least = SHARP * self.sums[LOSS, m] / self.sums[WEIGHT, m]
-        loss = max(self.scratch.loss[m] / weight, least)
-        return weight * (square / loss) * self.step[m] if square > 0 else 0.0
+        stride[m] = 0
+        if square == 0:
+            return 0.0
+        mean = self.sums[LOSS, m] / self.sums[WEIGHT, m]
+        loss = max(self.scratch.loss[m] / weight, mean)
+        stride[m] = loss / square / weight
+        return weight * (square * self.step[m]) * (mean / loss)
 
     def raise_priors(self, m: int, share: float, weight: float) -> None:
         """Raise the priors of columns whose range has doubled, or which are new.
@@ -278,15 +283,14 @@ class RidgeBank(NamedTuple):
                 unit[j] = math.sqrt(strength * (new * new - old * old))
                 self.fits.add_row(m, unit, target, j)
 
-    def set_targets(self, m: int, h: Array, weight: float, share: float) -> None:
+    def set_targets(self, m: int, h: Array, share: float) -> None:
         """Set the targets of fit m, and compare them with the predictions."""
         d, n = h.shape
         for i in range(n):
             if not (self.curved or i == m):
                 continue
-            step = self.step[i] / (weight if self.curved else share) if share > 0 else 0.0
             for k in range(d):
-                distance = self.scratch.slope[k, i] * step
+                distance = self.scratch.slope[k, i] * self.scratch.stride[i]
                 target = h[k, i] - distance
                 self.scratch.target[k * n + i if self.curved else k] = target
                 self.sums[MISSED, i] += share * distance * distance

@@ -17,6 +17,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Descent, Steps
+from spanboost.learners.feature_scales import DOUBTS, YOUNG, lower_scale
 from spanboost.learners.feature_weights import (
     LEAST,
     grow_table,
@@ -49,6 +50,7 @@ class Stumps(Descent):
             seen=np.zeros((0, 2)),
             unseen=np.zeros(task.n),
             S=np.zeros(0, self.dtype),
+            doubts=np.zeros((0, DOUBTS), self.dtype),
             D=np.dtype(self.dtype).type(task.D),
             steps=self.steps(task),
             scratch=StumpScratch(
@@ -86,7 +88,8 @@ class StumpBank(NamedTuple):
     score: Array  # [feature, N] summed advantage over predicting 0
     unseen: Array  # [N] zeros: the scores of a feature never seen
     seen: Array  # [feature, 2] weight of the rows with the feature, sum of its squared inputs
-    S: Array  # [feature] largest |x| seen
+    S: Array  # [feature] scale: the largest |x| seen, without strays (feature_scales.py)
+    doubts: Array  # [feature, DOUBTS] doubts about the scale
     D: float  # bound on predictions that are scored; under linear feedback, on functions
     steps: Steps
     scratch: StumpScratch
@@ -94,7 +97,12 @@ class StumpBank(NamedTuple):
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the fields with a row per feature; S is 0 until the feature is seen."""
-        return ("S", "U", "G", "score", "seen")
+        return ("S", "U", "G", "score", "seen", "doubts")
+
+    @property
+    def omitted_zeros(self) -> tuple[str, ...]:
+        """Names of the fields that files leave out if they are 0; version 0.1.0 lacks them."""
+        return ("doubts",)
 
     def grown(self, features: int, width: int) -> "StumpBank":
         """Return the same functions with room for more features and wider rows."""
@@ -106,6 +114,7 @@ class StumpBank(NamedTuple):
             score=grow_table(self.score, features),
             seen=grow_table(self.seen, features),
             S=grow_table(self.S, features),
+            doubts=grow_table(self.doubts, features),
         )
 
     def rescale(self, a: float, b: float) -> None:
@@ -166,7 +175,8 @@ class StumpBank(NamedTuple):
         feedback.losses(value, nothing)
         for a in range(x.feature.shape[0]):
             f = x.feature[a]
-            update_scale(self.S, self.G[f, 0].reshape(-1), x, a)
+            young = self.seen[f, 0] < YOUNG * feedback.weight
+            update_scale(self.S, self.doubts, self.G[f, 0].reshape(-1), x, a, young)
             z = x.z[a]
             self.predict_feature(f, z)
             for k in range(value.shape[0]):
@@ -179,6 +189,11 @@ class StumpBank(NamedTuple):
             for i in range(score.shape[0]):
                 score[i] += nothing[i] - own[i]
             self.step(f, z, feedback.weight)
+            shrink = lower_scale(self.S, self.doubts, f)
+            if shrink < 1:  # the function stays the same
+                for k in range(value.shape[0]):
+                    for i in range(value.shape[1]):
+                        self.U[f, 0, k, i] *= shrink
             feedback.restrain(self, f)
 
     def step(self, f: int, z: float, weight: float) -> None:

@@ -299,7 +299,7 @@ class ModelSpec(SharedParameters):
             raise ParameterError("x_norm", "is only for the learner 'ball'")
         if self.learner in _NO_RATE and self.rate is not None:
             raise ParameterError(
-                "rate", f"does not apply: the learner {self.learner!r} has no learning rate"
+                "rate", f"does not apply to {self.learner}: this learner has no learning rate"
             )
         rate = {} if self.rate is None else {"rate": self.rate}
         return {"bits": self.bits, **rate}

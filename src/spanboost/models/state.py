@@ -36,6 +36,8 @@ def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
         if owner is None:
             yield name, np.ascontiguousarray(value)
             continue
+        if _may_be_omitted(name, owner) and not value.any():
+            continue
         mark = _mark(owner)
         yield name, value[np.nonzero(mark)]
         if value is mark:
@@ -104,6 +106,11 @@ def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
 def _mark(owner: Any) -> Array:
     """Return the table that shows which entries were touched."""
     return getattr(owner, owner.tables[0])
+
+
+def _may_be_omitted(name: str, owner: Any) -> bool:
+    """Return whether a file may leave out this table, if it is 0."""
+    return name.rpartition(".")[2] in getattr(owner, "omitted_zeros", ())
 
 
 def _is_sound(node: Any) -> bool:
@@ -187,6 +194,8 @@ def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[st
         sorted_ = touched.ndim == 1 and touched.dtype == np.int64 and (np.diff(touched) > 0).all()
         if not sorted_ or (len(touched) and not (touched[0] >= 0 and touched[-1] < mark.size)):
             raise ModelFileError(f"{key} is not a sorted list of table indices")
+        if _may_be_omitted(name, owner) and name not in tensors:
+            continue
         where = np.unravel_index(touched, mark.shape)
         yield name, (value, where, (len(touched), *value.shape[mark.ndim :]))
         yield key, (None, where, touched.shape)
