@@ -47,9 +47,7 @@ CASES = {
 }
 BOTH = pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
 EVERY = pytest.mark.parametrize("case", CASES)
-CHANGING = pytest.mark.parametrize(
-    "label_range", ["auto", "auto-zero", "growing", "growing-zero"]
-)
+CHANGING = pytest.mark.parametrize("label_range", ["auto", "auto-zero", "growing", "growing-zero"])
 
 checked = settings(max_examples=40, deadline=None, derandomize=True)
 
@@ -583,7 +581,9 @@ def test_losses_that_predict_scores_need_a_range(booster, label_range, loss):
 @BOTH
 @pytest.mark.parametrize("label_range", ["Auto", "", "automatic", "ab"])
 def test_other_words_are_not_a_range(booster, label_range):
-    with pytest.raises(ValueError, match=r"label_range must be .*'growing' or 'growing-zero' \(got"):
+    with pytest.raises(
+        ValueError, match=r"label_range must be .*'growing' or 'growing-zero' \(got"
+    ):
         booster(LinearBall(), label_range=label_range)
 
 
