@@ -4,12 +4,16 @@ It shares no code with the package. Everything is computed again for each label.
 """
 
 import math
+import statistics
 
 LONG, SHORT = 1e300, 1e-300
 
 
 class Chunk:
-    """The labels of a chunk as learned, and the wild ones as given."""
+    """The labels of a chunk as learned, and the wild ones as given.
+
+    ends: the range that the chunk contributes, if it is not that of its labels.
+    """
 
     def __init__(self, learned=()):
         self.learned, self.wild, self.ends = list(learned), [], None
@@ -17,15 +21,15 @@ class Chunk:
     def range(self):
         return self.ends or (min(self.learned), max(self.learned))
 
+    def clip(self, low, high):
+        self.learned = [min(max(label, low), high) for label in self.learned]
+
     def level(self):
-        middle = sorted(self.learned)[4:60]
-        return middle[28] + math.fsum(label - middle[28] for label in middle) / 56
+        return statistics.fmean(label - self.learned[0] for label in self.learned) + self.learned[0]
 
     def spread(self, moves):
-        middle = sorted(self.learned)[4:60]
-        if moves:
-            return math.fsum(b - a for a, b in zip(middle[:28], middle[28:], strict=True)) / 28
-        return math.fsum(map(abs, middle)) / 28
+        around = self.level() if moves else 0.0
+        return statistics.fmean(abs(label - around) for label in self.learned)
 
 
 def mean(values):
@@ -91,7 +95,7 @@ class NaiveRange:
         last = [label for number, label in self.wild if number > self.number - 128]
         if len(last) < 56:
             return False
-        low, high = sorted(last)[2], sorted(last)[-3]
+        low, high = sorted(last)[4], sorted(last)[-5]
         if self.extended(low, high) <= 32 * self.width():
             self.extend(low, high)
             return False
@@ -101,7 +105,7 @@ class NaiveRange:
         level = mean(chunk.level() for chunk in calm)
         spread = mean(chunk.spread(self.moves) for chunk in calm)
         new = Chunk(label for _, label in self.wild)
-        new.ends = low, high
+        new.clip(low, high)
         self.chunks, self.current = [new], Chunk()
         self.new_units(level, spread, changes)
         return True
@@ -131,9 +135,9 @@ class NaiveRange:
 
     def leave_out_strays(self, changes):
         ordered = sorted(self.chunks[-1].learned)
-        low, high = ordered[3], ordered[-4]
+        low, high = ordered[4], ordered[-5]
         if 0 < self.used(low, high) < self.half / 16:
-            self.chunks[-1].ends = low, high
+            self.chunks[-1].clip(low, high)
             self.new_units(0.0, 0.0, changes)
 
     def used(self, low, high):

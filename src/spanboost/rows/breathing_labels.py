@@ -1,5 +1,6 @@
 """Label ranges that follow the labels: `label_range="auto"` and `"auto-zero"`."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,21 @@ class BreathingLabels(UnboundedLabels):
     rule is applied to their distances from the first label, or from 0.
     """
 
-    history: LabelHistory
-
     def __init__(self, loss: Any, d: int, label_range: str) -> None:
         super().__init__(loss, d, label_range)
-        self.history = new_history(moves=self.around_first and d == 1, vectors=d > 1)
+        self._history = new_history(moves=self.around_first and d == 1, vectors=d > 1)
+        self._fast = _FastPath()
+
+    @property
+    def history(self) -> LabelHistory:
+        """The history of the labels so far."""
+        self._fast.add_to(self._history)
+        return self._history
+
+    @history.setter
+    def history(self, history: LabelHistory) -> None:
+        self._history = history
+        self._fast = _FastPath() if self.d > 1 else _FastPath(history)
 
     def plan(self, y: Any, weights: Array) -> LabelPlan:
         """Return the labels to learn, and where the range changes."""
@@ -50,8 +61,7 @@ class BreathingLabels(UnboundedLabels):
         centre = changes[-1].centre if changes else self.centre
         offsets = given - centre
         values = given[:, 0].copy() if self.d == 1 else np.hypot.reduce(np.abs(offsets), axis=1)
-        distances = values.copy()
-        history = _copy(self.history)
+        history, distances = _copy(self.history), values.copy()
         changes += self._follow(history, values, rounds, centre)
         learned, clipped = given, np.flatnonzero(values != distances)
         if len(clipped):
@@ -66,28 +76,15 @@ class BreathingLabels(UnboundedLabels):
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
-        counts = self.history.counts
-        if self.d > 1 or counts.item(COMPLETE) == 0 or counts.item(FILLED) == CHUNK - 1:
+        if not isinstance(y, int | float) or not self._fast.accepts(y):
             return None
-        if not isinstance(y, int | float) or not abs(y) < LARGEST:
-            return None
-        label, (low, high) = float(y), self.history.recent.tolist()
-        reach, offset = GATE * (high - low), label - self.centre.item()
-        accepted = reach > 0 and low - reach <= label <= high + reach
-        return offset / self.half if accepted and abs(offset) <= self.half else None
+        offset = float(y) - self.centre.item()
+        return offset / self.half if abs(offset) <= self.half else None
 
     def count_single(self, y: float) -> None:
         """Count a row that is learned with the label that `single` returned for y."""
         super().count_single(y)
-        history = self.history
-        filled = history.counts.item(FILLED)
-        history.chunk[filled] = y
-        history.counts[FILLED] = filled + 1
-        history.counts[LEARNED] += 1
-        if y < history.recent.item(0):
-            history.recent[0] = y
-        elif y > history.recent.item(1):
-            history.recent[1] = y
+        self._fast.add(float(y))
 
     def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
         """Add to the counts of rows, and set the history to the one after these rows."""
@@ -98,12 +95,12 @@ class BreathingLabels(UnboundedLabels):
     @property
     def changes_of_units(self) -> int:
         """How often the labels had new units."""
-        return int(self.history.counts[RENEWED])
+        return int(self._history.counts[RENEWED])
 
     @property
     def health(self) -> LabelHealth:
         """Facts about the labels so far."""
-        counts = self.history.counts
+        counts = self._history.counts  # other threads may read them
         return LabelHealth(
             learned=self.seen,
             clipped=counts.item(CLIPPED),
@@ -168,6 +165,50 @@ class BreathingLabels(UnboundedLabels):
             "units are the same, use label_range='growing' or label_range=(low, high)",
             LabelWarning,
         )
+
+
+class _FastPath:
+    """Accepts labels that change nothing but the recent range, without array operations.
+
+    The labels are added to the history later. Without a history, it accepts nothing.
+    """
+
+    def __init__(self, history: LabelHistory | None = None) -> None:
+        self.low = self.high = 0.0  # the recent range
+        self.lowest, self.highest = math.inf, -math.inf  # labels beyond are wild
+        self.room, self.labels = 0, list[float]()
+        if history is not None and history.counts[COMPLETE] > 0:
+            self.room = CHUNK - 1 - history.counts.item(FILLED)  # the last one ends the chunk
+            self.low, self.high = history.recent.tolist()
+            self._set_limits()
+
+    def accepts(self, y: float) -> bool:
+        """Return whether a label can be added."""
+        return self.room > 0 and self.lowest <= y <= self.highest
+
+    def add(self, y: float) -> None:
+        """Add a label that was accepted."""
+        self.labels.append(y)
+        self.room -= 1
+        if not self.low <= y <= self.high:
+            self.low, self.high = min(self.low, y), max(self.high, y)
+            self._set_limits()
+
+    def add_to(self, history: LabelHistory) -> None:
+        """Add the labels to the history."""
+        if self.labels:
+            number, filled = len(self.labels), history.counts.item(FILLED)
+            history.chunk[filled : filled + number] = self.labels
+            history.recent[:] = self.low, self.high
+            history.counts[FILLED] += number
+            history.counts[LEARNED] += number
+            self.labels = []
+
+    def _set_limits(self) -> None:
+        reach = GATE * (self.high - self.low)
+        if reach > 0:
+            self.lowest = max(self.low - reach, -LARGEST)
+            self.highest = min(self.high + reach, LARGEST)
 
 
 def _copy(history: LabelHistory) -> LabelHistory:

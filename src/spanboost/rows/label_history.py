@@ -8,7 +8,7 @@ of the current chunk and the 16 chunks before it. Its width is W.
 - **Widening.** Other labels widen the label range as in `GrowingLabels`: a label farther from the
   centre changes the half-width to max(2 half, distance of the label).
 - **Wild labels that stay.** If 56 of the last 128 labels are wild, the recent range is extended to
-  the third smallest and the third largest of them. If 8 of the last 16 chunks contain wild labels,
+  the fifth smallest and the fifth largest of them. If 8 of the last 16 chunks contain wild labels,
   it is extended to the ends that 8 chunks exceed. An extension makes it at most 32 times as wide.
   In the second case there is no limit if one label in 16 is wild.
 - **New units.** If 64 of the last 72 labels are wild, and too far away to extend the recent range
@@ -17,7 +17,7 @@ of the current chunk and the 16 chunks before it. Its width is W.
 - **Smaller units.** If the labels of 3 chunks use less than 1/64 of the label range, without a
   trend, and their spread is 1/64 of the earlier spread, they have new units as well. If the
   earlier spread was not that large, the limit is 1/4096 of the range. After the first chunk it is
-  1/16, and 3 labels at each end do not count.
+  1/16, and 4 labels at each end do not count.
 - **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
   halved, at most once in 16 chunks.
 
@@ -45,7 +45,7 @@ OFTEN = 8  # or wild labels in so many of the last 16 chunks
 QUIET = 3  # chunks after which labels that use little of the range have new units
 LITTLE = 64.0  # they use less than 1 / 64 of it
 FIRST_LITTLE = 16.0  # or less than 1 / 16, after the first chunk
-TRIM = 4  # labels at each end of a chunk that its level and spread leave out
+TRIM = 4  # labels at each end that are ignored where absurd ones may be among them
 ROOM = 64  # changes of the range that are found at once
 
 # columns of the summaries of chunks
@@ -88,7 +88,7 @@ class LabelHistory(NamedTuple):
     counts: Array  # [8] see `FILLED` and the names after it
     moves: bool  # whether the centre of the label range may move
     floor: float  # upper limit on the low end of the recent range: 0 for distances
-    scratch: Array  # [CHUNK] sorted labels
+    scratch: Array  # [CHUNK] sorted numbers
 
     @property
     def sound(self) -> bool:
@@ -149,8 +149,7 @@ class LabelHistory(NamedTuple):
             first -= 1
         for i in range(first, MOST):
             self.scratch[i - first] = self.wild[i, 0]
-        sort(self.scratch, MOST - first)
-        low, high = self.scratch[2], self.scratch[MOST - first - 3]
+        low, high = self.inner_ends(MOST - first)
         width = max(high, self.recent[1]) - min(low, self.recent[0])
         if width <= FAR * (self.recent[1] - self.recent[0]):
             self.extend(low, high)
@@ -180,29 +179,35 @@ class LabelHistory(NamedTuple):
                 spread += self.chunks[i, SPREAD]
                 used += 1
         level, spread = level / max(used, 1), spread / max(used, 1)
-        newest = self.chunks[CHUNKS - 1]
-        self.summarise(newest)
-        newest[LOW], newest[HIGH] = min(low, self.floor), high
+        for i in range(MOST):
+            self.chunk[i] = self.wild[i, 0]
+        self.summarise(self.chunks[CHUNKS - 1], low, high)
         self.counts[COMPLETE], self.counts[FILLED] = 1, 0
         self.change_units(level, spread, frame, changes)
 
-    def summarise(self, into: Array) -> None:
-        """Summarise the sorted labels in `scratch`."""
-        below, above, size, part = 0.0, 0.0, 0.0, CHUNK // 2 - TRIM
-        middle = self.scratch[CHUNK // 2]  # sums of differences are more precise
-        for i in range(TRIM, CHUNK // 2):
-            a, b = self.scratch[i], self.scratch[CHUNK - 1 - i]
-            below, above, size = below + (a - middle), above + (b - middle), size + abs(a) + abs(b)
-        into[LOW], into[HIGH] = min(self.scratch[0], self.floor), self.scratch[CHUNK - 1]
-        into[LEVEL] = middle + (above + below) / (2 * part)
-        into[SPREAD] = (above - below if self.moves else size) / part
+    def inner_ends(self, number: int) -> tuple[float, float]:
+        """Return the ends of the numbers in `scratch` without a few at each end."""
+        sort(self.scratch, number)
+        return self.scratch[TRIM], self.scratch[number - 1 - TRIM]
+
+    def summarise(self, into: Array, low: float, high: float) -> None:
+        """Summarise the labels of the current chunk, clipped to these ends."""
+        level, spread = 0.0, 0.0
+        for i in range(CHUNK):
+            level += min(max(self.chunk[i], low), high) - low  # differences are more precise
+        level = low + level / CHUNK
+        around = level if self.moves else 0.0
+        for i in range(CHUNK):
+            spread += abs(min(max(self.chunk[i], low), high) - around) / CHUNK
+        into[LOW], into[HIGH] = min(low, self.floor), high
+        into[LEVEL], into[SPREAD] = level, spread
 
     def close_chunk(self, frame: Array, changes: RangeChanges) -> None:
         """Summarise the current chunk and start the next; change the range where needed."""
-        for i in range(CHUNK):
-            self.scratch[i] = self.chunk[i]
-        sort(self.scratch, CHUNK)
-        self.summarise(self.chunks[CHUNKS])
+        low = high = self.chunk[0]
+        for i in range(1, CHUNK):
+            low, high = min(low, self.chunk[i]), max(high, self.chunk[i])
+        self.summarise(self.chunks[CHUNKS], low, high)
         for i in range(CHUNKS):
             for j in range(SPREAD + 1):
                 self.chunks[i, j] = self.chunks[i + 1, j]
@@ -252,10 +257,11 @@ class LabelHistory(NamedTuple):
 
     def leave_out_strays(self, frame: Array, changes: RangeChanges) -> None:
         """Change the units after the first chunk if a few of its labels set the range alone."""
-        low, high = self.scratch[TRIM - 1], self.scratch[CHUNK - TRIM]
-        low = min(low, self.floor)
-        if 0 < self.used(low, high) < frame[HALF] / FIRST_LITTLE:
-            self.chunks[CHUNKS - 1, LOW], self.chunks[CHUNKS - 1, HIGH] = low, high
+        for i in range(CHUNK):
+            self.scratch[i] = self.chunk[i]
+        low, high = self.inner_ends(CHUNK)
+        if 0 < self.used(min(low, self.floor), high) < frame[HALF] / FIRST_LITTLE:
+            self.summarise(self.chunks[CHUNKS - 1], low, high)
             self.change_units(0.0, 0.0, frame, changes)
 
     def collapse(self, frame: Array, changes: RangeChanges) -> bool:
