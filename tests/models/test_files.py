@@ -3,6 +3,7 @@
 import os
 import pickle
 
+import frozen_models
 import numpy as np
 import pytest
 from forged import changed
@@ -248,6 +249,38 @@ def test_invalid_arrays_are_refused(model_file, edit, message):
     changed(model_file, lambda header: None, edit)
     with pytest.raises(ModelFileError, match=message):
         load(model_file)
+
+
+@EVERY
+def test_numbers_that_are_nan_are_refused(case, tmp_path):
+    X, y = stream()
+    path = tmp_path / "model.sb"
+    with plain():
+        model = CASES[case]()
+        model.learn_many(X, y)
+    save(model, path)
+    refuse_nan_in_any_array(path)
+
+
+@pytest.mark.parametrize("name", frozen_models.MODELS)
+def test_files_of_version_0_1_with_nan_are_refused(name, tmp_path):
+    path = tmp_path / "model.sb"
+    path.write_bytes((frozen_models.FOLDER / f"{name}.sb").read_bytes())
+    refuse_nan_in_any_array(path)
+
+
+def refuse_nan_in_any_array(path):
+    data, arrays = path.read_bytes(), load_file(path)
+    read = [name for name in arrays if "memory." not in name]  # rows may have missing values
+    checked = [name for name in read if arrays[name].dtype.kind == "f" and arrays[name].size]
+    assert checked
+    for name in checked:
+        path.write_bytes(data)
+        damaged = arrays[name].copy()
+        damaged.flat[damaged.size // 2] = np.nan
+        changed(path, tensors=lambda t, name=name, damaged=damaged: t | {name: damaged})
+        with pytest.raises(ModelFileError, match=rf"{name.split('.')[-1]} .*NaN"):
+            load(path)
 
 
 def test_other_files_are_refused(tmp_path):
