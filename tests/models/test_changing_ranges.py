@@ -144,7 +144,7 @@ def test_absurd_labels_do_not_spoil_a_model(loss, learner, size, place):
 def test_a_change_of_scale_is_followed(factor, learner):
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (12_000, 3))
-    y = 10 + 3 * np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=12_000)
+    y = 10 + 3 * np.sin(3 * X[:, 0]) + 4 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=12_000)
     y[8000:] *= factor
     model, fresh = (SpanBoost(learner, n=20, label_range="auto") for _ in range(2))
     errors = (model.learn_many(X, y) - y)[10_000:]
