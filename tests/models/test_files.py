@@ -48,7 +48,8 @@ CASES = {
     "linear feedback": lambda: SpanBoost(LinearSGD(), 3, 0.5, feedback="linear", D=0.7, B=1.5),
     "symmetrised": lambda: HullBoost(Symmetrised(Stumps()), 3, feedback="linear"),
     "randomised": lambda: SpanBoost(FiniteClass(randomised=True), 3, D=9.0, scale=0.1),
-    "growing range": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
+    "changing range": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
+    "growing range": lambda: SpanBoost(Stumps(), 3, label_range="growing"),
     "own steps": lambda: SpanBoost(LinearSGD(), 3, alpha=0.5, offset="shrunk", loss=Huber(0.2)),
     "kink": lambda: HullBoost(Ridge(), 3, loss="absolute", label_range="auto"),
     "p-norm": lambda: HullBoost(Network(hidden=2), 3, loss=PNorm(3.0)),
@@ -194,7 +195,7 @@ def test_a_flipped_bit_is_refused(model_file):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda h: h.update(format=2), "in a format that this version does not know"),
+        (lambda h: h.update(format=3), "in a format that this version does not know"),
         (lambda h: h.update(booster="Evil"), "this version does not know 'Evil'"),
         (
             lambda h: h["parameters"].update(n=3),
@@ -242,6 +243,14 @@ def test_invalid_headers_are_refused(model_file, edit, message):
         (
             lambda t: t | {"bank.S.touched": t["bank.S.touched"] + 10**6},
             "not a sorted list of table indices",
+        ),
+        (
+            lambda t: t | {"labels.counts": t["labels.counts"] + 64},
+            "an array holds an invalid number or index",
+        ),
+        (
+            lambda t: t | {"labels.chunk": np.full(64, np.nan)},
+            "an array holds an invalid number or index",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
                 raise ModelFileError(f"{name} contains NaN; the file is damaged")
             target[where] = value
     if core.state.bank is not None and not all(map(_is_sound, _parts(core).values())):
-        raise ModelFileError("an index points outside its array")
+        raise ModelFileError("an array holds an invalid number or index")
 
 
 def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:
