@@ -50,7 +50,7 @@ class ClusterError(RuntimeError):
 
 
 class LabelWarning(UserWarning):
-    """A label so far outside the label range that earlier labels hardly differ in the wider one."""
+    """A label far outside the label range, or labels that seem to have new units."""
 
 
 class ConstantWarning(UserWarning):

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from spanboost import HullBoost, LinearBall, SpanBoost, Trees, load, save
+from spanboost import HullBoost, LabelWarning, LinearBall, SpanBoost, Trees, load, save
 from spanboost.losses import Logistic, Quantile, Softmax, SquaredEuclidean
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
 
@@ -354,6 +354,20 @@ def test_bad_rows_are_named_as_they_were_given(diabetes):
     weights = np.where(np.arange(len(y)) == 5, -1.0, 1.0)
     with pytest.raises(ValueError, match=r"^row 5: the weight must be between 0 and .* \(got -1\)"):
         named("linear").fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_fit_warns_about_the_row_of_an_absurd_label(shuffle, diabetes):
+    X, y = diabetes
+    y = y.copy()
+    y[300] = 1e9
+    model = named("linear", n_epochs=2, shuffle=shuffle)
+    with pytest.warns(
+        LabelWarning, match="^row 300: the label 1000000000 is far outside"
+    ) as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert model.model_.labels.half < 1000
 
 
 def test_an_invalid_first_block_leaves_the_estimator_unfitted():

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from spanboost.compiling.arrays import Array
 from spanboost.errors import LabelWarning, warn_caller
 
 
@@ -48,12 +49,24 @@ class LocalExecutor:
 def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[str]]:
     """Run `work`; return its result and the texts of its label warnings.
 
-    On a worker these warnings would be lost.
+    On a worker these warnings would be lost. Other warnings are issued again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    return answer, [str(one.message) for one in caught if issubclass(one.category, LabelWarning)]
+    texts = []
+    for one in caught:
+        if issubclass(one.category, LabelWarning):
+            texts.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return answer, texts
+
+
+def renumber_warning(text: str, numbers: Array, first: int = 0) -> str:
+    """Return a label warning about row k with the number of the row, numbers[k - first]."""
+    row, _, rest = text.partition(":")
+    return f"row {numbers[int(row.removeprefix('row ')) - first]}:{rest}"
 
 
 def reissue_warnings(texts: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ from spanboost.parallel.executor import (
     capture_warnings,
     pickle_model,
     reissue_warnings,
+    renumber_warning,
     unpickle_model,
 )
 from spanboost.rows.encoder import RowKind, count_rows
@@ -268,14 +269,8 @@ def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tu
     except DataError as error:
         return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
     model.labels.rows = int(numbers[-1]) + 1
-    warnings = [_renumber(text, numbers) for text in texts]
+    warnings = [renumber_warning(text, numbers) for text in texts]
     return pickle_model(model), Answer(predictions, warnings, None)
-
-
-def _renumber(text: str, numbers: Array) -> str:
-    """Return a warning with its row numbered from the start of the stream."""
-    row, _, rest = text.partition(":")
-    return f"row {numbers[int(row.removeprefix('row '))]}:{rest}"
 
 
 def _join_answers(answers: list[Answer], own: list[Array]) -> Answer:
