@@ -12,7 +12,7 @@ from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.frames import frame_reader
-from spanboost.errors import DataError, LabelWarning
+from spanboost.errors import DataError, LabelWarning, warn_caller
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
 from spanboost.models.estimators import (
@@ -114,7 +114,7 @@ class _Boosting(BaseEstimator):
     def feature_importances_(self) -> Array:
         """The share of each column in the gain of all splits of the trees; the sum is 1."""
         _has_trees(self)
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         shares = np.zeros(self.n_features_in_)
         for feature, share in feature_importances(self.model_).items():
             column = feature if self._frame is None else self._frame.column(feature)
@@ -128,15 +128,9 @@ class _Boosting(BaseEstimator):
         rows, weights = self._rows(X, y, sample_weight, first=True)
         random = check_random_state(self.random_state)
         model = self._new_model(loss, random)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LabelWarning)  # all labels are known before training
-            for _ in range(self.n_epochs):
-                order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
-                part = rows.take(order) if isinstance(rows, Rows) else rows[order]
-                try:
-                    model.learn_many(part, y[order], weights[order])
-                except DataError as error:
-                    raise DataError(int(order[error.row]), error.what) from None
+        for _ in range(self.n_epochs):
+            order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
+            _learn_in_order(model, rows, y, weights, order)
         self.model_ = model
         return self
 
@@ -182,11 +176,11 @@ class _Boosting(BaseEstimator):
         return rows.toarray() if sparse.issparse(rows) else rows
 
     def _predict(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return np.asarray(self.model_.predict_many(self._read(X)))
 
     def _staged_predictions(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return partial_predictions(self.model_, self._read(X))
 
 
@@ -346,6 +340,27 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     def _most_probable(self, scores: Array) -> Array:
         best = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
         return np.asarray(self.classes_[best])
+
+
+def _learn_in_order(model: Model, rows: Any, y: Array, weights: Array, order: Array) -> None:
+    """Learn all rows in an order; errors and warnings name rows by their original positions.
+
+    A label warning counts the rows of all passes. It is issued again after the pass, so that the
+    user's filters apply to the warning with the original position.
+    """
+    part = rows.take(order) if isinstance(rows, Rows) else rows[order]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LabelWarning)
+        try:
+            model.learn_many(part, y[order], weights[order])
+        except DataError as error:
+            raise DataError(int(order[error.row]), error.what) from None
+    for one in caught:
+        if isinstance(one.message, LabelWarning):
+            row = int(order[one.message.row % len(order)])
+            warn_caller(LabelWarning(row, one.message.what))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _labels(y: Any, **kind: Any) -> Array:

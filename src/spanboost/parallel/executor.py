@@ -45,21 +45,21 @@ class LocalExecutor:
         return list(handles)
 
 
-def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Run `work`; return its result and the texts of its label warnings.
+def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
+    """Run `work`; return its result and its label warnings.
 
     On a worker these warnings would be lost.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    return answer, [str(one.message) for one in caught if issubclass(one.category, LabelWarning)]
+    return answer, [one.message for one in caught if isinstance(one.message, LabelWarning)]
 
 
-def reissue_warnings(texts: Sequence[str]) -> None:
+def reissue_warnings(caught: Sequence[LabelWarning]) -> None:
     """Issue label warnings from a worker again, to the caller of this package."""
-    for text in texts:
-        warn_caller(text, LabelWarning)
+    for warning in caught:
+        warn_caller(warning)
 
 
 def pickle_model(model: Any) -> bytes:
