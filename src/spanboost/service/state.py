@@ -24,6 +24,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.health import count_nans
 from spanboost.models.model import Model
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
@@ -82,6 +83,7 @@ class State:
     model: Model
     snapshot_record: int  # number of the last record in the last snapshot
     learned_record: int  # number of the last record that was learned
+    nans: int | None  # NaN in the model at the last snapshot; counting takes too long for requests
 
     def __init__(
         self,
@@ -159,6 +161,7 @@ class State:
             "progress": self.progress.state(),
             "left_out": self.left_out,
         }
+        self.nans = count_nans(self.model)
         save(self.model, self._path(self.learned_record), run=run)
         self.snapshot_record = self.learned_record
         self.journal.rotate()
@@ -229,7 +232,7 @@ class State:
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
         self.snapshot_record = self.learned_record = run["record"]
-        self.model = model
+        self.model, self.nans = model, count_nans(model)
 
     def _replay(self, on_progress: Callable[[int, int], None]) -> None:
         """Learn the records of the journal that came after the snapshot."""
