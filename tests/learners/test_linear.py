@@ -26,7 +26,8 @@ class RawLinear:
 
     def __init__(self, rate, step, decay=None):
         self.rate, self.step, self.decay = rate, step, decay
-        self.w, self.g2, self.scale = {}, {}, {}
+        self.w, self.g2, self.scales = {}, {}, naive_learners.Scales()
+        self.scale = self.scales.S
         self.rows = self.norms = 0.0
 
     def active(self, x):
@@ -45,14 +46,13 @@ class RawLinear:
             self.predict(x) - loss.h
         ) * slope < 0:  # it was projected, and the step leads further out
             slope = 0.0
-        for f, v in active:
-            if f not in self.w:
-                self.w[f], self.g2[f], self.scale[f] = 0.0, 0.0, abs(v)
-            if abs(v) > self.scale[f]:
-                self.w[f] *= self.scale[f] / abs(v)
-                self.scale[f] = abs(v)
-            self.g2[f] += slope**2 / loss.weight * v * v
         self.rows += loss.weight
+        for a, (f, v) in enumerate(active):
+            scale = self.scales.meet(f, abs(v), young=self.rows <= 64 * loss.weight)
+            self.w[f] = self.w.get(f, 0.0) * self.scale.get(f, 0.0) / scale
+            self.scale[f] = scale
+            active[a] = f, min(max(v, -scale), scale)
+            self.g2[f] = self.g2.get(f, 0.0) + slope**2 / loss.weight * active[a][1] ** 2
         self.norms += loss.weight * sum((v / self.scale[f]) ** 2 for f, v in active)
         if slope == 0:
             return

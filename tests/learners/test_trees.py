@@ -408,7 +408,7 @@ def test_a_file_with_indices_out_of_range_is_rejected(name, value, tmp_path):
     path = tmp_path / "trees.sb"
     save(model, path)
     changed(path, tensors=lambda arrays: arrays | {name: np.full_like(arrays[name], value)})
-    with pytest.raises(ModelFileError, match="an index points outside its array"):
+    with pytest.raises(ModelFileError, match="an array holds an invalid number or index"):
         load(path)
 
 

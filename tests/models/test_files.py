@@ -3,6 +3,7 @@
 import os
 import pickle
 
+import frozen_models
 import numpy as np
 import pytest
 from forged import changed
@@ -47,7 +48,8 @@ CASES = {
     "linear feedback": lambda: SpanBoost(LinearSGD(), 3, 0.5, feedback="linear", D=0.7, B=1.5),
     "symmetrised": lambda: HullBoost(Symmetrised(Stumps()), 3, feedback="linear"),
     "randomised": lambda: SpanBoost(FiniteClass(randomised=True), 3, D=9.0, scale=0.1),
-    "growing range": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
+    "changing range": lambda: SpanBoost(Stumps(), 3, label_range="auto"),
+    "growing range": lambda: SpanBoost(Stumps(), 3, label_range="growing"),
     "own steps": lambda: SpanBoost(LinearSGD(), 3, alpha=0.5, offset="shrunk", loss=Huber(0.2)),
     "kink": lambda: HullBoost(Ridge(), 3, loss="absolute", label_range="auto"),
     "p-norm": lambda: HullBoost(Network(hidden=2), 3, loss=PNorm(3.0)),
@@ -193,7 +195,7 @@ def test_a_flipped_bit_is_refused(model_file):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda h: h.update(format=2), "in a format that this version does not know"),
+        (lambda h: h.update(format=3), "in a format that this version does not know"),
         (lambda h: h.update(booster="Evil"), "this version does not know 'Evil'"),
         (
             lambda h: h["parameters"].update(n=3),
@@ -242,12 +244,52 @@ def test_invalid_headers_are_refused(model_file, edit, message):
             lambda t: t | {"bank.S.touched": t["bank.S.touched"] + 10**6},
             "not a sorted list of table indices",
         ),
+        (
+            lambda t: t | {"labels.counts": t["labels.counts"] + 64},
+            "an array holds an invalid number or index",
+        ),
+        (
+            lambda t: t | {"labels.chunk": np.full(64, np.nan)},
+            "an array holds an invalid number or index",
+        ),
     ],
 )
 def test_invalid_arrays_are_refused(model_file, edit, message):
     changed(model_file, lambda header: None, edit)
     with pytest.raises(ModelFileError, match=message):
         load(model_file)
+
+
+@EVERY
+def test_numbers_that_are_nan_are_refused(case, tmp_path):
+    X, y = stream()
+    path = tmp_path / "model.sb"
+    with plain():
+        model = CASES[case]()
+        model.learn_many(X, y)
+    save(model, path)
+    refuse_nan_in_any_array(path)
+
+
+@pytest.mark.parametrize("name", frozen_models.MODELS)
+def test_files_of_version_0_1_with_nan_are_refused(name, tmp_path):
+    path = tmp_path / "model.sb"
+    path.write_bytes((frozen_models.FOLDER / f"{name}.sb").read_bytes())
+    refuse_nan_in_any_array(path)
+
+
+def refuse_nan_in_any_array(path):
+    data, arrays = path.read_bytes(), load_file(path)
+    read = [name for name in arrays if "memory." not in name]  # rows may have missing values
+    checked = [name for name in read if arrays[name].dtype.kind == "f" and arrays[name].size]
+    assert checked
+    for name in checked:
+        path.write_bytes(data)
+        damaged = arrays[name].copy()
+        damaged.flat[damaged.size // 2] = np.nan
+        changed(path, tensors=lambda t, name=name, damaged=damaged: t | {name: damaged})
+        with pytest.raises(ModelFileError, match=rf"{name.split('.')[-1]} .*NaN"):
+            load(path)
 
 
 def test_other_files_are_refused(tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from spanboost import load, save
+from spanboost import LabelWarning, load, save
 
 NEAR = 1e-6  # processors differ in the last bits of exp and log
 
@@ -17,6 +17,29 @@ def test_a_file_of_version_0_1_loads_and_predicts_the_same(name):
     expected = np.load(frozen_models.FOLDER / f"{name}.npz")
     np.testing.assert_allclose(model.predict_many(X), expected["after"], rtol=NEAR, atol=NEAR)
     model.learn_many(X, y)
+
+
+@pytest.mark.parametrize("name", ["span-linear-named-auto-range", "span-trees-replay"])
+def test_a_growing_range_of_version_0_1_keeps_growing_bit_for_bit(name, tmp_path):
+    loaded, (model, _) = load(frozen_models.FOLDER / f"{name}.sb"), frozen_models.learn(name)
+    assert loaded.label_range == model.label_range == "growing"
+    assert (loaded.labels.half, *loaded.labels.centre) == (model.labels.half, *model.labels.centre)
+    X, y = frozen_models.MODELS[name][1]()
+    far = y.copy()
+    far[60] = 1e6
+    with pytest.warns(LabelWarning, match="half-widths from the centre"):
+        loaded.learn_many(X, far)
+    assert loaded.labels.half >= 9e5
+    save(loaded, tmp_path / "again.sb")
+    assert load(tmp_path / "again.sb").label_range == "growing"
+
+
+def test_the_parts_of_models_of_version_0_1_keep_growing():
+    for name in ("auto-fast", "auto-fast-logistic", "committee-trees"):
+        model = load(frozen_models.FOLDER / f"{name}.sb")
+        ranges = {part.label_range for part in model.parts.values()}
+        assert ranges == {"growing" if name == "auto-fast" else (-1, 1)}
+    assert load(frozen_models.FOLDER / "auto-fast.sb").label_range == "growing"
 
 
 @pytest.mark.parametrize("name", frozen_models.MODELS)

@@ -307,7 +307,7 @@ def test_smaller_units_are_recognised_after_few_chunks(factor, label_range):
     labels = new_labels(label_range)
     _, changes = follow(labels, y)
     ((row, centre, half, _),) = [change for change in changes if not change[3]]
-    assert row == 2000 // 64 * 64 + 4 * 64 - 1
+    assert row == 2000 // 64 * 64 + 2 * 64 - 1
     (_, old_centre, old_half, _) = next(change for change in reversed(changes) if change[0] < 2000)
     assert (10 * factor - centre) / half == pytest.approx((10 - old_centre) / old_half, abs=0.1)
     assert factor / half == pytest.approx(1 / old_half, rel=0.25)
@@ -340,6 +340,27 @@ def test_a_quiet_slow_wave_is_not_a_change_of_units():
             labels = new_labels(label_range)
             _, changes = follow(labels, y)
             assert all(exact for *_, exact in changes)
+
+
+def test_labels_that_become_small_now_and_then_do_not_have_new_units():
+    """A machine runs for 600 rows and rests for 600 rows, with some noise."""
+    running = np.arange(60_000) // 600 % 2 == 0
+    y = np.where(running, 1000 + 100 * noise(60_000), 0.1 * noise(60_000, 1))
+    labels = new_labels()
+    learned, changes = follow(labels, y)
+    assert sum(not exact for *_, exact in changes) <= 8
+    np.testing.assert_array_equal(learned[9000:, 0], y[9000:])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_amounts_keep_their_units(seed):
+    """Most labels are 0, the others differ by several orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(100_000) < 0.05, np.exp(rng.normal(5, 2, 100_000)), 0.0)
+    labels = new_labels()
+    _, changes = follow(labels, y)
+    assert all(exact or row < 64 for row, *_, exact in changes)
+    assert labels.health.clipped_share < 3e-3
 
 
 # --------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ class NaiveRange:
         self.chunks, self.current = [], Chunk()
         self.wild = []  # (number, label)
         self.last_shrink = 0
+        self.changes_of_units = 0
         self.clipped = 0
 
     def recent(self):
@@ -130,7 +131,7 @@ class NaiveRange:
             self.leave_out_strays(changes)
             return
         self.let_through_often()
-        if not self.collapse(changes):
+        if not self.take_smaller_units(changes):
             self.shrink(changes)
 
     def leave_out_strays(self, changes):
@@ -157,30 +158,36 @@ class NaiveRange:
         if width > self.width() and allowed:
             self.extend(low, high)
 
-    def collapse(self, changes):
-        if len(self.chunks) < 3:
+    def take_smaller_units(self, changes):
+        sudden = 1 + self.changes_of_units
+        steady, quiet = self.chunks[: -sudden - 1], self.chunks[-sudden:]
+        limit, level, spread = self.half / 64, 0.0, 0.0
+        if self.has_dropped(steady, quiet):
+            level = mean(chunk.level() for chunk in steady)
+            spread = mean(chunk.spread(self.moves) for chunk in steady)
+        elif len(self.chunks) == 16:
+            quiet, limit = self.chunks, self.half / 4096
+        else:
             return False
-        quiet = self.chunks[-3:]
-        low = sorted(self.low(chunk) for chunk in quiet)[1]
-        high = sorted(chunk.range()[1] for chunk in quiet)[1]
+        low, high = min(map(self.low, quiet)), max(chunk.range()[1] for chunk in quiet)
         levels = [chunk.level() for chunk in quiet]
-        if not 0 < self.used(low, high) < self.half / 64:
+        if not 0 < self.used(low, high) < limit:
             return False
-        if 8 * (max(levels) - min(levels)) > high - low:
+        if spread == 0 and 8 * (max(levels) - min(levels)) > high - low:
             return False
-        earlier = self.chunks[:-4]
-        level = mean(chunk.level() for chunk in earlier)
-        spread = mean(chunk.spread(self.moves) for chunk in earlier)
-        if spread < 64 * mean(chunk.spread(self.moves) for chunk in quiet):
-            spread = 0.0
-            if self.used(low, high) >= self.half / 4096:
-                return False
-        for chunk in quiet:
-            ends = self.low(chunk), chunk.range()[1]
-            chunk.ends = tuple(min(max(end, low), high) for end in ends)
         self.chunks = quiet
         self.new_units(level, spread, changes)
         return True
+
+    def has_dropped(self, steady, quiet):
+        if len(steady) < 8:
+            return False
+        spreads = [chunk.spread(self.moves) for chunk in steady]
+        return max(spreads) <= 4 * min(spreads) and all(
+            0 < 64 * chunk.spread(self.moves) <= min(spreads)
+            and self.used(*chunk.range()) <= 16 * chunk.spread(self.moves)
+            for chunk in quiet
+        )
 
     def low(self, chunk):
         return min(chunk.range()[0], 0.0) if self.vectors else chunk.range()[0]
@@ -195,6 +202,7 @@ class NaiveRange:
             changes.append((self.centre, self.half, True))
 
     def new_units(self, level, spread, changes):
+        self.changes_of_units += 1
         self.forget_wild()
         new_level = mean(chunk.level() for chunk in self.chunks)
         new_spread = mean(chunk.spread(self.moves) for chunk in self.chunks)

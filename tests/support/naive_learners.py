@@ -65,6 +65,44 @@ def norm(vector):
     return math.sqrt(square)
 
 
+class Scales:
+    """The scale of each feature: its largest |x|, with strays kept out and old scales dropped.
+
+    One value is a stray if it exceeds four times the scale after 64 rows. 64 strays are believed,
+    if at most four other values come between two of them. 256 values in a row below 1/512 of the
+    scale set a new one; a value below 2^-16 of it counts as 8.
+    """
+
+    def __init__(self):
+        self.S, self.strays, self.low, self.rows = {}, {}, {}, {}
+
+    def meet(self, f, size, *, young):
+        """Return the scale of feature f after this value, before it may fall."""
+        S = self.S.get(f, 0)
+        if f not in self.S and not young:
+            self.rows[f] = 64  # the feature came late, so it gets its own 64 rows
+        free = young or self.rows.get(f, 0) > 0
+        self.rows[f] = max(self.rows.get(f, 0) - 1, 0)
+        times = 8 if size < S / 2**16 else 1
+        self.low[f] = [*self.low.get(f, []), *[size] * times] if size < S / 512 else []
+        if free or size <= 4 * S:
+            self.strays[f] = max(self.strays.get(f, 0) - 1, 0)
+            return max(S, size)
+        self.strays[f] = self.strays.get(f, 0) + 4
+        if self.strays[f] < 256:
+            return S
+        self.strays[f] = 0
+        return size
+
+    def fall(self, f):
+        """Return the factor by which the scale of feature f falls now."""
+        if len(self.low[f]) < 256:
+            return 1
+        before, self.S[f] = self.S[f], max(self.low[f])
+        self.low[f] = []
+        return self.S[f] / before
+
+
 class Copy:
     """The common part of all copies: parameters, feature scales and normalised values."""
 
@@ -84,7 +122,8 @@ class Copy:
         self.cut = number(cut)
         self.d, self.number, self.flow, self.decay = d, number, flow, decay
         self.rate, self.curvature, self.D = number(rate), number(curvature), float(number(D))
-        self.S = {}
+        self.scales = Scales()
+        self.S = self.scales.S
 
     def zeros(self, count):
         return [self.number(0)] * count
@@ -126,14 +165,19 @@ class Copy:
         S = self.S.get(f, 0)
         return max(min(self.number(x), S), -S) / S if S else self.number(0)
 
-    def update_scale(self, f, x, *sums):
+    def update_scale(self, f, x, G, *, young):
         """Update the scale of feature f, and convert its sums of squared gradients to it."""
-        size, S = abs(self.number(x)), self.S.get(f, self.number(0))
+        S = self.S.get(f, self.number(0))
+        size = self.scales.meet(f, abs(self.number(x)), young=young)
         if size > S:
             shrink = S / size
-            for G in sums:
-                G[:] = [max(g * shrink * shrink, self.number(LEAST)) for g in G]
+            G[:] = [max(g * shrink * shrink, self.number(LEAST)) for g in G]
             self.S[f] = size
+
+    def lower_scale(self, f, W):
+        """Lower the scale of feature f if it is due; the function stays the same."""
+        shrink = self.scales.fall(f)
+        W[:] = [w * shrink for w in W]
 
     def pace(self, ratio):
         return self.number(math.sqrt(ratio) if self.decay is None else ratio)
@@ -169,7 +213,7 @@ class Linear(Copy):
         for f, x in row:  # one by one, because two may share a number in a hashed table
             G = self.G.setdefault(f, self.least(self.d))
             self.U.setdefault(f, self.zeros(self.d))
-            self.update_scale(f, x, G)
+            self.update_scale(f, x, G, young=self.rows <= 64 * w)
             z.append(self.z(f, x))
             self.norms += float(w * (z[-1] * z[-1]))
             rates.append(self.rates(G, slope, z[-1], w, self.rows))
@@ -179,6 +223,8 @@ class Linear(Copy):
             size = slope[k] * (u * self.flow(self.curvature * w * u * reach))
             for (f, _), v, r in zip(row, z, rates, strict=True):
                 self.U[f][k] -= size * v * r[k]
+        for f, _ in row:
+            self.lower_scale(f, self.U[f])
         mass = sum(abs(u) for U in self.U.values() for u in U)
         if mass > self.D:
             self.U = {f: [u * (self.D / mass) for u in U] for f, U in self.U.items()}
@@ -216,7 +262,7 @@ class Stumps(Copy):
     def learn(self, f, x, loss):
         U, V, G, H = self.U[f], self.V[f], self.G[f], self.H[f]
         w = self.number(loss.weight)
-        self.update_scale(f, x, G)
+        self.update_scale(f, x, G, young=self.n[f] < 64 * w)
         z, p = self.z(f, x), self.function(f, x)
         projected = self.project(p)
         slope = self.slope(loss, p)
@@ -234,6 +280,7 @@ class Stumps(Copy):
             U[k] -= step * z * r_U[k]
             if self.intercept:
                 V[k] -= step * r_V[k]
+        self.lower_scale(f, U)
         size = norm(U) + norm(V)
         if size > self.D:
             shrink = self.number(self.D / size)
@@ -291,7 +338,7 @@ class Network(Copy):
         z, r = [], []
         for f, x in row:  # one by one, because two may share a number in a hashed table
             self.add_feature(f)
-            self.update_scale(f, x, self.G[f])
+            self.update_scale(f, x, self.G[f], young=self.rows <= 64 * w)
             z.append(self.z(f, x))
             self.norms += float(w * (z[-1] * z[-1]))
             r.append(self.rates(self.G[f], e, z[-1], w, self.rows))
@@ -313,6 +360,7 @@ class Network(Copy):
         for a, (f, _) in enumerate(row):
             for j in J:
                 self.W[f][j] -= size * pace_in * e[j] * z[a] * r[a][j]
+            self.lower_scale(f, self.W[f])
         for k in K:
             for j, t in enumerate(s):
                 self.V[k][j] -= size * pace_out * g[k] * t * r_out[k][j]

@@ -29,47 +29,33 @@ def dot(u, x):
 
 
 class NaiveRidge:
-    """One copy: the rows so far, the range of each feature, and the strengths of the priors."""
+    """One copy: the normal equations A u = b, and the range and mean of each feature."""
 
     def __init__(self, ridge):
         self.ridge = Fraction(ridge)
-        self.order, self.rows = [], []
-        self.low, self.high, self.prior, self.strength, self.scale = {}, {}, {}, {}, {}
+        self.order, self.A, self.b, self.past = [], [], [], []
+        self.low, self.high, self.prior, self.scale = {}, {}, {}, {}
         self.waiting = set()  # features whose values were all missing
-        self.missed = self.whole = Fraction(0)
+        self.mass = self.missed = self.whole = Fraction(0)
 
     def dense(self, x):
-        """Return a number for each column; strays and missing values are replaced."""
+        """Return a number for each column; strays and missing values count as the mean."""
         given = {f: v for f, v in x if f in self.order}
         return [self.number(f, given.get(f, 0.0)) for f in self.order]
 
     def number(self, f, v):
-        if math.isnan(v):
-            return self.mean(f)
-        return Fraction(v if abs(v) <= 64 * self.scale[f] else math.copysign(self.scale[f], v))
-
-    def mean(self, f):
-        k = self.order.index(f)
-        return sum((x[k] for x, _, _ in self.rows), Fraction(0)) / max(len(self.rows), 1)
-
-    def matrix(self):
-        K = len(self.order)
-        A = [[sum((w * x[i] * x[j] for x, _, w in self.rows), Fraction(0)) for j in range(K)]
-             for i in range(K)]  # fmt: skip
-        for k, f in enumerate(self.order):
-            A[k][k] += self.strength[f]
-        return A, [sum((w * y * x[k] for x, y, w in self.rows), Fraction(0)) for k in range(K)]
-
-    def mean_weight(self):
-        return (sum(w for _, _, w in self.rows) + self.strength.get(0, 0)) / max(len(self.rows), 1)
+        if math.isnan(v) or abs(v) > 4 * self.scale[f]:
+            k = self.order.index(f)
+            return sum((x[k] for x in self.past), Fraction(0)) / max(len(self.past), 1)
+        return Fraction(v)
 
     def forecast(self, x):
-        if not self.rows:
+        if not self.past:
             return 0.0
-        x, (A, b) = self.dense(x), self.matrix()
-        leverage = dot(solve(A, x), x) * self.mean_weight()
+        x = self.dense(x)
+        leverage = dot(solve(self.A, x), x) * self.mass / len(self.past)
         omega = self.missed / self.whole if self.missed < self.whole else 1
-        return float(dot(solve(A, b), x) / (1 + omega * leverage))
+        return float(dot(solve(self.A, self.b), x) / (1 + omega * leverage))
 
     def learn(self, x, y, weight, answer):
         """Learn a row that was answered with this forecast, after the projection."""
@@ -78,26 +64,47 @@ class NaiveRidge:
             if math.isnan(v):
                 self.waiting |= {f} - {*self.order}
                 continue
-            if f not in self.order:
-                self.add_feature(f, v)
             self.scale[f] = max(self.scale.get(f, 0.0), abs(v))
+            if f not in self.order:
+                self.add_feature(f, Fraction(v))
         dense = self.dense(x)
-        level = max(self.mean_weight(), weight)
-        for f, v in zip(self.order, dense, strict=True):
+        self.raise_priors(dense, max(self.mass / max(len(self.past), 1), weight))
+        for i, p in enumerate(dense):
+            self.b[i] += weight * y * p
+            for j, q in enumerate(dense):
+                self.A[i][j] += weight * p * q
+        self.past.append(dense)
+        self.mass += weight
+        self.missed += weight * (y - answer) ** 2
+        self.whole += weight * y**2
+
+    def raise_priors(self, dense, level):
+        for k, (f, v) in enumerate(zip(self.order, dense, strict=True)):
             self.low[f], self.high[f] = min(self.low[f], v), max(self.high[f], v)
             largest = max(abs(self.low[f]), abs(self.high[f]))
             due = max(self.high[f] - self.low[f], NARROW * largest)
             if due > 2 * self.prior[f]:
-                self.strength[f] += self.ridge * level * (due**2 - self.prior[f] ** 2)
+                self.A[k][k] += self.ridge * level * (due**2 - self.prior[f] ** 2)
                 self.prior[f] = due
-        self.rows.append((dense, y, weight))
-        self.missed += weight * (y - answer) ** 2
-        self.whole += weight * y**2
 
     def add_feature(self, f, v):
-        """Add a feature: its past values are 0, or if they were missing, this first value."""
-        past = Fraction(v if f in self.waiting or not self.rows else 0)
+        """Add a feature whose past values are 0, or were missing, and count as this first one."""
+        past = v if f in self.waiting or not self.past else Fraction(0)
         self.order.append(f)
-        self.rows = [([*x, past], y, w) for x, y, w in self.rows]
+        self.A = [*([*row, Fraction(0)] for row in self.A), [Fraction(0)] * len(self.order)]
+        self.b.append(Fraction(0))
+        self.past = [[*x, past] for x in self.past]
         self.low[f] = self.high[f] = past
-        self.prior[f] = self.strength[f] = Fraction(0)
+        self.prior[f] = Fraction(0)
+        if f in self.waiting and self.past:
+            self.forget_sums()
+
+    def forget_sums(self):
+        """Eliminate the constant from the normal equations, and let it start again."""
+        first, y = self.A[0], self.b[0]
+        part = [v / first[0] for v in first]
+        self.A = [[v - p * w for v, w in zip(row, first, strict=True)]
+                  for row, p in zip(self.A, part, strict=True)]  # fmt: skip
+        self.b = [v - p * y for v, p in zip(self.b, part, strict=True)]
+        self.low[0] = self.high[0] = Fraction(1)
+        self.prior[0] = Fraction(0)

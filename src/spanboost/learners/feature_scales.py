@@ -6,7 +6,8 @@ there are more than four times as many other rows in between. Before a feature h
 `YOUNG` rows there are no strays.
 
 A scale falls when `WINDOW` values in a row are below the share `FAINT` of it: the large values that
-set it were a mistake, or belong to a past that is over.
+set it were a mistake, or belong to a past that is over. Values below the share `FAINTEST` count 8
+times.
 
 Most values raise no doubt. Learners check this first, with `is_in_doubt`.
 """
@@ -17,8 +18,8 @@ from spanboost.compiling.kernels import kernel
 JUMP = 4
 YOUNG = 64
 PATIENCE = 64
-FAINT = 2.0**-16
-WINDOW = 32
+FAINT, FAINTEST = 2.0**-9, 2.0**-16
+WINDOW = 256
 OPEN, STRAY, LOW, PEAK, NEW = 0, 1, 2, 3, 4  # columns of the doubts about a scale
 DOUBTS = 5
 
@@ -40,7 +41,7 @@ def revise_scale(S: Array, doubts: Array, f: int, size: float, young: bool) -> f
     if scale == 0 and not young:
         doubt[NEW] = YOUNG
     if size < S.dtype.type(FAINT) * scale:
-        doubt[LOW] += 1
+        doubt[LOW] += 8 if size < S.dtype.type(FAINTEST) * scale else 1
         doubt[PEAK] = max(doubt[PEAK], size)
     else:
         doubt[LOW], doubt[PEAK] = 0, 0

@@ -1,8 +1,8 @@
 """Convert the state of a booster to arrays and JSON, and back.
 
 Only the touched entries of tables are saved: features that were seen, nodes and leaves that a row
-has reached. The dtype and shape of every array are checked before a model is built from it. The
-values are not checked.
+has reached. Before a model is built from an array, its dtype and shape are checked, and NaN is
+refused. Infinite numbers are allowed, because trees have infinite thresholds.
 """
 
 from collections.abc import Iterator
@@ -64,9 +64,11 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
                     f"{name} must be {target.dtype} of shape {shape} "
                     f"(got {value.dtype} of shape {value.shape})"
                 )
+            if value.dtype.kind == "f" and np.isnan(value).any():
+                raise ModelFileError(f"{name} contains NaN; the file is damaged")
             target[where] = value
     if core.state.bank is not None and not all(map(_is_sound, _parts(core).values())):
-        raise ModelFileError("an index points outside its array")
+        raise ModelFileError("an array holds an invalid number or index")
 
 
 def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:

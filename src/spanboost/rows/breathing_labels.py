@@ -22,10 +22,10 @@ from spanboost.rows.label_history import (
     WIDENED,
     LabelHistory,
     follow_labels,
-    new_changes,
     new_history,
 )
 from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels, show_label
+from spanboost.rows.range_changes import new_changes
 
 _call = Caller()  # one for all: the types of the arguments are always the same
 

@@ -14,10 +14,12 @@ of the current chunk and the 16 chunks before it. Its width is W.
 - **New units.** If 64 of the last 72 labels are wild, and too far away to extend the recent range
   to them, the labels have new units: the level and the spread of the 64 wild labels take the place
   of the earlier level and spread.
-- **Smaller units.** If the labels of 3 chunks use less than 1/64 of the label range, without a
-  trend, and their spread is 1/64 of the earlier spread, they have new units as well. If the
-  earlier spread was not that large, the limit is 1/4096 of the range. After the first chunk it is
-  1/16, and 4 labels at each end do not count.
+- **Smaller units.** If the spread was steady for 8 chunks, and is at most 1/64 of that in the last
+  one, whose labels use less than 1/64 of the label range, they have new units as well. Each change
+  of units adds one to the number of last chunks, up to 7, because labels that become small now and
+  then do not have new units. If the spread was not steady, it takes 16 chunks without a trend that
+  use less than 1/4096 of the range. After the first chunk, it takes less than 1/16 of the range,
+  and 4 labels at each end do not count.
 - **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
   halved, at most once in 16 chunks.
 
@@ -32,6 +34,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.rows.range_changes import CENTRE, HALF, ROOM, RangeChanges
 
 LARGEST = 1e300  # largest absolute label, so that distances and widths cannot overflow
 NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflow
@@ -42,35 +45,15 @@ FAR = 32.0  # the recent range becomes at most this many times as wide when wild
 SOME, OF_LAST = 56, 128  # so many wild labels among the last so many extend the recent range
 MOST, OF_FEW = 64, 72  # so many among the last so many are in new units
 OFTEN = 8  # or wild labels in so many of the last 16 chunks
-QUIET = 3  # chunks after which labels that use little of the range have new units
-LITTLE = 64.0  # they use less than 1 / 64 of it
+STEADY = 8  # chunks of about the same spread before it drops
+LITTLE = 64.0  # labels in smaller units use less than 1 / 64 of the range
 FIRST_LITTLE = 16.0  # or less than 1 / 16, after the first chunk
 TRIM = 4  # labels at each end that are ignored where absurd ones may be among them
-ROOM = 64  # changes of the range that are found at once
 
 # columns of the summaries of chunks
 LOW, HIGH, RAW_LOW, RAW_HIGH, WILD, LEVEL, SPREAD = range(7)
 # entries of the counts
 FILLED, COMPLETE, LEARNED, CLIPPED, WIDENED, SHRUNK, RENEWED, UNITS = range(8)
-# entries of a frame
-CENTRE, HALF = 0, 1
-
-
-@kernel
-class RangeChanges(NamedTuple):
-    """Changes of the label range within a block, and how far the block was read."""
-
-    row: Array  # [ROOM] the row is learned in the new range
-    frame: Array  # [ROOM, 2] new centre and half-width
-    exact: Array  # [ROOM] whether what was learned keeps its value in the units of the labels
-    done: Array  # [2] rows read, changes found
-
-    def add(self, frame: Array, exact: bool) -> None:
-        """Add a change at the current row."""
-        k = self.done[1]
-        self.row[k], self.exact[k] = self.done[0], exact
-        self.frame[k, CENTRE], self.frame[k, HALF] = frame[CENTRE], frame[HALF]
-        self.done[1] += 1
 
 
 @kernel
@@ -220,7 +203,7 @@ class LabelHistory(NamedTuple):
             self.leave_out_strays(frame, changes)
         else:
             self.let_through_often()
-            if not self.collapse(frame, changes):
+            if not self.take_smaller_units(frame, changes):
                 self.shrink(frame, changes)
 
     def update_recent(self) -> None:
@@ -264,28 +247,43 @@ class LabelHistory(NamedTuple):
             self.summarise(self.chunks[CHUNKS - 1], low, high)
             self.change_units(0.0, 0.0, frame, changes)
 
-    def collapse(self, frame: Array, changes: RangeChanges) -> bool:
+    def take_smaller_units(self, frame: Array, changes: RangeChanges) -> bool:
         """Change the units if the last chunks use little of the range; return whether they do."""
-        if self.counts[COMPLETE] < QUIET:
+        quiet, most, level, spread = CHUNKS, frame[HALF] / LITTLE**2, 0.0, 0.0
+        sudden = 1 + self.counts[RENEWED]
+        if self.has_dropped(sudden):
+            quiet, most = sudden, frame[HALF] / LITTLE
+            first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - quiet - 1
+            level, spread = self.typical(LEVEL, first, last), self.typical(SPREAD, first, last)
+        if self.counts[COMPLETE] < quiet:
             return False
-        low, high = self.ranked(LOW, QUIET, 1), self.ranked(HIGH, QUIET, QUIET - 2)
-        if not 0 < self.used(low, high) < frame[HALF] / LITTLE:
+        low, high = self.ranked(LOW, quiet, 0), self.ranked(HIGH, quiet, quiet - 1)
+        trend = self.ranked(LEVEL, quiet, quiet - 1) - self.ranked(LEVEL, quiet, 0)
+        if not 0 < self.used(low, high) < most or (spread == 0 and 8 * trend > high - low):
             return False
-        least, most = self.ranked(LEVEL, QUIET, 0), self.ranked(LEVEL, QUIET, QUIET - 1)
-        if 8 * (most - least) > high - low:
-            return False
-        first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - QUIET - 1  # one chunk is mixed
-        level, spread = self.typical(LEVEL, first, last), self.typical(SPREAD, first, last)
-        if spread < LITTLE * self.typical(SPREAD, CHUNKS - QUIET, CHUNKS):
-            spread = 0.0  # the earlier labels used little of the range, too
-            if self.used(low, high) >= frame[HALF] / LITTLE**2:
-                return False
-        for i in range(CHUNKS - QUIET, CHUNKS):
-            self.chunks[i, LOW] = min(max(self.chunks[i, LOW], low), high)
-            self.chunks[i, HIGH] = min(max(self.chunks[i, HIGH], low), high)
-        self.counts[COMPLETE] = QUIET
+        self.counts[COMPLETE] = quiet
         self.change_units(level, spread, frame, changes)
         return True
+
+    def has_dropped(self, quiet: int) -> bool:
+        """Return whether the spread was steady, and is far smaller in the last `quiet` chunks.
+
+        The chunk before them may contain labels of both kinds.
+        """
+        first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - quiet - 1
+        if last - first < STEADY:
+            return False
+        least = most = self.chunks[first, SPREAD]
+        for i in range(first, last):
+            least, most = min(least, self.chunks[i, SPREAD]), max(most, self.chunks[i, SPREAD])
+        dropped = most <= 4 * least
+        for i in range(last + 1, CHUNKS):
+            low, high, spread = self.chunks[i, LOW], self.chunks[i, HIGH], self.chunks[i, SPREAD]
+            # a spread that comes from a few labels alone is not a scale
+            dropped = (
+                dropped and 0 < LITTLE * spread <= least and self.used(low, high) <= 16 * spread
+            )
+        return dropped
 
     def shrink(self, frame: Array, changes: RangeChanges) -> None:
         """Halve the half-width if the last chunks are within a quarter of it."""
@@ -388,10 +386,3 @@ def new_history(moves: bool, vectors: bool) -> LabelHistory:
     )
     history.forget_wild()
     return history
-
-
-def new_changes() -> RangeChanges:
-    """Return room for changes, at the start of a block."""
-    return RangeChanges(
-        np.zeros(ROOM, np.int64), np.zeros((ROOM, 2)), np.zeros(ROOM, bool), np.zeros(2, np.int64)
-    )
