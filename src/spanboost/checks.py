@@ -6,6 +6,7 @@ from typing import Any
 
 BREATHING = ("auto", "auto-zero")  # label ranges that follow the labels
 GROWING = ("growing", "growing-zero")  # label ranges that only grow with the labels
+LABEL_RANGES = (*BREATHING, *GROWING)
 STEP_TOLERANCE = 1e-12  # 1/n need not be exact in floating point
 
 
@@ -29,7 +30,7 @@ def is_positive(value: Any) -> bool:
 def is_label_range(limits: Any) -> bool:
     """Return whether the value is (low, high) with low < high, or the name of a rule."""
     if isinstance(limits, str):
-        return limits in (*BREATHING, *GROWING)
+        return limits in LABEL_RANGES
     return (
         isinstance(limits, tuple | list)
         and len(limits) == 2

@@ -77,8 +77,9 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     budget
         Size of learner="auto": "fast", "default" or "thorough".
     label_range
-        Range of the labels: "auto" grows with the labels, "auto-zero" does so around 0, or
-        (low, high).
+        Range of the labels: "auto" follows the labels; a label far outside the others is learned
+        as if it were closer. "growing" grows to include every label. "auto-zero" and
+        "growing-zero" do so around 0. Or (low, high).
     replay
         Number of earlier rows to learn again after each row: lower error, more time.
     memory

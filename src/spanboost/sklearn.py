@@ -1,8 +1,8 @@
 """Estimators for scikit-learn: `BoostingRegressor` and `BoostingClassifier`."""
 
 import pickle
-import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.frames import frame_reader
-from spanboost.errors import DataError, LabelWarning, warn_caller
+from spanboost.errors import DataError
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
 from spanboost.models.estimators import (
@@ -24,6 +24,7 @@ from spanboost.models.estimators import (
 )
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
+from spanboost.parallel.executor import capture_warnings, reissue_warnings, renumber_warnings
 from spanboost.rows.block import Rows
 
 try:
@@ -130,7 +131,14 @@ class _Boosting(BaseEstimator):
         model = self._new_model(loss, random)
         for _ in range(self.n_epochs):
             order = random.permutation(len(y)) if self.shuffle else np.arange(len(y))
-            _learn_in_order(model, rows, y, weights, order)
+            part = rows.take(order) if isinstance(rows, Rows) else rows[order]
+            learned = model.labels.rows
+            work = partial(model.learn_many, part, y[order], weights[order])
+            try:
+                _, caught = capture_warnings(work)
+            except DataError as error:
+                raise DataError(int(order[error.row]), error.what) from None
+            reissue_warnings(renumber_warnings(caught, order, learned))
         self.model_ = model
         return self
 
@@ -203,8 +211,9 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         A loss object is one of ``spanboost.losses``, or your own.
     budget : "fast", "default" or "thorough"
         Size of learner="auto": more boosters, lower error, more time.
-    label_range : "auto", "auto-zero" or (low, high)
-        Range of the labels. "auto" grows with the labels, "auto-zero" does so around 0.
+    label_range : "auto", "auto-zero", "growing", "growing-zero" or (low, high)
+        Range of the labels. "auto" follows the labels; a label far outside the others is learned
+        as if it were closer. "growing" grows to include every label. The others do so around 0.
     replay : int
         Number of earlier rows to learn again after each row: lower error, more time.
     memory : int
@@ -340,27 +349,6 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     def _most_probable(self, scores: Array) -> Array:
         best = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
         return np.asarray(self.classes_[best])
-
-
-def _learn_in_order(model: Model, rows: Any, y: Array, weights: Array, order: Array) -> None:
-    """Learn all rows in an order; errors and warnings name rows by their original positions.
-
-    A label warning counts the rows of all passes. It is issued again after the pass, so that the
-    user's filters apply to the warning with the original position.
-    """
-    part = rows.take(order) if isinstance(rows, Rows) else rows[order]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", LabelWarning)
-        try:
-            model.learn_many(part, y[order], weights[order])
-        except DataError as error:
-            raise DataError(int(order[error.row]), error.what) from None
-    for one in caught:
-        if isinstance(one.message, LabelWarning):
-            row = int(order[one.message.row % len(order)])
-            warn_caller(LabelWarning(row, one.message.what))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _labels(y: Any, **kind: Any) -> Array:

@@ -368,6 +368,7 @@ def test_fit_warns_about_the_label_of_the_row_as_it_was_given(diabetes, shuffle,
         model.fit(X, wild)
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    assert (model.model_.labels.half < 1000) == (label_range == "auto")
     model.fit(X, y)  # no warning: it would be an error
 
 

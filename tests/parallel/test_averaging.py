@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanboost import HullBoost, LinearBall, LinearSGD, Network, SpanBoost, Stumps, Trees
+from spanboost import (
+    HullBoost,
+    LabelWarning,
+    LinearBall,
+    LinearSGD,
+    Network,
+    SpanBoost,
+    Stumps,
+    Trees,
+)
 from spanboost.parallel.averaging import average, check_averageable, gain_shares, weighted_average
 from spanboost.rows.labels import RangeChange
 from spanboost.rows.validation import Sparse
@@ -228,6 +237,38 @@ def test_a_wider_label_range_does_not_change_predictions(learner):
     assert merged.labels.half == wide.labels.half
     X, _ = rows(40, 9)
     np.testing.assert_allclose(merged.predict_many(X), wide.predict_many(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
+def test_new_units_of_one_model_are_those_of_all(learner):
+    before = booster(learner)
+    before.learn_many(*rows(300, 0))
+    old, new = copy.deepcopy(before), copy.deepcopy(before)
+    old.learn_many(*rows(20, 1))
+    X, y = rows(80, 2)
+    new.learn_many(X, 1000 * y)
+    assert new.labels.changes_of_units == 1
+    merged = average(before, [old, new])
+    assert (merged.labels.half, merged.labels.centre) == (new.labels.half, new.labels.centre)
+    assert merged.labels.health == new.labels.health._replace(learned=400)
+    one = copy.deepcopy(old)
+    one.core.change_range(RangeChange(0, new.labels.centre, new.labels.half, exact=False))
+    other = average(before, [one, new])
+    np.testing.assert_allclose(merged.predict_many(X), other.predict_many(X), rtol=1e-6)
+
+
+def test_an_average_has_the_clipped_labels_of_all_models():
+    before = booster(LinearSGD())
+    before.learn_many(*rows(100, 0))
+    models = [copy.deepcopy(before) for _ in range(3)]
+    for k, model in enumerate(models):
+        X, y = rows(30, 1 + k)
+        y[: k + 1] = 1e9
+        with pytest.warns(LabelWarning):
+            model.learn_many(X, y)
+    health = average(before, models).labels.health
+    assert (health.learned, health.clipped) == (190, 6)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)

@@ -74,7 +74,8 @@ def flat(value):
 
 
 def label_state(model):
-    parts = {name: v for name, v in vars(model.labels).items() if name not in ("loss", "history")}
+    public = {name for name in vars(model.labels) if not name.startswith("_")}
+    parts = {name: getattr(model.labels, name) for name in public - {"loss"}}
     history = flat(model.labels.history) if model.labels.history else None
     return {name: np.array(v).tolist() for name, v in parts.items()} | {"history": history}
 

@@ -643,6 +643,10 @@ def test_nans_are_counted_at_snapshots(tmp_path):
         learn(client, some_rows(250, seed=1))
         client.engine.writer.close()
         assert read_metric(client, "state_nans") == client.engine.state.model.health.nans > 0
+        assert read_metric(client, "snapshot_record") == 0  # a file with NaN cannot be loaded
+    with start_service(tmp_path / "state", state_limits=limits) as client:
+        assert read_metric(client, "learned_rows_total") == 350
+        assert read_metric(client, "state_nans") == 0
 
 
 def test_openapi_names_every_path_and_all_references_exist(client):

@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from forged import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import wait_until
 
-from spanboost.errors import DataError
+from spanboost.errors import DataError, LabelWarning
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
 from spanboost.service import record_files
@@ -356,6 +357,25 @@ def damage(path):
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
+
+
+def test_a_folder_of_version_0_1_keeps_its_growing_label_range(tmp_path):
+    """The options of version 0.1 still name the folder, where "auto" meant "growing"."""
+    State(tmp_path, new_model).close()
+    (snapshot,) = (tmp_path / "snapshots").glob("*.sb")
+    changed(snapshot, lambda header: header.update(format=1))
+    identities = []
+    state = State(tmp_path, new_model, check=identities.append)
+    rows, labels = data = some_rows(150)
+    labels[100] = 1e6
+    with pytest.warns(LabelWarning, match="half-widths from the centre"):
+        commit_and_learn(state, 0, 150, data)
+    state.close()
+    assert identities == [new_model()[1]]
+    expected, _ = new_model(SPEC.replace(label_range="growing"))
+    with pytest.warns(LabelWarning):
+        expected.learn_many(rows, labels)
+    assert to_bytes(state.model) == to_bytes(expected)
 
 
 def test_a_journal_that_ends_before_the_snapshot_is_refused(tmp_path):

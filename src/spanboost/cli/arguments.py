@@ -8,6 +8,7 @@ import math
 import sys
 from typing import Any
 
+from spanboost.checks import LABEL_RANGES
 from spanboost.models.model_spec import model_options
 
 OPTIONS = model_options()
@@ -231,7 +232,7 @@ def _loss(text: str) -> str:
 
 
 def _range(text: str) -> Any:
-    if text in ("auto", "auto-zero"):
+    if text in LABEL_RANGES:
         return text
     try:
         low, high = map(float, text.split(","))
@@ -239,6 +240,6 @@ def _range(text: str) -> Any:
         low = high = 0.0
     if not low < high < float("inf") or low == float("-inf"):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a range; give LO,HI with LO < HI, auto or auto-zero"
+            f"{text!r} is not a range; give LO,HI with LO < HI, or one of {', '.join(LABEL_RANGES)}"
         )
     return low, high

@@ -38,9 +38,10 @@ class Bank(Protocol):
 
     - `grown(features, width)`, for a bank that reads a `Block`: returns the bank with room for
       `features` features, and for rows with `width` of them.
-    - `rescale(a, b)`, for the bank of a `scalable` learner: called when the label range has grown.
-      It multiplies function values by a <= 1, slopes by b and losses by a b, in place. Predictions
-      in the user's units do not change, unless D or the projection of Algorithm 1 applies.
+    - `rescale(a, b)`, for the bank of a `scalable` learner: called when the label range has grown
+      (a <= 1) or shrunk (a > 1). It multiplies function values by a, slopes by b and losses by a b,
+      in place. Predictions in the user's units do not change, unless D or the projection of
+      Algorithm 1 applies.
     - `sound`, for a bank with indices in its arrays: whether they are all in range. It is checked
       when a model file is loaded.
     """

@@ -18,7 +18,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
-from spanboost.models.health import describe_state
+from spanboost.models.health import describe
 from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
@@ -182,8 +182,7 @@ class Booster(BoosterSpec, Model):
         return model
 
     def __repr__(self) -> str:
-        copies = f"{self.n} copies of {self.learner!r}"
-        return f"<{type(self).__name__}: {copies}, {describe_state(self)}>"
+        return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {describe(self)}>"
 
     def new_algorithm(self, dtype: Any) -> Any:
         """Return the algorithm before its first round."""
@@ -212,8 +211,8 @@ class Booster(BoosterSpec, Model):
             return FixedLabels(self.loss_, d, self.label_range)
         if getattr(learner, "scalable", False) is not True:
             raise ValueError(
-                f"label_range={self.label_range!r} rescales what was learned when a label exceeds "
-                f"the range, and {type(self.learner).__name__} cannot be rescaled: give "
+                f"label_range={self.label_range!r} rescales what was learned when the range "
+                f"changes, and {type(self.learner).__name__} cannot be rescaled: give "
                 "label_range=(low, high)"
             )
         kind = GrowingLabels if self.label_range in GROWING else BreathingLabels
@@ -295,11 +294,13 @@ class SpanBoost(Booster, SpanSpec):
     D: bound on the norm of the copies' predictions (larger ones are clipped) and of the class.
     B: radius of the partial sums; None is the paper's formula.
     label_range: (low, high) is mapped onto [-1, 1]; predictions are mapped back, unless they are
-        scores of a margin loss. "auto" is a range around the first label that grows with the
-        labels, "auto-zero" one around 0: what was learned is rescaled, so predictions stay the
-        same. Before the first label they are 0. A label that makes the range more than 10 times
-        as wide, after 30 others, raises one `LabelWarning`. Growing ranges are not available for
-        learners that cannot be rescaled (finite classes), nor for losses that predict scores.
+        scores of a margin loss. "auto" is a range around the first label that follows the labels
+        (rows/label_history.py): it widens and shrinks, and what was learned is rescaled. A label
+        far outside the recent ones is learned as if it were at their end. If the labels get new
+        units, so do predictions. "growing" widens to include every label. "auto-zero" and
+        "growing-zero" do the same around 0. A `LabelWarning` reports the first label far outside
+        the others and the first change of units. These ranges need a learner that can be rescaled
+        (not a finite class) and a loss that does not predict scores.
     replay: number of earlier rows, drawn at random, to learn again after each new row
         (rows/replay.py): lower error, more time. The theorems hold for 0.
     memory: number of recent rows that replay draws from. They are kept, and saved with the model.

@@ -10,7 +10,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
-from spanboost.models.health import describe_state
+from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model
 from spanboost.rows.encoder import RowEncoder
@@ -116,7 +116,7 @@ class Committee(Model):
     def __repr__(self) -> str:
         boosters = f"{len(self.members)} {type(self.members[0]).__name__}"
         copies = f"{self.n} copies of {self.learner!r}"
-        return f"<Committee of {boosters}: {copies}, {describe_state(self)}>"
+        return f"<Committee of {boosters}: {copies}, {describe(self)}>"
 
 
 def _latest(rows: Iterable[int | None]) -> int | None:

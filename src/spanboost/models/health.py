@@ -79,7 +79,7 @@ def label_problems(labels: LabelHealth) -> list[str]:
     return problems
 
 
-def describe_state(model: "Model") -> str:
+def describe(model: "Model") -> str:
     """Return whether a model has started, and the problems with its labels."""
     if not model.started:
         return "fresh"

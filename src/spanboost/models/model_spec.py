@@ -160,8 +160,9 @@ class ModelSpec(SharedParameters):
     label_range: tuple[float, float] | str = label_range_parameter(
         "auto",
         Option(
-            "Range of the labels (default: auto, which starts at the first label and grows with "
-            "the labels; auto-zero does the same around 0)",
+            "Range of the labels (default: auto, which starts at the first label and follows the "
+            "labels, while single labels far outside have little influence; growing grows to "
+            "include every label; auto-zero and growing-zero do the same around 0)",
             metavar="LO,HI",
             kind="range",
         ),

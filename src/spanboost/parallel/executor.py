@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from spanboost.compiling.arrays import Array
 from spanboost.errors import LabelWarning, warn_caller
 
 
@@ -48,12 +49,25 @@ class LocalExecutor:
 def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
     """Run `work`; return its result and its label warnings.
 
-    On a worker these warnings would be lost.
+    On a worker these warnings would be lost. Other warnings are issued again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    return answer, [one.message for one in caught if isinstance(one.message, LabelWarning)]
+    labels = []
+    for one in caught:
+        if isinstance(one.message, LabelWarning):
+            labels.append(one.message)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return answer, labels
+
+
+def renumber_warnings(
+    caught: Sequence[LabelWarning], numbers: Array, first: int = 0
+) -> list[LabelWarning]:
+    """Return label warnings with other row numbers: numbers[k - first] for row k."""
+    return [LabelWarning(int(numbers[one.row - first]), one.what) for one in caught]
 
 
 def reissue_warnings(caught: Sequence[LabelWarning]) -> None:

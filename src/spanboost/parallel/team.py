@@ -28,6 +28,7 @@ from spanboost.parallel.executor import (
     capture_warnings,
     pickle_model,
     reissue_warnings,
+    renumber_warnings,
     unpickle_model,
 )
 from spanboost.rows.encoder import RowKind, count_rows
@@ -268,7 +269,7 @@ def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tu
     except DataError as error:
         return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
     model.labels.rows = int(numbers[-1]) + 1
-    warnings = [LabelWarning(int(numbers[one.row]), one.what) for one in caught]
+    warnings = renumber_warnings(caught, numbers)
     return pickle_model(model), Answer(predictions, warnings, None)
 
 

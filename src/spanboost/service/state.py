@@ -149,19 +149,22 @@ class State:
     def save(self) -> None:
         """Write a snapshot, then delete old snapshots and journal files.
 
+        A model whose state contains NaN is not saved, because such a file is refused on loading.
         Raises OSError if it cannot be written. The next attempt is due after the usual number of
         rows.
         """
         if self.snapshot_record == self.learned_record and self.snapshot_path.exists():
             return
         self._unsaved = 0
+        self.nans = count_nans(self.model)
+        if self.nans:  # the file could not be loaded; the last snapshot and the journal still can
+            return
         run = {
             "record": self.learned_record,
             "identity": self.identity,
             "progress": self.progress.state(),
             "left_out": self.left_out,
         }
-        self.nans = count_nans(self.model)
         save(self.model, self._path(self.learned_record), run=run)
         self.snapshot_record = self.learned_record
         self.journal.rotate()

@@ -9,7 +9,6 @@ reason instead of a bound.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from spanboost.checks import GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
@@ -109,7 +108,7 @@ class Witness:
         booster, seen = self.booster, self.seen
         if not isinstance(booster, Booster):
             return [(LINEAR, seen.linear(), None)]
-        # the label range at the end of the pass
+        # the label range at the end of the pass; the losses are those of the labels as given
         centre, half = float(booster.labels.centre[0]), booster.labels.half
         reach = half * booster.scale * booster.D
         linear = LINEAR, seen.linear(), None
@@ -147,8 +146,11 @@ def _unproved(booster: Model, learn: bool) -> str | None:
     if reason is None and not isinstance(booster.learner, LinearBall):
         name = type(booster.learner).__name__
         reason = f"the best function of {name} cannot be computed from a stream"
-    if reason is None and booster.label_range in GROWING:
-        reason = "the label range grows with the labels, and the theorems need a fixed range"
+    if reason is None and isinstance(booster.label_range, str):
+        reason = (
+            "the label range changes with the labels, and a theorem holds only between two "
+            "changes, for the labels as they are learned"
+        )
     if reason is None and not learn:
         reason = "nothing was learned, and the theorems cover a booster that learns"
     return reason

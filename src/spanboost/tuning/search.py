@@ -154,7 +154,7 @@ class Sweep:
 
         def task(group: StackedBoosters) -> None:
             rows = block.rows if group is lead else group.core.encoder.read(X)
-            group.learn_block(block._replace(rows=rows), y, weights)
+            group.learn_block(block._replace(rows=rows), weights)
 
         run_in_threads(task, self.groups, self.threads)
 

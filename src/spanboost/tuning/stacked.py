@@ -69,12 +69,16 @@ class StackedBoosters:
 
     def learn(self, X: Any, y: Any, weights: Any = None) -> None:
         """Check a block of rows as `learn_many` does, then learn and score it."""
-        self.learn_block(self.core.check(X, y, weights), y, weights)
+        self.learn_block(self.core.check(X, y, weights), weights)
 
-    def learn_block(self, block: CheckedBlock, y: Any, weights: Any = None) -> None:
-        """Learn and score a checked block; y and weights are as the caller gave them."""
+    def learn_block(self, block: CheckedBlock, weights: Any = None) -> None:
+        """Learn and score a checked block; the weights are as the caller gave them.
+
+        The labels are scored as they are learned. An absurd label does not decide which
+        configuration is the best.
+        """
         labels = block.labels
-        given = labels if self.core.labels.scores else to_numbers(y)
+        given = labels if self.core.labels.scores else block.learned
         score = np.column_stack(  # weights and labels for scoring
             [
                 np.ones(len(labels)) if weights is None else to_numbers(weights),
@@ -83,7 +87,7 @@ class StackedBoosters:
         )
 
         def skip_score(row: int) -> None:
-            score[row, 0] = 0  # it is predicted again in the wider label range, but scored once
+            score[row, 0] = 0  # it is predicted again in the new label range, but scored once
 
         self.core.learn(block, score, self._run, skip_score)
 
