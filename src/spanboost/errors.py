@@ -50,16 +50,28 @@ class ClusterError(RuntimeError):
 
 
 class LabelWarning(UserWarning):
-    """A label far outside the label range, or labels that seem to have new units."""
+    """A label far outside the label range, or labels that seem to have new units.
+
+    Attributes:
+        row: Index of the row in the stream, counted from 0.
+        what: Description of the label, and of its effect on the model.
+    """
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(row, what)
+        self.row, self.what = row, what
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.what}"
 
 
 class ConstantWarning(UserWarning):
     """A loss without the constants that the theorems need. They are estimated instead."""
 
 
-def warn_caller(message: str, category: type[Warning]) -> None:
+def warn_caller(warning: Warning) -> None:
     """Issue a warning that points at the first line of code outside this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

@@ -24,7 +24,7 @@ from spanboost.models.estimators import (
 )
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
-from spanboost.parallel.executor import capture_warnings, reissue_warnings, renumber_warning
+from spanboost.parallel.executor import capture_warnings, reissue_warnings, renumber_warnings
 from spanboost.rows.block import Rows
 
 try:
@@ -115,7 +115,7 @@ class _Boosting(BaseEstimator):
     def feature_importances_(self) -> Array:
         """The share of each column in the gain of all splits of the trees; the sum is 1."""
         _has_trees(self)
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         shares = np.zeros(self.n_features_in_)
         for feature, share in feature_importances(self.model_).items():
             column = feature if self._frame is None else self._frame.column(feature)
@@ -135,10 +135,10 @@ class _Boosting(BaseEstimator):
             learned = model.labels.rows
             work = partial(model.learn_many, part, y[order], weights[order])
             try:
-                _, texts = capture_warnings(work)
+                _, caught = capture_warnings(work)
             except DataError as error:
                 raise DataError(int(order[error.row]), error.what) from None
-            reissue_warnings([renumber_warning(text, order, learned) for text in texts])
+            reissue_warnings(renumber_warnings(caught, order, learned))
         self.model_ = model
         return self
 
@@ -184,11 +184,11 @@ class _Boosting(BaseEstimator):
         return rows.toarray() if sparse.issparse(rows) else rows
 
     def _predict(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return np.asarray(self.model_.predict_many(self._read(X)))
 
     def _staged_predictions(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return partial_predictions(self.model_, self._read(X))
 
 

@@ -14,7 +14,7 @@ from golden import lines_match, printed_lines
 from pyarrow import parquet
 from streams import EVERY, FEATURES, FLATS, HOUSES, LINEAR, as_csv, as_jsonl, as_vw, put
 
-from spanboost import LinearSGD, SpanBoost, load
+from spanboost import LinearSGD, SpanBoost, load, save
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -470,6 +470,42 @@ def test_inspect_shows_what_was_learned(shell, tmp_path):
     assert all(0 <= sigma <= 1 for sigma in found["sigma"])
     out = shell("inspect", output).out
     assert lines_match(printed_lines((GOLDEN / "inspect.txt").read_text()), printed_lines(out)), out
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
+def test_inspect_shows_the_health(shell, tmp_path):
+    rng, output = np.random.default_rng(0), tmp_path / "m.sb"
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = X[:, 0].copy()
+    y[500] = 1e9
+    model = SpanBoost(LinearSGD(), n=2, label_range="auto")
+    model.learn_many(X, y)
+    save(model, output)
+    assert "\nhealth: 1 of 3,000 labels clipped\n  label range last widened at row" in (
+        shell("inspect", output).out
+    )
+    found = json.loads(shell("inspect", output, "--json").out)["health"]
+    assert found == model.health.to_json()
+    assert not found["good"]
+
+    y[1000:] *= 0.1  # the range shrinks
+    y[2500:] = 1e6 * (1 + X[2500:, 0])
+    model = SpanBoost(LinearSGD(), n=2, label_range="auto")
+    model.learn_many(X, y)
+    save(model, output)
+    labels = model.labels.health
+    assert (
+        f"\nhealth: {labels.clipped} of 3,000 labels clipped, new units of the labels at row "
+        f"{labels.new_units:,}\n  label range last widened at row {labels.widened:,}, shrunk at "
+        f"row {labels.shrunk:,}, moved to new units at row {labels.new_units:,}\n"
+    ) in shell("inspect", output).out
+
+    fixed = SpanBoost(LinearSGD(), n=2, label_range=(-1, 1))
+    fixed.learn_many(X, X[:, 0])
+    save(fixed, output)
+    shown = shell("inspect", output).out
+    assert "\nhealth: good\n" in shown
+    assert "label range last" not in shown
 
 
 def test_inspect_names_categories(shell, tmp_path):

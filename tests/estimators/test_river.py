@@ -114,10 +114,19 @@ def test_learners_and_losses_with_parameters():
 
 def test_an_extreme_label_warns():
     model = BoostingRegressor(LinearSGD(), n_models=2)
-    for x, y in STREAM[:70]:
+    for x, y in STREAM[:100]:
         model.learn_one(x, y)
-    with pytest.warns(LabelWarning, match="row 70: the label 1000000 is far outside"):
-        model.learn_one(STREAM[70][0], 1e6)
+    frame = pd.DataFrame([x for x, _ in STREAM[100:110]])
+    labels = pd.Series([1e6 if k == 7 else y for k, (_, y) in enumerate(STREAM[100:110])])
+    twin = copy.deepcopy(model)
+    with pytest.warns(LabelWarning, match=r"^row 107: the label 1000000") as caught:
+        twin.learn_many(frame, labels)
+    assert caught[0].filename == __file__
+    for k in range(7):
+        model.learn_one(STREAM[100 + k][0], labels[k])
+    with pytest.warns(LabelWarning, match=r"^row 107: the label 1000000") as caught:
+        model.learn_one(STREAM[107][0], 1e6)
+    assert caught[0].filename == __file__
 
 
 def test_replay_is_that_of_the_library():

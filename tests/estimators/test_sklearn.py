@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multioutput import MultiOutputRegressor
@@ -356,18 +358,54 @@ def test_bad_rows_are_named_as_they_were_given(diabetes):
         named("linear").fit(X, y, sample_weight=weights)
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_fit_warns_about_the_row_of_an_absurd_label(shuffle, diabetes):
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("label_range", ["auto", "growing"])
+def test_fit_warns_about_the_label_of_the_row_as_it_was_given(diabetes, shuffle, label_range):
     X, y = diabetes
-    y = y.copy()
-    y[300] = 1e9
-    model = named("linear", n_epochs=2, shuffle=shuffle)
-    with pytest.warns(
-        LabelWarning, match="^row 300: the label 1000000000 is far outside"
-    ) as caught:
-        model.fit(X, y)
+    wild = np.where(np.arange(len(y)) == 300, 1e9, y)
+    model = named("linear", shuffle=shuffle, n_epochs=2, label_range=label_range)
+    with pytest.warns(LabelWarning, match=r"^row 300: the label 1000000000 is ") as caught:
+        model.fit(X, wild)
     assert len(caught) == 1
-    assert model.model_.labels.half < 1000
+    assert caught[0].filename == __file__
+    assert (model.model_.labels.half < 1000) == (label_range == "auto")
+    model.fit(X, y)  # no warning: it would be an error
+
+
+def test_a_warning_turned_into_an_error_leaves_the_estimator_unfitted(diabetes):
+    X, y = diabetes
+    model = named("linear")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LabelWarning, match=r"^row 300: "):
+            model.fit(X, np.where(np.arange(len(y)) == 300, 1e9, y))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_partial_fit_warns_and_numbers_rows_from_the_start(diabetes):
+    X, y = diabetes
+    model = named("linear").partial_fit(X[:200], y[:200])
+    with pytest.warns(LabelWarning, match=r"^row 300: the label 1000000000 is ") as caught:
+        model.partial_fit(X[200:], np.where(np.arange(200, len(y)) == 300, 1e9, y[200:]))
+    assert caught[0].filename == __file__
+
+
+class Noisy:
+    """A learner that issues a warning of its own."""
+
+    def predict(self, x):
+        return 0.0
+
+    def update(self, x, loss):
+        warnings.warn("too warm", RuntimeWarning, stacklevel=1)
+
+
+def test_fit_keeps_the_warnings_of_learners(diabetes):
+    X, y = diabetes
+    model = BoostingRegressor(Noisy(), n_estimators=1, label_range=(0, 400))
+    with pytest.warns(RuntimeWarning, match="too warm"):
+        model.fit(X[:3], y[:3])
 
 
 def test_an_invalid_first_block_leaves_the_estimator_unfitted():

@@ -9,6 +9,7 @@ import time
 from base64 import b64decode
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from serving import serving_app, wait_until
@@ -613,6 +614,39 @@ def test_metrics(client):
     assert metrics['spanboost_requests_total{path="/learn",status="200"}'] == 2
     assert metrics['spanboost_request_seconds_count{path="/learn"}'] == 2
     assert metrics['spanboost_request_seconds_bucket{path="/learn",le="+Inf"}'] == 2
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
+def test_metrics_show_the_health_of_the_model(tmp_path):
+    rows = some_rows(400)
+    for row in (200, 210):
+        rows[row]["label"] = 1e9
+    with start_service(tmp_path / "state") as client:
+        assert read_metric(client, "labels_clipped_total") == 0
+        assert read_metric(client, "state_nans") == 0
+        assert "spanboost_label_range_changed_row{" not in client.get("/metrics").text
+        learn(client, rows)
+        client.engine.writer.close()
+        model = client.engine.state.model
+        assert read_metric(client, "labels_clipped_total") == 2 == model.health.labels.clipped
+        widened = read_metric(client, 'label_range_changed_row{kind="widened"}')
+        assert widened == model.health.labels.widened
+
+
+def test_nans_are_counted_at_snapshots(tmp_path):
+    limits = StateLimits(snapshot_rows=300)
+    with start_service(tmp_path / "state", state_limits=limits) as client:
+        learn(client, some_rows(100))
+        wait_until(lambda: read_metric(client, "learned_rows_total") == 100)
+        client.engine.state.model.core.state.bank.mass[0] = np.nan
+        assert read_metric(client, "state_nans") == 0
+        learn(client, some_rows(250, seed=1))
+        client.engine.writer.close()
+        assert read_metric(client, "state_nans") == client.engine.state.model.health.nans > 0
+        assert read_metric(client, "snapshot_record") == 0  # a file with NaN cannot be loaded
+    with start_service(tmp_path / "state", state_limits=limits) as client:
+        assert read_metric(client, "learned_rows_total") == 350
+        assert read_metric(client, "state_nans") == 0
 
 
 def test_openapi_names_every_path_and_all_references_exist(client):

@@ -19,6 +19,7 @@ METRICS = {
     "waiting": "waiting_rows",
     "duplicates": "duplicate_rows_total",
     "refused": "refused_rows_total",
+    "clipped": "labels_clipped_total",
     "loss": "loss",
     "recent_loss": "recent_loss",
 }

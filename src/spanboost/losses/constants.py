@@ -47,13 +47,13 @@ def resolve(loss: Any) -> Any:
         loss.check()
     missing = [name for name in MEANING if not callable(getattr(loss, name, None))]
     if missing and can_estimate(loss):
-        warn_caller(
+        what = (
             f"{type(loss).__name__} does not define "
             f"{', '.join(MEANING[name] for name in missing)}: "
             "estimated from its gradient, assuming a convex loss; for guarantees, add the methods "
-            f"{', '.join(f'{name}(b)' for name in missing)}",
-            ConstantWarning,
+            f"{', '.join(f'{name}(b)' for name in missing)}"
         )
+        warn_caller(ConstantWarning(what))
     return loss
 
 

@@ -18,6 +18,7 @@ from spanboost.models.aggregation import mix_and_learn_rows, mix_rows, new_aggre
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
+from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model, own_constructor, single_answer
 from spanboost.models.old_aggregation import new_old_aggregator
@@ -255,8 +256,7 @@ class AutoBoost(AutoSpec, Model):
         return model
 
     def __repr__(self) -> str:
-        state = "started" if self.started else "fresh"
-        return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {state}>"
+        return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {describe(self)}>"
 
     def _encode(self, X: Any) -> NumberedBlock:
         """Encode a block once for all experts: they only add scratch arrays of their own."""

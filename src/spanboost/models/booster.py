@@ -18,6 +18,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
+from spanboost.models.health import describe
 from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
@@ -181,8 +182,7 @@ class Booster(BoosterSpec, Model):
         return model
 
     def __repr__(self) -> str:
-        state = "started" if self.started else "fresh"
-        return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {state}>"
+        return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {describe(self)}>"
 
     def new_algorithm(self, dtype: Any) -> Any:
         """Return the algorithm before its first round."""

@@ -65,6 +65,11 @@ class BoosterCore:
         """Whether the core has seen a row."""
         return self.state.bank is not None
 
+    @property
+    def is_data(self) -> bool:
+        """Whether the bank consists of arrays; the state of a learner of your own may not."""
+        return hasattr(self.state.bank, "_fields")
+
     def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
         """Return a block that the model can learn; a `DataError` names the first bad row."""
         rows = self.encoder.read(X)

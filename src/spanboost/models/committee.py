@@ -1,7 +1,7 @@
 """Committee: the average of boosters with equal parameters that learned different rows."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +10,11 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model
 from spanboost.rows.encoder import RowEncoder
-from spanboost.rows.labels import Labels
+from spanboost.rows.labels import LabelHealth, Labels
 
 
 class Committee(Model):
@@ -42,6 +43,18 @@ class Committee(Model):
     def labels(self) -> Labels:
         """The labels of the member that has seen the most rows."""
         return max((member.labels for member in self.members), key=lambda labels: labels.rows)
+
+    @property
+    def label_health(self) -> LabelHealth:
+        """Facts about the labels of all members: sums, and the latest changes of a range."""
+        each = [member.label_health for member in self.members]
+        return LabelHealth(
+            learned=sum(one.learned for one in each),
+            clipped=sum(one.clipped for one in each),
+            widened=_latest(one.widened for one in each),
+            shrunk=_latest(one.shrunk for one in each),
+            new_units=_latest(one.new_units for one in each),
+        )
 
     @property
     def encoder(self) -> RowEncoder:
@@ -101,4 +114,10 @@ class Committee(Model):
         return cls(members)
 
     def __repr__(self) -> str:
-        return f"<Committee of {len(self.members)}: {self.members[0]!r}>"
+        boosters = f"{len(self.members)} {type(self.members[0]).__name__}"
+        copies = f"{self.n} copies of {self.learner!r}"
+        return f"<Committee of {boosters}: {copies}, {describe(self)}>"
+
+
+def _latest(rows: Iterable[int | None]) -> int | None:
+    return max((row for row in rows if row is not None), default=None)

@@ -9,8 +9,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from spanboost.compiling.arrays import Array
+from spanboost.models.health import Health, health_of
 from spanboost.rows.encoder import RowEncoder
-from spanboost.rows.labels import Labels
+from spanboost.rows.labels import LabelHealth, Labels
 
 if TYPE_CHECKING:
     from spanboost.models.booster import Booster
@@ -45,6 +46,19 @@ class Model:
     def labels(self) -> Labels:
         """The label range so far, and how many rows were seen."""
         raise NotImplementedError
+
+    @property
+    def label_health(self) -> LabelHealth:
+        """Facts about the labels so far: how many were clipped, and when their range changed."""
+        return self.labels.health
+
+    @property
+    def health(self) -> Health:
+        """Clipped labels, changes of the label range, weights, and NaN in the state.
+
+        Counting the NaN reads the whole state; `label_health` takes no time.
+        """
+        return health_of(self)
 
     @property
     def encoder(self) -> RowEncoder:

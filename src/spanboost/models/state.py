@@ -99,7 +99,7 @@ def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
     state = core.state
     if state.bank is None:
         return
-    if not hasattr(state.bank, "_fields"):
+    if not core.is_data:
         raise not_data_error(core.learner)
     for name, part in _parts(core).items():
         yield from leaves(part, name)

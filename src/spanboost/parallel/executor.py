@@ -46,33 +46,34 @@ class LocalExecutor:
         return list(handles)
 
 
-def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Run `work`; return its result and the texts of its label warnings.
+def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
+    """Run `work`; return its result and its label warnings.
 
     On a worker these warnings would be lost. Other warnings are issued again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer = work()
-    texts = []
+    labels = []
     for one in caught:
-        if issubclass(one.category, LabelWarning):
-            texts.append(str(one.message))
+        if isinstance(one.message, LabelWarning):
+            labels.append(one.message)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return answer, texts
+    return answer, labels
 
 
-def renumber_warning(text: str, numbers: Array, first: int = 0) -> str:
-    """Return a label warning about row k with the number of the row, numbers[k - first]."""
-    row, _, rest = text.partition(":")
-    return f"row {numbers[int(row.removeprefix('row ')) - first]}:{rest}"
+def renumber_warnings(
+    caught: Sequence[LabelWarning], numbers: Array, first: int = 0
+) -> list[LabelWarning]:
+    """Return label warnings with other row numbers: numbers[k - first] for row k."""
+    return [LabelWarning(int(numbers[one.row - first]), one.what) for one in caught]
 
 
-def reissue_warnings(texts: Sequence[str]) -> None:
+def reissue_warnings(caught: Sequence[LabelWarning]) -> None:
     """Issue label warnings from a worker again, to the caller of this package."""
-    for text in texts:
-        warn_caller(text, LabelWarning)
+    for warning in caught:
+        warn_caller(warning)
 
 
 def pickle_model(model: Any) -> bytes:

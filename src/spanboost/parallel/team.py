@@ -17,7 +17,7 @@ import numpy as np
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, as_batch
-from spanboost.errors import DataError, ParameterError
+from spanboost.errors import DataError, LabelWarning, ParameterError
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
 from spanboost.models.model import Model
@@ -28,7 +28,7 @@ from spanboost.parallel.executor import (
     capture_warnings,
     pickle_model,
     reissue_warnings,
-    renumber_warning,
+    renumber_warnings,
     unpickle_model,
 )
 from spanboost.rows.encoder import RowKind, count_rows
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     """The result of learning rows."""
 
     predictions: Any  # [rows]; None if a row is bad
-    warnings: list[str]
+    warnings: list[LabelWarning]
     bad: DataError | None  # the first bad row, numbered from the start of the stream
 
 
@@ -265,11 +265,11 @@ def learn_rows(state: bytes, X: Any, y: Any, weights: Any, numbers: Array) -> tu
     model = unpickle_model(state)
     model.labels.rows = 0
     try:
-        predictions, texts = capture_warnings(partial(model.learn_many, X, y, weights))
+        predictions, caught = capture_warnings(partial(model.learn_many, X, y, weights))
     except DataError as error:
         return state, Answer(None, [], DataError(int(numbers[error.row]), error.what))
     model.labels.rows = int(numbers[-1]) + 1
-    warnings = [renumber_warning(text, numbers) for text in texts]
+    warnings = renumber_warnings(caught, numbers)
     return pickle_model(model), Answer(predictions, warnings, None)
 
 
@@ -277,7 +277,7 @@ def _join_answers(answers: list[Answer], own: list[Array]) -> Answer:
     """Join the answers of workers, with the predictions in the order of the rows."""
     order = np.argsort(np.concatenate(own))
     predictions = np.concatenate([answer.predictions for answer in answers])[order]
-    return Answer(predictions, [text for answer in answers for text in answer.warnings], None)
+    return Answer(predictions, [one for answer in answers for one in answer.warnings], None)
 
 
 def _remove_names(model: Booster) -> Booster:

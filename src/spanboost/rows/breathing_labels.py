@@ -145,12 +145,12 @@ class BreathingLabels(UnboundedLabels):
         """
         if self.warned:
             return
-        warn_caller(
-            f"row {self.rows + row}: the label {show_label(given[row])} is far outside the range "
+        what = (
+            f"the label {show_label(given[row])} is far outside the range "
             f"of recent labels, so it is learned as if it were {show_label(learned[row])}. If such "
-            "labels are correct, use label_range='growing' or label_range=(low, high)",
-            LabelWarning,
+            "labels are correct, use label_range='growing' or label_range=(low, high)"
         )
+        warn_caller(LabelWarning(self.rows + int(row), what))
         self.warned = True
 
     def _warn_units(self, changes: list[RangeChange], after: LabelHistory) -> None:
@@ -159,12 +159,12 @@ class BreathingLabels(UnboundedLabels):
             return
         new = next(change for change in changes if not change.exact)
         low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
-        warn_caller(
-            f"row {self.rows + new.row}: the labels seem to have new units, so the label range is "
+        what = (
+            "the labels seem to have new units, so the label range is "
             f"now from {low} to {high}, and predictions are converted to the new units. If the "
-            "units are the same, use label_range='growing' or label_range=(low, high)",
-            LabelWarning,
+            "units are the same, use label_range='growing' or label_range=(low, high)"
         )
+        warn_caller(LabelWarning(self.rows + new.row, what))
 
 
 class _FastPath:

@@ -295,13 +295,13 @@ class GrowingLabels(UnboundedLabels):
         Nothing has been learned yet, so turning the warning into an error loses nothing.
         """
         low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
-        warn_caller(
-            f"row {self.rows + new.row}: the label {show_label(label)} is {times:.4g} half-widths "
+        what = (
+            f"the label {show_label(label)} is {times:.4g} half-widths "
             f"from the centre, so the label range is now from {low} to {high}; earlier labels "
             "hardly differ in this range and are learned slowly. If the label is a mistake, start "
-            "again without it, or with label_range=(low, high)",
-            LabelWarning,
+            "again without it, or with label_range=(low, high)"
         )
+        warn_caller(LabelWarning(self.rows + new.row, what))
         self.warned = True
 
 

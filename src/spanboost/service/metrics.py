@@ -11,6 +11,7 @@ from spanboost import __version__
 from spanboost.checks import finite_or_none
 from spanboost.losses import Softmax, predicts_scores
 from spanboost.models.predictions import class_names
+from spanboost.rows.labels import LabelHealth
 from spanboost.service.engine import Engine
 from spanboost.service.state import State
 
@@ -39,6 +40,7 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
     """Return the current values of all metrics of the dashboard, as JSON values."""
     state = engine.state
     progress, model = state.progress, state.model
+    labels = model.label_health
     return {
         "time": time.time(),
         "learned": progress.rows,
@@ -58,11 +60,20 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "drifts": list(progress.drifts),
         "drifted": progress.drifted,
         "weights": model.weights_,
+        "clipped": labels.clipped,
+        "range_changes": _range_changes(labels),
+        "nans": state.nans,
         "trouble": engine.failure,
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
         "classes": class_names(model) if predicts_scores(model.loss_) else [],
         "pairs": _pairs(state),
     }
+
+
+def _range_changes(labels: LabelHealth) -> dict[str, int]:
+    """Return the row of the last change of each kind; a kind that never happened is left out."""
+    rows = {"widened": labels.widened, "shrunk": labels.shrunk, "new_units": labels.new_units}
+    return {kind: row for kind, row in rows.items() if row is not None}
 
 
 def _pairs(state: State) -> list[list[float | None]]:
@@ -81,6 +92,8 @@ _METRICS = {
     "left_out": ("left_out_rows_total", "counter", "Rows in the journal that the model rejected."),
     "loss": ("loss", "gauge", "Average loss of all rows, each predicted before it was learned."),
     "recent_loss": ("recent_loss", "gauge", "Average loss of the last 1,000 rows, approximately."),
+    "clipped": ("labels_clipped_total", "counter", "Labels learned as if closer to the others."),
+    "nans": ("state_nans", "gauge", "NaN in the state of the model at the last snapshot."),
     "drifted": ("drifts_total", "counter", "Drifts detected since the folder was created."),
     "waiting": ("waiting_rows", "gauge", "Rows in the queue for the journal and the model."),
     "pending": ("pending_rows", "gauge", "Predicted rows that wait for their labels."),
@@ -101,6 +114,9 @@ def prometheus_text(engine: Engine, counters: RequestCounters) -> str:
         lines += _format_metric(name, type, help, {"": float("nan") if value is None else value})
     weights = {f'expert="{name}"': value for name, value in current["weights"].items()}
     lines += _format_metric("expert_weight", "gauge", "Weights of AutoBoost's experts.", weights)
+    changes = {f'kind="{kind}"': row for kind, row in current["range_changes"].items()}
+    help = "Rows learned up to the last change of the label range."
+    lines += _format_metric("label_range_changed_row", "gauge", help, changes)
     lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": _resident_memory()})
     responses = {
         f'path="{path}",status="{code}"': n for (path, code), n in counters.responses.items()

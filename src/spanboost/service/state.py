@@ -24,6 +24,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
 from spanboost.models.files import load_checkpoint, save
+from spanboost.models.health import count_nans
 from spanboost.models.model import Model
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
@@ -82,6 +83,7 @@ class State:
     model: Model
     snapshot_record: int  # number of the last record in the last snapshot
     learned_record: int  # number of the last record that was learned
+    nans: int | None  # NaN in the model at the last snapshot; counting takes too long for requests
 
     def __init__(
         self,
@@ -147,12 +149,16 @@ class State:
     def save(self) -> None:
         """Write a snapshot, then delete old snapshots and journal files.
 
+        A model whose state contains NaN is not saved, because such a file is refused on loading.
         Raises OSError if it cannot be written. The next attempt is due after the usual number of
         rows.
         """
         if self.snapshot_record == self.learned_record and self.snapshot_path.exists():
             return
         self._unsaved = 0
+        self.nans = count_nans(self.model)
+        if self.nans:  # the file could not be loaded; the last snapshot and the journal still can
+            return
         run = {
             "record": self.learned_record,
             "identity": self.identity,
@@ -229,7 +235,7 @@ class State:
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
         self.snapshot_record = self.learned_record = run["record"]
-        self.model = model
+        self.model, self.nans = model, count_nans(model)
 
     def _replay(self, on_progress: Callable[[int, int], None]) -> None:
         """Learn the records of the journal that came after the snapshot."""

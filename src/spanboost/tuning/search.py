@@ -17,7 +17,7 @@ from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch, as_batch
-from spanboost.errors import DataError, ParameterError
+from spanboost.errors import DataError, LabelWarning, ParameterError
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
@@ -195,7 +195,7 @@ class DistributedSweep(Sweep):
             self.executor.call(learn_group, state, X, y, weights, answers=2)
             for state in self._states
         ]
-        warnings = self.executor.results([texts for _, texts in done])
+        warnings = self.executor.results([caught for _, caught in done])
         self._states = [state for state, _ in done]  # not earlier: a bad row must change nothing
         self._rows += batch.rows
         reissue_warnings(warnings[0])  # every group learns the same labels
@@ -278,7 +278,7 @@ def new_sweep(
     return DistributedSweep(configurations, executor)
 
 
-def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[str]]:
+def learn_group(state: bytes, X: Any, y: Any, weights: Any) -> tuple[bytes, list[LabelWarning]]:
     """Learn the rows with a group; return its new snapshot and the warnings."""
     group = unpickle_model(state)
     _, warnings = capture_warnings(partial(group.learn, X, y, weights))

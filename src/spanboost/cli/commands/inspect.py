@@ -34,6 +34,7 @@ def report(model: Model, top: int) -> dict[str, Any]:
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
+        "health": model.health.to_json(),
         "schema": None if model.schema is None else _schema(model.schema),
     }
     facts |= model.details() | _gains(model, top)
@@ -92,6 +93,7 @@ def describe(facts: dict[str, Any]) -> str:
     if facts["label_half_width"] and len(facts["label_centre"]) == 1:
         centre, half = facts["label_centre"][0], facts["label_half_width"]
         lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
+    lines += _describe_health(facts["health"])
     if facts["schema"] is not None:
         lines += ["input:", *(f"  {k} = {v}" for k, v in facts["schema"].items())]
     if "largest_gains" in facts:
@@ -109,6 +111,21 @@ def describe(facts: dict[str, Any]) -> str:
             tail = "" if sigma is None else f"  {sigma:<9.4g}"
             lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
     return "\n".join(lines)
+
+
+def _describe_health(health: dict[str, Any]) -> list[str]:
+    """Return the health of a model as lines of text."""
+    labels = health["labels"]
+    changes = {"widened": "widened", "shrunk": "shrunk", "new_units": "moved to new units"}
+    rows = [
+        f"{what} at row {labels[name]:,}"
+        for name, what in changes.items()
+        if labels[name] is not None
+    ]
+    return [
+        f"health: {', '.join(health['problems']) or 'good'}",
+        *([f"  label range last {', '.join(rows)}"] if rows else []),
+    ]
 
 
 def _describe_booster(facts: dict[str, Any]) -> str:

@@ -189,7 +189,7 @@ function rate(metrics, key) {
 }
 
 function update(metrics) {
-  for (const key of ["learned", "predicted", "pending", "waiting", "duplicates", "refused"]) {
+  for (const key of ["learned", "predicted", "pending", "waiting", "duplicates", "refused", "clipped"]) {
     show(key, metrics[key]);
   }
   show("loss", metrics.loss, decimals);
