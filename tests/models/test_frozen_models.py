@@ -13,7 +13,7 @@ NEAR = 1e-6  # processors differ in the last bits of exp and log
 @pytest.mark.parametrize("name", frozen_models.MODELS)
 def test_a_file_of_version_0_1_loads_and_predicts_the_same(name):
     model = load(frozen_models.FOLDER / f"{name}.sb")
-    X, y = frozen_models.MODELS[name][1]()
+    X, _ = frozen_models.MODELS[name][1]()
     expected = np.load(frozen_models.FOLDER / f"{name}.npz")
     np.testing.assert_allclose(model.predict_many(X), expected["after"], rtol=NEAR, atol=NEAR)
 
