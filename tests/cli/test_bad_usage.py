@@ -22,6 +22,7 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--classes", "3"], "--classes requires --loss softmax"),
         (["--loss", "logistic", "--label-range", "0,1"], "--label-range requires numeric labels"),
         (["--label-range", "1,0"], "'1,0' is not a range; give LO,HI with LO < HI"),
+        (["--label-range", "grow"], "or one of auto, auto-zero, growing, growing-zero"),
         (["--label-range", "-5,5"], ":2: the label "),
         (["--learner", "linear", "--rate", "0"], "--rate must be a number between 1e-30 and 1e30"),
         (["--rate", "fast"], "invalid float"),

@@ -54,7 +54,8 @@ def state(model):
             return [item for name in kept for item in flat(getattr(value, name))]
         return [np.asarray(value).tobytes()]
 
-    labels = {k: str(v) for k, v in vars(model.labels).items()}
+    labels = {k: str(v) for k, v in vars(model.labels).items() if not k.startswith("_")}
+    labels["history"] = str(model.labels.history and model.labels.history[:5])
     columns = dict(model.encoder.names.columns) if model.encoder.names else {}
     return flat(model.core.state) if model.started else [], labels, columns
 

@@ -372,3 +372,15 @@ def test_a_bad_row_is_reported_by_its_number(monkeypatch):
     y[123] = np.nan
     with pytest.raises(DataError, match=r"row 123: the label must be finite \(got nan\)"):
         tune(X, y, learner=LinearSGD(), n=2, label_range="auto")
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
+def test_an_absurd_label_is_scored_as_it_is_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=400)
+    absurd = y.copy()
+    absurd[120] = 1e9
+    fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
+    clean, found = tune(X, y, **fixed).loss_first, tune(X, absurd, **fixed).loss_first
+    assert np.nanmax(found / clean) < 2  # as given, the label would add about 5e15
