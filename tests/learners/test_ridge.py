@@ -325,6 +325,12 @@ def test_regret_against_adversaries(features, ridge, adversary):
         assert 0 < regret <= bound
 
 
+def test_the_bound_is_tight_for_a_strong_prior():
+    X = np.resize([[-1.0], [1.0]], (1600, 1))
+    regret, bound = regret_of(X, ADVERSARIES["alternating"], ridge=100.0)
+    assert 0.8 * bound < regret <= bound
+
+
 # --------------------------------------------------------------------------------------------
 # Parameters
 

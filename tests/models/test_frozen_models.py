@@ -13,10 +13,18 @@ NEAR = 1e-6  # processors differ in the last bits of exp and log
 @pytest.mark.parametrize("name", frozen_models.MODELS)
 def test_a_file_of_version_0_1_loads_and_predicts_the_same(name):
     model = load(frozen_models.FOLDER / f"{name}.sb")
-    X, y = frozen_models.MODELS[name][1]()
+    X, _ = frozen_models.MODELS[name][1]()
     expected = np.load(frozen_models.FOLDER / f"{name}.npz")
     np.testing.assert_allclose(model.predict_many(X), expected["after"], rtol=NEAR, atol=NEAR)
-    model.learn_many(X, y)
+
+
+@pytest.mark.parametrize("name", frozen_models.MODELS)
+def test_a_file_of_version_0_1_learns_on_as_it_began(name):
+    """Version 0.1.0 loaded its own files, learned the same rows again, and gave these answers."""
+    model = load(frozen_models.FOLDER / f"{name}.sb")
+    X, y = frozen_models.MODELS[name][1]()
+    expected = np.load(frozen_models.FOLDER / "continued.npz")[name]
+    np.testing.assert_allclose(model.learn_many(X, y), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["span-linear-named-auto-range", "span-trees-replay"])
@@ -42,8 +50,11 @@ def test_the_parts_of_models_of_version_0_1_keep_growing():
     assert load(frozen_models.FOLDER / "auto-fast.sb").label_range == "growing"
 
 
-@pytest.mark.parametrize("name", frozen_models.MODELS)
+@pytest.mark.parametrize(
+    "name", [name for name in frozen_models.MODELS if not name.startswith("auto")]
+)
 def test_the_same_rows_give_the_same_model(name, tmp_path):
+    """AutoBoost has other experts, and another way to combine them, since then."""
     model, before = frozen_models.learn(name)
     expected = np.load(frozen_models.FOLDER / f"{name}.npz")
     np.testing.assert_allclose(before, expected["before"], rtol=NEAR, atol=NEAR)

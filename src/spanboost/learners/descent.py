@@ -5,7 +5,7 @@ The steps are
 - *normalised* (feature_weights.py): S_f is the largest |x| seen of feature f, and the weights
   multiply z_f = x / S_f in [-1, 1], so the scale of a feature does not matter. When S_f grows, the
   weight stays the same. Predictions clip x to the scale so far (S. Ross, P. Mineiro, J. Langford,
-  *Normalized Online Learning*, UAI 2013);
+  *Normalized Online Learning*, UAI 2013). feature_scales.py treats values that are absurdly large;
 - *adaptive*: each weight's step is divided by the root of the sum of its squared gradients
   (J. Duchi, E. Hazan, Y. Singer, *Adaptive Subgradient Methods*, JMLR 2011);
 - *importance-invariant*: a step follows the gradient flow of the loss for a time given by the rate.
