@@ -250,7 +250,7 @@ def test_invalid_headers_are_refused(model_file, edit, message):
         ),
         (
             lambda t: t | {"labels.chunk": np.full(64, np.nan)},
-            "an array holds an invalid number or index",
+            "labels.chunk contains NaN; the file is damaged",
         ),
     ],
 )

@@ -93,7 +93,7 @@ _METRICS = {
     "loss": ("loss", "gauge", "Average loss of all rows, each predicted before it was learned."),
     "recent_loss": ("recent_loss", "gauge", "Average loss of the last 1,000 rows, approximately."),
     "clipped": ("labels_clipped_total", "counter", "Labels learned as if closer to the others."),
-    "nans": ("state_nans", "gauge", "NaN in the state of the model at the last snapshot."),
+    "nans": ("state_nans", "gauge", "NaN in the state of the model, counted at snapshots."),
     "drifted": ("drifts_total", "counter", "Drifts detected since the folder was created."),
     "waiting": ("waiting_rows", "gauge", "Rows in the queue for the journal and the model."),
     "pending": ("pending_rows", "gauge", "Predicted rows that wait for their labels."),

@@ -83,7 +83,8 @@ class State:
     model: Model
     snapshot_record: int  # number of the last record in the last snapshot
     learned_record: int  # number of the last record that was learned
-    nans: int | None  # NaN in the model at the last snapshot; counting takes too long for requests
+    # NaN in the model at the start or the last snapshot; counting takes too long for requests
+    nans: int | None
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class State:
             self._load_snapshot(new_model)
             check(self.identity)
             self._replay(on_progress)
+            self.nans = count_nans(self.model)
             self.pending.open(self.ids.__contains__)
         except BaseException:
             self.close()
@@ -235,7 +237,7 @@ class State:
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
         self.snapshot_record = self.learned_record = run["record"]
-        self.model, self.nans = model, count_nans(model)
+        self.model = model
 
     def _replay(self, on_progress: Callable[[int, int], None]) -> None:
         """Learn the records of the journal that came after the snapshot."""
