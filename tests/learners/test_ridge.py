@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from banks import KINDS, Separate, assert_same_state, stream, weights_for
+from banks import KINDS, Separate, arrays_of, assert_same_state, stream, weights_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_ridge import NaiveRidge
@@ -349,6 +349,31 @@ def test_parameters_out_of_range_are_rejected(wrong, name):
 def test_linear_feedback_is_rejected():
     with pytest.raises(ValueError, match=r"^feedback must be 'greedy'"):
         HullBoost(Ridge(), 1, feedback="linear")
+
+
+ODD = st.sampled_from([0.0, np.nan, 1.0, -1.0, 7.5, 1e15, 1e-300, 5e-324, 1e30, -1e300, 1e308])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(ODD, min_size=3, max_size=3),
+            st.integers(-1, 5),
+            st.floats(-1, 1),
+            st.sampled_from([0.0, 1e-19, 0.5, 1.0, 1e19]),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_odd_numbers_leave_the_state_finite(loss, rows):
+    numbers, codes, labels, weights = map(np.array, zip(*rows, strict=True))
+    model = HullBoost(Ridge(columns=6), 2, loss=loss)
+    block = Rows(numbers, codes[:, None])
+    assert np.isfinite(model.learn_many(block, labels, weights)).all()
+    assert np.isfinite(model.predict_many(block)).all()
+    assert all(np.isfinite(part).all() for part in arrays_of(model.core.state))
 
 
 def test_numbers_of_any_size_are_learned_or_rejected():

@@ -49,7 +49,8 @@ def aggregate_plainly(forecasts, labels):
         x[abs(x) < 1e-12 * abs(mean)] = 0  # equal forecasts: what is left is rounding
         regressions = []
         for strength in STRENGTHS:
-            ridge = strength * np.trace(gram) / (K * max(t, 1)) * np.eye(K)
+            rows = (1 - 0.99999**t) / 1e-5  # older rows count less
+            ridge = strength * np.trace(gram) / (K * max(rows, 1)) * np.eye(K)
             matrix = gram + ridge + np.outer(x, x)
             slope = np.linalg.solve(matrix, moment) if ridge.any() else 0 * x
             regressions.append(np.clip(mean + slope @ x, *limits))
@@ -59,8 +60,8 @@ def aggregate_plainly(forecasts, labels):
         away = answer - candidates
         away[abs(away) < 1e-12 * abs(answer)] = 0
         share.learn(2 * (answer - y), away)
-        gram += np.outer(x, x)
-        moment += x * (y - mean)
+        gram = 0.99999 * gram + np.outer(x, x)
+        moment = 0.99999 * moment + x * (y - mean)
         seen.add(y)
     return np.array(answers), share.weights()
 

@@ -2,8 +2,9 @@
 
 The strength of a regression is the number of rows that its prior counts for: it shrinks towards 0
 as if so many more rows had come, each of mean size, each with label 0, in all directions alike. So
-the strength does not depend on units, and it loses influence as rows arrive. The forecast for a row
-includes the row itself, with label 0, as the forecaster of Vovk, Azoury and Warmuth does.
+the strength does not depend on units, and it loses influence as rows arrive. Old rows lose influence,
+too, so that the regressions follow a stream that drifts. The forecast for a row includes the row
+itself, with label 0, as the forecaster of Vovk, Azoury and Warmuth does.
 """
 
 import math
@@ -15,6 +16,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
 STRENGTHS = (1.0, 30.0, 1000.0)
+KEEP = 1 - 1e-5  # influence that earlier rows keep in every round: about 100,000 rows count
 
 
 @kernel
@@ -24,7 +26,7 @@ class Regressions(NamedTuple):
     Each round calls `forecast` for every strength, then `absorb`.
     """
 
-    gram: Array  # [K, K] the weighted sum of x x'
+    gram: Array  # [K, K] the weighted sum of x x', in which older rows count less
     moment: Array  # [K] the weighted sum of y x
     total: Array  # [2] number of rows, and their weight
     factor: Array  # [S, K, K] lower triangle L with L L' = gram + ridge I
@@ -55,11 +57,11 @@ class Regressions(NamedTuple):
         trace, K = 0.0, x.shape[0]
         for i in range(K):
             for j in range(K):
-                self.gram[i, j] += weight * (x[i] * x[j])
-            self.moment[i] += weight * (y * x[i])
+                self.gram[i, j] = KEEP * self.gram[i, j] + weight * (x[i] * x[j])
+            self.moment[i] = KEEP * self.moment[i] + weight * (y * x[i])
             trace += self.gram[i, i]
-        self.total[0] += 1
-        self.total[1] += weight
+        self.total[0] = KEEP * self.total[0] + 1
+        self.total[1] = KEEP * self.total[1] + weight
         for s in range(self.factor.shape[0]):
             ridge = STRENGTHS[s] * trace / (K * self.total[0])
             if ridge > 0:

@@ -24,6 +24,7 @@ from spanboost.learners.feature_weights import grow_table
 
 WAITING = -(2**62)
 LARGEST = 1e60  # larger numbers are clipped, so that squares do not overflow
+SMALLEST = 1e-60  # smaller numbers count as 0, so that squares do not underflow
 NARROW = 1e-10  # the least range of a column, relative to its largest number
 
 
@@ -83,10 +84,12 @@ class Columns(NamedTuple):
         For strays and missing values it is the mean of the column. The mean of a shared column is
         about 0, because of the signs.
         """
-        own = self.place[f] > 0
-        if np.isnan(x) or is_stray(self.S, f, abs(x)):
+        own, v = self.place[f] > 0, max(min(x, LARGEST), -LARGEST)
+        if np.isnan(x) or is_stray(self.S, f, abs(v)):
             return self.total[self.place[f] - 1] / max(self.rows[0], 1) if own else 0.0
-        return x if own else random_sign(f) * (x / self.S[f])
+        if abs(v) < SMALLEST:
+            return 0.0
+        return v if own else random_sign(f) * (v / self.S[f])
 
     def meet_number(self, f: int, x: float) -> bool:
         """Update the scale of feature f, which gets a column if it is new.
@@ -96,6 +99,8 @@ class Columns(NamedTuple):
         """
         if np.isnan(x):
             self.place[f] = WAITING if self.place[f] == 0 else self.place[f]
+            return False
+        if abs(x) < SMALLEST:
             return False
         restarts = self.rows[0] == 0 or self.place[f] == WAITING
         if self.place[f] in (0, WAITING):

@@ -11,7 +11,14 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.learners.descent import Steps
-from spanboost.learners.feature_scales import DOUBTS, YOUNG, is_in_doubt, lower_scale, revise_scale
+from spanboost.learners.feature_scales import (
+    DOUBTS,
+    FAINT,
+    YOUNG,
+    is_in_doubt,
+    lower_scale,
+    revise_scale,
+)
 from spanboost.rows.block import Row
 
 LEAST = 1e-20  # smallest sum of squared gradients, so that every step is finite
@@ -84,8 +91,13 @@ class FeatureWeights(NamedTuple):
         z, W, rate = x.z[a], self.W[x.feature[a]], self.scratch[a]
         for i in range(step.shape[0]):
             W[i] -= step[i] * z * rate[i]
-        shrink = lower_scale(self.S, self.doubts, x.feature[a])
-        if shrink < 1:  # the functions stay the same
+        if abs(z) < FAINT:
+            self.lower_feature(x.feature[a])
+
+    def lower_feature(self, f: int) -> None:
+        """Lower the scale of feature f if it is due; the functions stay the same."""
+        shrink, W = lower_scale(self.S, self.doubts, f), self.W[f]
+        if shrink < 1:
             for i in range(W.shape[0]):
                 W[i] *= shrink
 
@@ -120,16 +132,16 @@ def update_scale(S: Array, doubts: Array, G: Array, x: Row, a: int, young: bool)
     The squared gradients G[lane] are converted to the new scale. (They are not when a scale falls:
     those of values that were a mistake would stop the feature from learning.)
     """
-    f, size = x.feature[a], abs(x.x[a])
-    if is_in_doubt(S, doubts, f, size):
-        least, scale = G.dtype.type(LEAST), revise_scale(S, doubts, f, size, young)
+    f, v = x.feature[a], x.x[a]
+    if is_in_doubt(S, doubts, f, abs(v)):
+        least, scale = G.dtype.type(LEAST), revise_scale(S, doubts, f, abs(v), young)
         if scale > S[f]:
             shrink = S[f] / scale
             for i in range(G.shape[0]):
                 G[i] = max(G[i] * shrink * shrink, least)
             S[f] = scale
-    # always, because a feature hashed to the same number may have changed S
-    x.z[a] = max(min(x.x[a], S[f]), -S[f]) / S[f]
+        v = max(min(v, scale), -scale)
+    x.z[a] = v / S[f]  # always, because a feature hashed to the same number may have changed S
 
 
 @kernel

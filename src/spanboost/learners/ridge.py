@@ -258,10 +258,10 @@ class RidgeBank(NamedTuple):
         for k in range(self.scratch.slope.shape[0]):
             slope = self.scratch.slope[k, m] / weight
             square += slope * slope
-        stride[m] = 0
-        if square == 0:
-            return 0.0
         mean = self.sums[LOSS, m] / self.sums[WEIGHT, m]
+        stride[m] = 0
+        if square == 0 or mean == 0:
+            return 0.0
         loss = max(self.scratch.loss[m] / weight, mean)
         stride[m] = loss / square / weight
         return weight * (square * self.step[m]) * (mean / loss)
