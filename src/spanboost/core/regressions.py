@@ -2,9 +2,9 @@
 
 The strength of a regression is the number of rows that its prior counts for: it shrinks towards 0
 as if so many more rows had come, each of mean size, each with label 0, in all directions alike. So
-the strength does not depend on units, and it loses influence as rows arrive. Old rows lose influence,
-too, so that the regressions follow a stream that drifts. The forecast for a row includes the row
-itself, with label 0, as the forecaster of Vovk, Azoury and Warmuth does.
+the strength does not depend on units, and it loses influence as rows arrive. Old rows lose
+influence, too, so that the regressions follow a stream that drifts. The forecast for a row includes
+the row itself, with label 0, as the forecaster of Vovk, Azoury and Warmuth does.
 """
 
 import math
