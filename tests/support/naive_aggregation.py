@@ -26,11 +26,11 @@ class PlainSecondOrder:
         self.rounds += 1
         t, accounts = self.rounds, self.log.size
         self.log = np.log(np.exp(self.log) * t / (t + 1) + 1 / ((t + 1) * accounts))
-        part = max(6 / (t + 5), 0.0003)
-        size = min(abs(gradient), 6 * np.sqrt(self.gradient) if self.gradient > 0 else np.inf)
-        self.gradient = (1 - part) * self.gradient + part * size**2
-        self.distance = (1 - part) * self.distance + part * away**2
-        new = 36 * np.sqrt(self.gradient * self.distance)
+        part = max(12 / (t + 11), 0.0003)
+        size = min(abs(gradient), 3 * self.gradient**0.125 if self.gradient > 0 else np.inf)
+        self.gradient = (1 - part) * self.gradient + part * size**8
+        self.distance = (1 - part) * self.distance + part * away**8
+        new = 9 * (self.gradient * self.distance) ** 0.125
         changed = (new > 2 * self.scale) | (new < self.scale / 2)
         self.scale = np.where(changed, new, self.scale)
         self.scale = np.maximum(self.scale, self.scale.max() / 10_000)
@@ -41,7 +41,7 @@ def aggregate_plainly(forecasts, labels):
     K = forecasts.shape[1]
     share, gram, moment = PlainSecondOrder(K + 3), np.zeros((K, K)), np.zeros(K)
     answers, seen = [], set()
-    for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True)):
+    for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True), -1):
         limits = allowed(seen)
         experts, weights = np.clip(forecast, *limits), share.weights()
         mean = np.average(experts, weights=weights[:K])
@@ -57,6 +57,9 @@ def aggregate_plainly(forecasts, labels):
         candidates = np.append(experts, regressions)
         answer = weights @ candidates
         answers.append(answer)
+        if not seen - {y}:  # there is nothing to learn from equal labels
+            seen.add(y)
+            continue
         away = answer - candidates
         away[abs(away) < 1e-12 * abs(answer)] = 0
         share.learn(2 * (answer - y), away)

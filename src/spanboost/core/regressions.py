@@ -16,6 +16,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
 STRENGTHS = (1.0, 30.0, 1000.0)
+SMALLEST = 1e-100  # smaller numbers on the diagonal of a factor could overflow as divisors
 KEEP = 1 - 1e-5  # influence that earlier rows keep in every round: about 100,000 rows count
 
 
@@ -64,7 +65,7 @@ class Regressions(NamedTuple):
         self.total[1] = KEEP * self.total[1] + weight
         for s in range(self.factor.shape[0]):
             ridge = STRENGTHS[s] * trace / (K * self.total[0])
-            if ridge > 0:
+            if ridge > SMALLEST * SMALLEST:
                 factorise(self.gram, ridge, self.factor[s])
 
     def resize(self, a: float) -> None:
@@ -72,6 +73,8 @@ class Regressions(NamedTuple):
         self.gram[...] *= a * a
         self.moment[...] *= a * a
         self.factor[...] *= a
+        if not np.diagonal(self.factor, 0, 1, 2).min(initial=np.inf) > SMALLEST:
+            self.factor[...] = 0.0  # until the next row
 
     @property
     def sound(self) -> bool:

@@ -23,9 +23,11 @@ during which scale_k does not change, T being its last round. The argument in th
 - Its wealth at the end is at most 1. Taking logarithms gives the bound.
 
 The scale of an expert follows the sizes of the gradients and of the expert's distances from the
-answer, which are known only afterwards. In a round with a larger regret than the scale of some
-expert allows, all bets are divided by the same number; what is then left of r_k in that round, the
-*surprise*, adds to the bound. Nothing depends on the units of forecasts, losses or row weights.
+answer, which are known only afterwards. A typical size is the eighth root of the mean eighth power:
+rare large values count almost as much as frequent ones, as they should when few rows decide. In a
+round with a larger regret than the scale of some expert allows, all bets are divided by the same
+number; what is then left of r_k in that round, the *surprise*, adds to the bound. Nothing depends
+on the units of forecasts, losses or row weights.
 
 Related methods: P. Gaillard, G. Stoltz, T. van Erven, *A Second-order Bound with Excess Losses*,
 COLT 2014; W. Koolen, T. van Erven, *Second-order Quantile Methods*, COLT 2015; O. Wintenberger,
@@ -42,8 +44,8 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
 RATES = (1 / 2, 1 / 8, 1 / 32)  # parts of the wealth that accounts bet, over the scale
-MARGIN = 6.0  # scales are this many times the root mean square of past gradients and distances
-FADING = 6.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
+MARGIN = 3.0  # scales are this many times the typical size of past gradients and distances
+FADING = 12.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
 MEMORY = 3e-4  # but never less than this, so that they follow a stream of any length
 STEADY = 2.0  # a scale stays as it is while its estimate is within this factor of it
 CLOSEST = 1e-4  # smallest scale of an expert, relative to the largest of any expert
@@ -76,8 +78,8 @@ class SecondOrder(NamedTuple):
 
     wealth: Array  # [K, J] of each account; the sum is 1
     scale: Array  # [K] bound on the regrets that bets allow for; 0 before the first regret
-    distance: Array  # [K] mean square of the distance between the expert's forecast and the answer
-    gradient: Array  # [1] mean square of the gradient
+    distance: Array  # [K] mean eighth power of the distance between the forecast and the answer
+    gradient: Array  # [1] mean eighth power of the gradient
     rounds: Array  # [1] rounds so far
 
     def find_weights(self, weights: Array) -> None:
@@ -129,15 +131,14 @@ class SecondOrder(NamedTuple):
     def follow_scales(self, gradient: float, distance: Array) -> None:
         """Move the scales of the experts to the sizes of gradients and distances so far."""
         part = max(FADING / (self.rounds[0] + FADING - 1), MEMORY)
-        most = MARGIN * MARGIN * self.gradient[0]
-        square = gradient * gradient
-        # one absurd gradient must not slow down learning for long
-        square = min(square, most) if most > 0 else square
-        self.gradient[0] += part * (square - self.gradient[0])
-        largest = 0.0
+        size = gradient
+        if self.gradient[0] > 0:  # one absurd gradient must not slow down learning for long
+            size = min(size, MARGIN * eighth_root(self.gradient[0]))
+        self.gradient[0] += part * (eighth_power(size) - self.gradient[0])
+        typical, largest = eighth_root(self.gradient[0]), 0.0
         for k in range(distance.shape[0]):
-            self.distance[k] += part * (distance[k] * distance[k] - self.distance[k])
-            new = MARGIN * MARGIN * math.sqrt(self.gradient[0]) * math.sqrt(self.distance[k])
+            self.distance[k] += part * (eighth_power(distance[k]) - self.distance[k])
+            new = MARGIN * MARGIN * typical * eighth_root(self.distance[k])
             if new > STEADY * self.scale[k] or STEADY * new < self.scale[k]:
                 self.scale[k] = new if new > LEAST else 0.0
             largest = max(largest, self.scale[k])
@@ -147,9 +148,24 @@ class SecondOrder(NamedTuple):
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply distances by a and gradients by b: the units of the forecasts changed."""
-        self.distance[...] *= a * a
-        self.gradient[...] *= b * b
+        self.distance[...] *= eighth_power(a)
+        self.gradient[...] *= eighth_power(b)
         self.scale[...] *= a * b
+        if self.scale.min() < LEAST:
+            self.scale[...] = 0.0  # unknown again
+
+
+@kernel
+def eighth_power(x: float) -> float:
+    """Return x^8."""
+    square = x * x
+    return (square * square) * (square * square)
+
+
+@kernel
+def eighth_root(x: float) -> float:
+    """Return the positive eighth root of x."""
+    return math.sqrt(math.sqrt(math.sqrt(x)))
 
 
 def new_second_order(K: int) -> SecondOrder:

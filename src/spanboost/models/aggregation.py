@@ -121,8 +121,12 @@ class LabelAggregator(NamedTuple):
         self.second_order.learn(scratch.regret, norm, scratch.distance)
         if self.regressions.factor.shape[0] > 0:
             self.regressions.absorb(scratch.x, label[0] - scratch.mean[0], weight)
-        record_largest(label[0], self.extremes[0])
-        record_largest(-label[0], self.extremes[1])
+        self.record(label[0])
+
+    def record(self, y: float) -> None:
+        """Add a label to the extremes."""
+        record_largest(y, self.extremes[0])
+        record_largest(-y, self.extremes[1])
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply forecasts and labels by a, and gradients by b: the model's units changed."""

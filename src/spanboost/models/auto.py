@@ -53,7 +53,7 @@ class AutoBlock(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The units in which an aggregator works: it gets (value - centre) / half."""
+    """An aggregator gets (value - centre) / half. If half is 0, there is nothing to learn."""
 
     centre: Array | float
     half: float
@@ -312,7 +312,7 @@ class AutoBoost(AutoSpec, Model):
         labels = self.labels
         if labels.scores or not self.aggregator.relative:
             return Units(0.0, 1.0)
-        return Units(labels.centre, labels.half or 1.0)
+        return Units(labels.centre, labels.half)
 
     def _combine(self, answers: list[Array]) -> Array:
         """Combine the predictions of all experts."""
@@ -339,7 +339,7 @@ class AutoBoost(AutoSpec, Model):
             out[first:answered] = old
             if change.exact:
                 self._rescale(units.half, change.half)
-            units, first, answered = Units(change.centre, change.half or 1.0), row, row + 1
+            units, first, answered = Units(change.centre, change.half), row, row + 1
         old, rest = out[first:answered].copy(), slice(first, None)
         self._learn_span(units, forecasts[rest], labels[rest], weights[rest], out[rest])
         out[first:answered] = old
@@ -350,13 +350,17 @@ class AutoBoost(AutoSpec, Model):
     ) -> None:
         """Predict and learn rows in the same units; set `out` to the predictions."""
         scaled = _to_units(units, forecasts)
+        weights = weights if units.half > 0 else 0 * weights
         self._call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
         out[...] = _from_units(units, out)
 
     def _rescale(self, old: float, new: float) -> None:
         """Tell the aggregator that the half-width of the label range has changed."""
-        a = old / new if new > 0 else 1.0
-        self.aggregator.rescale(a, a ** (degree(self.loss_) - 1))
+        if old > 0:
+            a = old / new
+            self.aggregator.rescale(a, a ** (degree(self.loss_) - 1))
+        else:
+            self.aggregator.record(0.0)  # all labels so far are at the centre
 
     def _combine_one(self, answers: list[Any]) -> Any:
         return single_answer(self._combine([np.array([answer]) for answer in answers]))
@@ -370,11 +374,11 @@ def _stack(answers: list[Array]) -> Array:
 
 def _to_units(units: Units, forecasts: Array) -> Array:
     centre = np.reshape(units.centre, (-1, 1))
-    return np.ascontiguousarray((forecasts - centre) / units.half)
+    return np.ascontiguousarray((forecasts - centre) / (units.half or 1.0))
 
 
 def _from_units(units: Units, out: Array) -> Array:
-    return np.asarray(units.centre + units.half * out)
+    return np.asarray(units.centre + (units.half or 1.0) * out)
 
 
 def _flat(out: Array) -> Array:
