@@ -48,6 +48,7 @@ class NaiveRange:
         self.wild = []  # (number, label)
         self.last_shrink = 0
         self.changes_of_units = 0
+        self.last_change_of_units = 0
         self.clipped = 0
 
     def recent(self):
@@ -101,6 +102,9 @@ class NaiveRange:
             self.extend(low, high)
             return False
         if len([1 for number, _ in self.wild if number > self.number - 72]) < 64:
+            return False
+        if not self.may_change_units():
+            self.extend(low, high)
             return False
         calm = [chunk for chunk in self.chunks if len(chunk.wild) < 4]
         level = mean(chunk.level() for chunk in calm)
@@ -158,7 +162,13 @@ class NaiveRange:
         if width > self.width() and allowed:
             self.extend(low, high)
 
+    def may_change_units(self):
+        rest = 2**15 * 2 ** (self.changes_of_units - 2)
+        return self.changes_of_units < 2 or self.number - self.last_change_of_units >= rest
+
     def take_smaller_units(self, changes):
+        if not self.may_change_units():
+            return False
         sudden = 1 + self.changes_of_units
         steady, quiet = self.chunks[: -sudden - 1], self.chunks[-sudden:]
         limit, level, spread = self.half / 64, 0.0, 0.0
@@ -203,6 +213,7 @@ class NaiveRange:
 
     def new_units(self, level, spread, changes):
         self.changes_of_units += 1
+        self.last_change_of_units = self.number
         self.forget_wild()
         new_level = mean(chunk.level() for chunk in self.chunks)
         new_spread = mean(chunk.spread(self.moves) for chunk in self.chunks)

@@ -62,7 +62,7 @@ def second_order_regret(
     the sum of what the bets leave out. Against a sequence of experts, add the bounds of its parts.
 
     >>> round(second_order_regret(K=8, T=1000, scale=1.0, variance=10.0), 3)
-    25.173
+    25.172
     """
     rates = [rate / scale for rate in RATES]
     logarithm = math.log(K * len(RATES) * T)

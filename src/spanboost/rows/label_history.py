@@ -20,6 +20,9 @@ of the current chunk and the 16 chunks before it. Its width is W.
   then do not have new units. If the spread was not steady, it takes 16 chunks without a trend that
   use less than 1/4096 of the range. After the first chunk, it takes less than 1/16 of the range,
   and 4 labels at each end do not count.
+- **Two kinds of labels.** After two changes of units, the next one has to wait for 32,768 labels,
+  and twice as long after each further one. Until then, the range is extended to whatever stays, as
+  in `GrowingLabels`: a stream that changes back and forth has two kinds of labels, not new units.
 - **Shrinking.** If the labels of 16 chunks are within half / 4 of the centre, the half-width is
   halved, at most once in 16 chunks.
 
@@ -42,12 +45,14 @@ NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflo
 CHUNK, CHUNKS = 64, 16  # labels in a chunk, chunks in the recent range
 GATE = 1.0  # a label is wild if it is more than this many widths outside the recent range
 FAR = 32.0  # the recent range becomes at most this many times as wide when wild labels stay
-SOME, OF_LAST = 56, 128  # so many wild labels among the last so many extend the recent range
-MOST, OF_FEW = 64, 72  # so many among the last so many are in new units
-OFTEN = 8  # or wild labels in so many of the last 16 chunks
+SOME, OF_LAST = 56, 128  # 56 wild labels among the last 128 extend the recent range
+MOST, OF_FEW = 64, 72  # 64 wild labels among the last 72 are in new units
+OFTEN = 8  # wild labels in 8 of the last 16 chunks extend the recent range
 STEADY = 8  # chunks of about the same spread before it drops
 LITTLE = 64.0  # labels in smaller units use less than 1 / 64 of the range
 FIRST_LITTLE = 16.0  # or less than 1 / 16, after the first chunk
+FREE = 2  # changes of units that need no rest: away, and back
+REST = 32768  # labels before the next one; twice as many after each
 TRIM = 4  # labels at each end that are ignored where absurd ones may be among them
 
 # columns of the summaries of chunks
@@ -137,7 +142,10 @@ class LabelHistory(NamedTuple):
         if width <= FAR * (self.recent[1] - self.recent[0]):
             self.extend(low, high)
         elif self.wild[0, 1] > self.counts[LEARNED] - OF_FEW:
-            self.start_from_wild(low, high, frame, changes)
+            if self.may_change_units():
+                self.start_from_wild(low, high, frame, changes)
+            else:
+                self.extend(low, high)
 
     def extend(self, low: float, high: float) -> None:
         """Extend the recent range to these ends, and forget that labels were wild."""
@@ -255,7 +263,7 @@ class LabelHistory(NamedTuple):
             quiet, most = sudden, frame[HALF] / LITTLE
             first, last = CHUNKS - self.counts[COMPLETE], CHUNKS - quiet - 1
             level, spread = self.typical(LEVEL, first, last), self.typical(SPREAD, first, last)
-        if self.counts[COMPLETE] < quiet:
+        if self.counts[COMPLETE] < quiet or not self.may_change_units():
             return False
         low, high = self.ranked(LOW, quiet, 0), self.ranked(HIGH, quiet, quiet - 1)
         trend = self.ranked(LEVEL, quiet, quiet - 1) - self.ranked(LEVEL, quiet, 0)
@@ -264,6 +272,11 @@ class LabelHistory(NamedTuple):
         self.counts[COMPLETE] = quiet
         self.change_units(level, spread, frame, changes)
         return True
+
+    def may_change_units(self) -> bool:
+        """Return whether there were few changes of units, or none for long."""
+        changes, rows = self.counts[RENEWED], self.counts[LEARNED] - self.counts[UNITS]
+        return changes < FREE or rows >= REST * 2.0 ** (changes - FREE)
 
     def has_dropped(self, quiet: int) -> bool:
         """Return whether the spread was steady, and is far smaller in the last `quiet` chunks.
@@ -323,10 +336,8 @@ class LabelHistory(NamedTuple):
         self.forget_wild()
         self.update_recent()
         first = CHUNKS - self.counts[COMPLETE]
-        new_level, new_spread = (
-            self.typical(LEVEL, first, CHUNKS),
-            self.typical(SPREAD, first, CHUNKS),
-        )
+        new_level = self.typical(LEVEL, first, CHUNKS)
+        new_spread = self.typical(SPREAD, first, CHUNKS)
         centre, half = frame[CENTRE], frame[HALF]
         if spread > 0 and new_spread > 0:
             half = min(half / spread * new_spread, LARGEST)
