@@ -40,7 +40,7 @@ def aggregate_plainly(forecasts, labels):
     """Return the combined forecasts, and the weights of all candidates after the last row."""
     K = forecasts.shape[1]
     share, gram, moment = PlainSecondOrder(K + 3), np.zeros((K, K)), np.zeros(K)
-    answers, seen = [], set()
+    answers, seen = [], []
     for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True), -1):
         limits = allowed(seen)
         experts, weights = np.clip(forecast, *limits), share.weights()
@@ -57,15 +57,15 @@ def aggregate_plainly(forecasts, labels):
         candidates = np.append(experts, regressions)
         answer = weights @ candidates
         answers.append(answer)
-        if not seen - {y}:  # there is nothing to learn from equal labels
-            seen.add(y)
+        if not set(seen) - {y}:  # there is nothing to learn from equal labels
+            seen = [y]
             continue
         away = answer - candidates
         away[abs(away) < 1e-12 * abs(answer)] = 0
         share.learn(2 * (answer - y), away)
         gram = 0.99999 * gram + np.outer(x, x)
         moment = 0.99999 * moment + x * (y - mean)
-        seen.add(y)
+        seen.append(y)
     return np.array(answers), share.weights()
 
 
@@ -73,6 +73,9 @@ def allowed(labels):
     """Return the smallest and the largest forecast that is allowed after these labels."""
     if not labels:
         return -np.inf, np.inf
-    up = sorted(labels)
-    slack = (up[7] - up[0], up[-1] - up[-8]) if len(up) >= 8 else (0, 0)
-    return up[0] - 2 * slack[0], up[-1] + 2 * slack[1]
+    low, high = min(labels), max(labels)
+    reach = (high - low) / 4
+    return (
+        low - reach * (labels.count(low) < 3),
+        high + reach * (labels.count(high) < 3),
+    )

@@ -23,7 +23,8 @@ from spanboost.models.score_aggregation import (
     new_seen,
 )
 
-EXTREMES = 8  # number of smallest and of largest labels that are kept
+FIRM = 3  # an end of the range that this many labels share is firm
+REACH = 0.25  # how far forecasts may leave the range at other ends, in widths of the range
 ROUNDING = 1e-12  # numbers that differ by less than this part of their size are equal
 
 
@@ -48,17 +49,17 @@ class LabelAggregator(NamedTuple):
     predict from the distances between the forecasts and their weighted mean, so before they have
     learned anything their forecast is the mean.
 
-    Numbers are clipped to the range of the labels so far, extended by twice the distance between
-    its end and the eighth different label from there. So forecasts may leave a range that still
-    grows, but not that of labels with few values, such as 0 and 1. All values are in the model's
-    units.
+    Numbers are clipped to the range of the labels so far. They may leave it by a quarter of its
+    width at an end that fewer than 3 labels share, because the next label may do so, too. Labels
+    with a limit, such as 0 and 1 or a capped price, soon have firm ends. All values are in the
+    model's units.
     """
 
     second_order: SecondOrder
     regressions: Regressions
     loss: VectorLoss
     clips: bool  # whether forecasts are numbers in the units of labels
-    extremes: Array  # [2, 8] the largest labels, and the largest of -label, without repetitions
+    ends: Array  # [2, 2] the largest label, and how often it came; the same for -label
     scratch: LabelScratch
 
     @property
@@ -85,9 +86,13 @@ class LabelAggregator(NamedTuple):
 
     def clip(self, value: float) -> float:
         """Return the forecast, or the nearest one that is allowed."""
-        if not self.clips or self.extremes[0, 0] == -np.inf:
+        (high, many), (low, few) = self.ends[0], self.ends[1]
+        if not self.clips or many == 0:
             return value
-        return min(max(value, -farthest(self.extremes[1])), farthest(self.extremes[0]))
+        reach = REACH * (high + low)
+        high += reach if many < FIRM else 0.0
+        low += reach if few < FIRM else 0.0
+        return min(max(value, -low), high)
 
     def regress(self, K: int) -> None:
         """Set the forecasts of the regressions."""
@@ -124,15 +129,15 @@ class LabelAggregator(NamedTuple):
         self.record(label[0])
 
     def record(self, y: float) -> None:
-        """Add a label to the extremes."""
-        record_largest(y, self.extremes[0])
-        record_largest(-y, self.extremes[1])
+        """Add a label to the range of the labels."""
+        record_largest(y, self.ends[0])
+        record_largest(-y, self.ends[1])
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply forecasts and labels by a, and gradients by b: the model's units changed."""
         self.second_order.rescale(a, b)
         self.regressions.resize(a)
-        self.extremes[np.isfinite(self.extremes)] *= a
+        self.ends[:, 0] *= a
 
     def expert_weights(self) -> tuple[Array, float]:
         """Return the weight of each expert in the last row, and a constant to add."""
@@ -163,25 +168,12 @@ class LabelAggregator(NamedTuple):
 
 
 @kernel
-def record_largest(value: float, largest: Array) -> None:
-    """Insert a value into an array of the largest different values, in descending order."""
-    i = largest.shape[0] - 1
-    if not value > largest[i]:
-        return
-    for j in range(i):
-        if value == largest[j]:
-            return
-    while i > 0 and value > largest[i - 1]:
-        largest[i] = largest[i - 1]
-        i -= 1
-    largest[i] = value
-
-
-@kernel
-def farthest(largest: Array) -> float:
-    """Return the largest forecast that is allowed, given the largest labels."""
-    last = largest[largest.shape[0] - 1]
-    return largest[0] + (2 * (largest[0] - last) if last > -np.inf else 0.0)
+def record_largest(value: float, end: Array) -> None:
+    """Update the largest value so far, and how often it came."""
+    if end[1] == 0 or value > end[0]:
+        end[0], end[1] = value, 1
+    elif value == end[0]:
+        end[1] += 1
 
 
 @kernel
@@ -221,7 +213,7 @@ def new_aggregator(loss: Any, K: int) -> Any:
         regressions=new_regressions(K, strengths),
         loss=vectors,
         clips=d == 1 and not predicts_scores(loss),
-        extremes=np.full((2, EXTREMES), -np.inf),
+        ends=np.zeros((2, 2)),
         scratch=LabelScratch(
             candidates=np.zeros((d, C)),
             weights=np.zeros(C),
