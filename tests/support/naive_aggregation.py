@@ -26,7 +26,7 @@ class PlainSecondOrder:
         self.rounds += 1
         t, accounts = self.rounds, self.log.size
         self.log = np.log(np.exp(self.log) * t / (t + 1) + 1 / ((t + 1) * accounts))
-        part = max(12 / (t + 11), 0.0003)
+        part = max(20 / (t + 19), 0.0003)
         size = min(abs(gradient), 3 * self.gradient**0.125 if self.gradient > 0 else np.inf)
         self.gradient = (1 - part) * self.gradient + part * size**8
         self.distance = (1 - part) * self.distance + part * away**8

@@ -45,7 +45,7 @@ from spanboost.compiling.kernels import kernel
 
 RATES = (1 / 2, 1 / 8, 1 / 32)  # parts of the wealth that accounts bet, over the scale
 MARGIN = 3.0  # scales are this many times the typical size of past gradients and distances
-FADING = 12.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
+FADING = 20.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
 MEMORY = 3e-4  # but never less than this, so that they follow a stream of any length
 STEADY = 2.0  # a scale stays as it is while its estimate is within this factor of it
 CLOSEST = 1e-4  # smallest scale of an expert, relative to the largest of any expert
