@@ -25,7 +25,7 @@ def model(name: str, loss: str) -> Any:
 
 
 def measure(case: Case, key: Key) -> dict[str, Any]:
-    """Run one model on one stream and return its errors, or the reason why there are none."""
+    """Run one model on one stream; return its errors, or why the run failed."""
     stream = case.stream(key.seed)
     start = time.perf_counter()
     try:

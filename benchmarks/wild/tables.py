@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None if there is none, or if it was not measured."""
+        """Whether the target is met; None without a target or without a measurement."""
         known = self.now is not None and self.measure.must
         return common.meets(self.now, self.measure.must) if known else None
 

@@ -1,10 +1,10 @@
 """Ridge regressions of different strengths over the same rows, solved anew in every round.
 
-The strength of a regression is the number of rows that its prior counts for: it shrinks towards 0
-as if so many more rows had come, each of mean size, each with label 0, in all directions alike. So
-the strength does not depend on units, and it loses influence as rows arrive. Old rows lose
-influence, too, so that the regressions follow a stream that drifts. The forecast for a row includes
-the row itself, with label 0, as the forecaster of Vovk, Azoury and Warmuth does.
+A regression of strength n starts as if it had already learned n rows with label 0. These rows have
+the mean size of the real ones and point equally in all directions. The strength therefore does not
+depend on units, and matters less as rows arrive. Old rows also lose influence, so the regressions
+follow a stream that drifts. The forecast for a row includes the row itself, with label 0, as the
+forecaster of Vovk, Azoury and Warmuth does.
 """
 
 import math
@@ -100,7 +100,10 @@ def factorise(gram: Array, ridge: float, L: Array) -> None:
 
 
 def new_regressions(K: int, strengths: int) -> Regressions:
-    """Return so many regressions over rows of K numbers that forecast 0 for every row."""
+    """Return regressions over rows of K numbers that have learned nothing.
+
+    strengths: number of regressions.
+    """
     return Regressions(
         gram=np.zeros((K, K)),
         moment=np.zeros(K),

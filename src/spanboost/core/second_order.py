@@ -8,7 +8,7 @@ gradient g of a convex loss at the answer is revealed. Expert k would have lost 
 so bounding the sum of r_k bounds the regret. The weights are those of a market: every expert has J
 accounts, and account (k, j) bets the fixed part RATES[j] / scale_k of its wealth on r_k. The answer
 weights each expert by what its accounts bet, so the bets of a round cancel out and the total wealth
-stays 1. An account that would have more than all the wealth is impossible; this bounds the regret:
+stays 1. No account can own more than all the wealth; this bounds the regret:
 
     sum of r_k  <=  V RATES[j] / scale_k  +  ln(K J T) scale_k / RATES[j]
 
@@ -45,8 +45,8 @@ from spanboost.compiling.kernels import kernel
 
 RATES = (1 / 2, 1 / 8, 1 / 32)  # parts of the wealth that accounts bet, over the scale
 MARGIN = 3.0  # scales are this many times the typical size of past gradients and distances
-FADING = 20.0  # round t weighs FADING / t in these means: they look back over a part of all rounds
-MEMORY = 3e-4  # but never less than this, so that they follow a stream of any length
+FADING = 20.0  # round t has weight FADING / t in these means, so they cover about t / 20 rounds
+MEMORY = 3e-4  # smallest weight of a round, so that they follow a stream of any length
 STEADY = 2.0  # a scale stays as it is while its estimate is within this factor of it
 CLOSEST = 1e-4  # smallest scale of an expert, relative to the largest of any expert
 LEAST = 1e-150  # smaller scales count as 0: nothing can be divided by them

@@ -113,7 +113,7 @@ class Columns(NamedTuple):
         return restarts and self.place[f] > 0
 
     def add_column(self, f: int) -> None:
-        """Give feature f a column: one of its own, or if there is none left, one that is shared."""
+        """Give feature f a column of its own; if all are taken, a shared one."""
         j = self.used[0]
         if j < self.limit:
             self.place[f], self.used[0] = 1 + j, j + 1

@@ -320,7 +320,7 @@ class LabelHistory(NamedTuple):
         return max(self.recent[1] - frame[CENTRE], frame[CENTRE] - self.recent[0])
 
     def typical(self, column: int, first: int, last: int) -> float:
-        """Return the average of a column over some chunks; 0 if there are none."""
+        """Return the average of a column over some chunks; 0 without chunks."""
         total = 0.0
         for i in range(first, last):
             total += self.chunks[i, column] / (last - first)
@@ -359,7 +359,7 @@ def follow_labels(
 ) -> None:
     """Read labels, and replace wild ones by what is learned.
 
-    Stops at the end of the block, or when there is no room for the changes of another row.
+    Stops at the end of the block, or when `changes` cannot hold the changes of another row.
     """
     while changes.done[0] < labels.shape[0] and changes.done[1] <= ROOM - 2:
         row = changes.done[0]
