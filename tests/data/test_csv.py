@@ -14,6 +14,7 @@ from spanboost.data.formats.csv import CsvReader
 from spanboost.data.formats.csv_records import Parser
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
 
 pytestmark = pytest.mark.slow  # the file as a whole
@@ -35,6 +36,30 @@ def test_a_plain_file():
     assert found.error is None
     assert found.state["label"] == "label"
     assert found.state["columns"][1]["codes"] == ["clerk", 'smith, "Joe"']
+
+
+class CountedName(str):
+    """A name that counts how often names are compared."""
+
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        CountedName.comparisons += 1
+        return super().__eq__(other)
+
+
+def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
+    columns = 500
+    names = [f"c{k}" for k in range(columns)]
+    data = ",".join([*names, "label"]) + "\n" + ",".join("1" * (columns + 1)) + "\n"
+    choose = Schema.choose_features
+    monkeypatch.setattr(
+        Schema, "choose_features", lambda *args: [*map(CountedName, choose(*args))]
+    )
+    CountedName.comparisons = 0
+    assert read(data.encode()).numbers == [[1.0] * columns]
+    assert 0 < CountedName.comparisons < 10 * columns
 
 
 @pytest.mark.parametrize(

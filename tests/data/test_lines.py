@@ -177,6 +177,17 @@ def test_unclosed_quotes_are_not_scanned_repeatedly(part):
     assert scanned < 4 * len(data)
 
 
+def test_chunks_of_many_empty_lines_are_skipped():
+    empty = b"\n" * (1 << 22)
+    numbered, bad, found = read(b"a\n" + empty + b"b\n", quoted=True)
+    assert (b"b\n", bad) == (numbered[-1][1], [])
+    assert numbered[-1][0] == len(empty) + 2
+    assert sum(len(chunk.data) for chunk in found) <= 1 << 21
+    for similar in (b" \n", b"\r\n", b"\0\n"):  # some formats read these as rows
+        chunks = read(similar * (1 << 17))[2]
+        assert b"".join(chunk.data for chunk in chunks) == similar * (1 << 17)
+
+
 def test_many_lines_that_are_not_utf8():
     data = b"\xff\n" * 200_000 + b"a\n"
     numbered, bad, _ = read(data)

@@ -96,7 +96,8 @@ class CsvReader:
     def _set_columns(self, file: str, names: list[str], pieces: Iterator[_Piece]) -> list[_Piece]:
         """Set the columns of the schema from the first rows; return the pieces that were read."""
         features = self.schema.choose_features(file, names)
-        positions = map(names.index, features)
+        columns = {name: k for k, name in enumerate(names)}  # `index` would search every time
+        positions = [columns[name] for name in features]
         pieces_read = list[_Piece]()
 
         def rows() -> Iterator[list[str]]:

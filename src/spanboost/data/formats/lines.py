@@ -10,6 +10,7 @@ from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 
 LIMIT = 1 << 24  # maximum length of a line or record in bytes, without the newline
+MANY = 1 << 16  # number of empty lines from which on a chunk is skipped
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _QUOTE = b'\n"'
 
@@ -27,7 +28,8 @@ def read_chunks(
     """Yield the lines of a file, about `size` bytes at a time, without a byte order mark.
 
     Lines that are not UTF-8, or longer than 16 MiB, are reported as bad rows and skipped. Long
-    lines are never held in memory.
+    lines are never held in memory. Large chunks of empty lines are skipped, because a small
+    compressed file can contain billions of them.
 
     With `quoted`, a newline between double quotes does not end a record, and chunks consist of
     complete records. If a record does not end within 16 MiB, or before the file ends, it has an
@@ -162,7 +164,8 @@ def _drop_invalid_utf8(
     """Yield a chunk in parts, without the records that are not UTF-8."""
     octets = np.frombuffer(chunk.data, np.uint8)
     if octets.max() < 128:
-        yield chunk
+        if len(octets) < MANY or octets.max() != _NEWLINE or octets.min() != _NEWLINE:
+            yield chunk
         return
     data, first = bytes(chunk.data), chunk.first
     if not _invalid_utf8(data):
