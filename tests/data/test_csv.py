@@ -54,9 +54,7 @@ def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
     names = [f"c{k}" for k in range(columns)]
     data = ",".join([*names, "label"]) + "\n" + ",".join("1" * (columns + 1)) + "\n"
     choose = Schema.choose_features
-    monkeypatch.setattr(
-        Schema, "choose_features", lambda *args: [*map(CountedName, choose(*args))]
-    )
+    monkeypatch.setattr(Schema, "choose_features", lambda *args: [*map(CountedName, choose(*args))])
     CountedName.comparisons = 0
     assert read(data.encode()).numbers == [[1.0] * columns]
     assert 0 < CountedName.comparisons < 10 * columns

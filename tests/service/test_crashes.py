@@ -163,7 +163,7 @@ def test_invalid_options_are_refused_at_the_start(tmp_path, refusal, monkeypatch
     assert "a label, weight or column with this name" in refusal(
         "--dir", folder, "--port", 0, "--id", "label"
     )
-    monkeypatch.setenv("SPANBOOST_LEARN_TOKEN", "x")
+    monkeypatch.setenv("SPANBOOST_LEARN_TOKEN", "x" * 16)
     monkeypatch.setenv("SPANBOOST_ADMIN_TOKEN", " ")
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         message = refusal("--dir", folder, "--host", host)
@@ -356,7 +356,7 @@ def test_async_client(server):
 
 
 def test_tokens_of_a_real_server(tmp_path):
-    tokens = {"predict": "a", "learn": "ü", "admin": "c\n"}
+    tokens = {"predict": "a" * 16, "learn": "ü" * 16, "admin": "c" * 16 + "\n"}
     with serving(tmp_path, *OPTIONS, "--host", "0.0.0.0", tokens=tokens) as server:
         client_tokens = {f"{scope}_token": token.strip() for scope, token in tokens.items()}
         address = f"http://127.0.0.1:{server.port}"

@@ -177,6 +177,10 @@ class Service:
         if media_type is None:
             supported = ", ".join(MEDIA_TYPES)
             raise HTTPException(415, f"unsupported content type; supported: {supported}")
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":  # a few bytes could expand to more than the memory holds
+            why = f"unsupported content encoding {coding!r:.40}; send the body uncompressed"
+            raise HTTPException(415, why, {"Accept-Encoding": "identity"})
         data = await self._read_body(request)
 
         def parse_all() -> ParsedRequest:

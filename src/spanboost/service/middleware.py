@@ -1,10 +1,8 @@
 """Middleware for every request: tokens, limits, metrics and security headers."""
 
 import asyncio
-import hmac
 import ipaddress
 import time
-from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -13,11 +11,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from spanboost.service.limits import RequestLimits
 from spanboost.service.metrics import RequestCounters
+from spanboost.service.token_guard import WINDOW, Access, TokenGuard
 
 PREDICT, LEARN, ADMIN = "predict", "learn", "admin"  # what a token permits
 HEALTH_PATHS = ("/healthz", "/readyz")
 EVENTS_PATH = "/events"
-PATH_SCOPES = {"/predict": PREDICT, "/learn": LEARN, "/openapi.json": None}  # others: ADMIN
+SCOPES = (PREDICT, LEARN, ADMIN)
+PATH_SCOPES = {"/predict": (PREDICT,), "/learn": (LEARN,), "/openapi.json": SCOPES}  # others: ADMIN
 UNANSWERED = 500
 SECURITY_HEADERS = (
     (
@@ -55,7 +55,8 @@ class Middleware:
         """
         self.app, self.tokens, self.limits, self.counters = app, tokens, limits, counters
         self.paths, self.stop = paths, stop
-        self.protected = all(scope in tokens for scope in (PREDICT, LEARN, ADMIN))
+        self.protected = all(scope in tokens for scope in SCOPES)
+        self.guard = TokenGuard(tokens)
         self.open_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,6 +103,8 @@ class Middleware:
         path = scope["path"]
         if path in HEALTH_PATHS:
             return None
+        if [name for name, _ in scope["headers"]].count(b"host") > 1:
+            return error_response(400, "the request has more than one Host header")
         if self.open_requests > self.limits.open_requests:
             return error_response(
                 503, "too many requests are open; retry later", {"Retry-After": "1"}
@@ -110,16 +113,29 @@ class Middleware:
             return error_response(
                 421, "without all three tokens, the server only answers requests to localhost"
             )
-        need = PATH_SCOPES.get(path, ADMIN)
-        token = self.tokens.get(need or "")
-        if token is None or _is_authorized(token, headers.get(b"authorization", b"")):
+        return self._refuse_token(scope, headers.get(b"authorization", b""))
+
+    def _refuse_token(self, scope: Scope, header: bytes) -> Callable[..., Awaitable[None]] | None:
+        """Return an error response if the path needs a token that the header does not have."""
+        scopes = PATH_SCOPES.get(scope["path"], (ADMIN,))
+        if not any(needed in self.tokens for needed in scopes):
             return None
+        address = scope["client"][0] if scope.get("client") else ""
+        access = self.guard.check(address, header, scopes)
+        if access is Access.GRANTED:
+            return None
+        if access is Access.BRAKED:
+            return error_response(
+                access.value,
+                "too many requests with a wrong token from this address; retry later",
+                {"Retry-After": f"{WINDOW:.0f}"},
+            )
         # with Basic, a browser asks for the token as a password; the user name is ignored
-        challenge = "Basic" if need == ADMIN else "Bearer"
+        challenge, realm = "Basic" if scopes == (ADMIN,) else "Bearer", " or ".join(scopes)
         return error_response(
-            401,
-            f"missing or invalid token: this path needs the {need} token",
-            {"WWW-Authenticate": f'{challenge} realm="{need}"'},
+            access.value,
+            f"missing or invalid token: this path needs the {realm} token",
+            {"WWW-Authenticate": f'{challenge} realm="{realm}"'},
         )
 
 
@@ -143,16 +159,3 @@ def _host_name(header: bytes) -> str:
     if colon and port.isdigit():
         text = name
     return text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
-
-
-def _is_authorized(token: str, header: bytes) -> bool:
-    """Return whether an Authorization header has the token; compares in constant time."""
-    scheme, _, credentials = header.partition(b" ")
-    if scheme.lower() == b"basic":
-        try:
-            credentials = b64decode(credentials, validate=True).partition(b":")[2]
-        except ValueError:
-            credentials = b""
-    elif scheme.lower() != b"bearer":
-        credentials = b""
-    return hmac.compare_digest(credentials.strip(), token.encode(errors="surrogateescape"))

@@ -11,6 +11,7 @@ from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
 from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Middleware, is_loopback
+from spanboost.service.token_guard import MIN_TOKEN_LENGTH
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads and connections
 TAKING_SECONDS = 30.0  # time in which a client must read some of its response
@@ -124,6 +125,17 @@ def check_exposure(host: str, tokens: dict[str, str]) -> None:
     if missing and not is_loopback(host):
         names = ", ".join(token_variable(scope) for scope in missing)
         raise UsageError(f"other machines can reach {host}; set {names} first")
+
+
+def check_tokens(tokens: dict[str, str]) -> None:
+    """Refuse tokens that are easy to guess."""
+    for scope, token in tokens.items():
+        if len(token) < MIN_TOKEN_LENGTH:
+            raise UsageError(
+                f"{token_variable(scope)} has {len(token)} characters; a token needs at least "
+                f"{MIN_TOKEN_LENGTH}. To make one: python3 -c 'import secrets; "
+                "print(secrets.token_urlsafe())'"
+            )
 
 
 def token_variable(scope: str) -> str:

@@ -35,13 +35,19 @@ def serve(args: Namespace) -> int:
             "serve needs packages that are not installed: pip install 'spanboost[serve]'"
         ) from None
     from spanboost.service.middleware import ADMIN, LEARN, PREDICT
-    from spanboost.service.server import bind_socket, check_exposure, token_variable
+    from spanboost.service.server import (
+        bind_socket,
+        check_exposure,
+        check_tokens,
+        token_variable,
+    )
 
     tokens = {
         scope: token
         for scope in (PREDICT, LEARN, ADMIN)
         if (token := os.environ.get(token_variable(scope), "").strip())
     }
+    check_tokens(tokens)
     check_exposure(args.host, tokens)
     with bind_socket(args.host, args.port) as sock:
         _serve(args, tokens, sock)
