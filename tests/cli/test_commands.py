@@ -472,6 +472,15 @@ def test_inspect_shows_what_was_learned(shell, tmp_path):
     assert lines_match(printed_lines((GOLDEN / "inspect.txt").read_text()), printed_lines(out)), out
 
 
+@pytest.mark.filterwarnings("default::spanboost.LabelWarning")
+def test_warnings_name_options(shell, tmp_path):
+    path = tmp_path / "wild.csv"
+    labels = [1e9 if t == 500 else t % 7 for t in range(600)]
+    path.write_text("x,label\n" + "".join(f"{t % 5},{y:g}\n" for t, y in enumerate(labels)))
+    err = shell("train", path, "--learner", "linear", "-o", tmp_path / "m.sb").err
+    assert "If such labels are correct, use --label-range growing or --label-range LOW,HIGH" in err
+
+
 @pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")
 def test_inspect_shows_the_health(shell, tmp_path):
     rng, output = np.random.default_rng(0), tmp_path / "m.sb"

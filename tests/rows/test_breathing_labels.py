@@ -148,7 +148,7 @@ def test_a_plan_changes_nothing_and_labels_lie_in_the_range(y, label_range):
     labels = new_labels(label_range)
     before = pickle.dumps(labels)
     plan = labels.plan(y, np.ones(len(y)))
-    labels.warned = False  # a plan warns only once
+    labels.warned = labels.warned_of_units = False  # a plan warns only once
     assert pickle.dumps(labels) == before
     assert (np.abs(plan.labels) <= 1).all()
 
@@ -252,6 +252,27 @@ def test_a_wild_label_is_learned_as_the_end_of_the_recent_labels():
 def test_nothing_is_wild_after_equal_labels():
     learned, _ = follow(new_labels(), np.r_[np.full(500, 3.0), 1e6, np.full(10, 3.0)])
     assert learned[500, 0] == 1e6
+
+
+@pytest.mark.parametrize("place", [0, 63, 500])
+def test_a_single_label_among_equal_ones_is_forgotten(place):
+    y = np.full(3000, 3.0)
+    y[place] = 1e9
+    labels = new_labels()
+    _, changes = follow(labels, y)
+    (row, centre, half, _), *others = [change for change in changes if not change[3]]
+    assert (centre, half) == (3.0, 1e-300)
+    assert place + 1024 <= row <= place + 1024 + 64
+    assert others == []
+    assert follow(labels, np.array([5.0]))[1] == [(3000, 3.0, 2.0, True)]
+
+
+def test_two_labels_among_equal_ones_are_not_forgotten():
+    y = np.full(3000, 3.0)
+    y[[10, 20]] = 1e9
+    labels = new_labels()
+    follow(labels, y)
+    assert labels.half >= 1e9 - 3
 
 
 def test_a_new_level_is_accepted_after_56_rows():
@@ -451,14 +472,30 @@ def test_new_units_warn_once():
     assert len(caught) == 2
 
 
-def test_a_warning_turned_into_an_error_changes_nothing():
-    labels = new_labels()
-    follow(labels, noise(100))
+def test_absurd_first_labels_warn_and_new_units_still_do():
+    labels, y = new_labels(), noise(1000)
+    y[10] = 1e9
+    y[500:] *= 1e6
+    with pytest.warns(LabelWarning) as caught:
+        follow(labels, y)
+    rows, texts = zip(*(str(one.message).split(": ", 1) for one in caught), strict=True)
+    assert rows == ("row 500", "row 63", "row 563")
+    assert texts[1].startswith("a few of the first 64 labels are far outside the range of the")
+    assert texts[2].startswith("the labels seem to have new units")
+
+
+@pytest.mark.parametrize("number", [1, 80])
+def test_a_warning_turned_into_an_error_changes_nothing_and_comes_once(number):
+    labels, y = new_labels(), np.full(number, 1e9)
+    follow(labels, noise(1000))
     before = pickle.dumps(labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(LabelWarning):
-            labels.plan(np.array([1e9]), np.ones(1))
+        for _ in range(1 if number == 1 else 2):  # of a wild label, and of new units
+            with pytest.raises(LabelWarning):
+                labels.plan(y, np.ones(number))
+        labels.plan(y, np.ones(number))
+    labels.warned = labels.warned_of_units = False
     assert pickle.dumps(labels) == before
 
 

@@ -50,6 +50,8 @@ class NaiveRange:
         self.changes_of_units = 0
         self.last_change_of_units = 0
         self.clipped = 0
+        self.varied = 0  # labels that differ from the one before, since the last change of units
+        self.previous = None
 
     def recent(self):
         ends = [chunk.range() for chunk in self.chunks]
@@ -79,9 +81,12 @@ class NaiveRange:
             self.wild = [*self.wild, (self.number, y)][-64:]
             self.current.wild.append(y)
             restarted = self.let_through_run(changes)
+            self.previous = y if restarted else self.previous
             low, high = self.recent()
             learned = min(max(y, low), high)
         if not restarted:
+            self.varied += self.previous not in (None, learned)
+            self.previous = learned
             self.current.learned.append(learned)
             if len(self.current.learned) == 64:
                 self.close(changes)
@@ -181,7 +186,9 @@ class NaiveRange:
             return False
         low, high = min(map(self.low, quiet)), max(chunk.range()[1] for chunk in quiet)
         levels = [chunk.level() for chunk in quiet]
-        if not 0 < self.used(low, high) < limit:
+        if not self.used(low, high) < limit:
+            return False
+        if self.used(low, high) == 0 and self.varied not in (1, 2):
             return False
         if spread == 0 and 8 * (max(levels) - min(levels)) > high - low:
             return False
@@ -213,6 +220,7 @@ class NaiveRange:
 
     def new_units(self, level, spread, changes):
         self.changes_of_units += 1
+        self.varied = 0
         self.last_change_of_units = self.number
         self.forget_wild()
         new_level = mean(chunk.level() for chunk in self.chunks)
@@ -224,7 +232,7 @@ class NaiveRange:
             self.centre = min(max(new_level - self.half * place, -LONG), LONG)
         low, high = self.recent()
         farthest = max(high - self.centre, self.centre - low)
-        if spread == 0 and farthest > 0:
+        if spread == 0:
             self.half = 2 * farthest
         self.half = max(self.half, SHORT)
         changes.append((self.centre, self.half, False))

@@ -68,7 +68,13 @@ def program() -> NoReturn:
 
 
 def _show_warning(message: Any, *_: Any) -> None:
-    print(f"spanboost: warning: {message}", file=sys.stderr)
+    print(f"spanboost: warning: {_with_options(str(message))}", file=sys.stderr)
+
+
+def _with_options(text: str) -> str:
+    """Replace the arguments that a message of the library names by options of the command line."""
+    text = text.replace("label_range=(low, high)", "--label-range LOW,HIGH")
+    return re.sub(r"label_range='([a-z-]+)'", r"--label-range \1", text)
 
 
 def attach_values(argv: Sequence[str]) -> list[str]:

@@ -16,9 +16,11 @@ from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import from_json, not_data_error
 from spanboost.rows.block import Rows
 from spanboost.rows.encoder import RowKind
+from spanboost.rows.label_history import LEARNED, VARIED
 from spanboost.rows.validation import Sparse
 
 MEMORY = "memory."  # prefix of the arrays that hold rows for replay
+COUNTS = "labels.counts"
 MEMORY_ARRAYS = (
     {"X", "labels", "weights"},
     {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
@@ -53,6 +55,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
     if header["rows"] is not None:
         _restore_rows(core, header["rows"])
         _restore_memory(core, tensors)
+    _add_last_count(tensors)
     expected = dict(_expected(core, tensors))
     if set(tensors) != set(expected):
         raise ModelFileError("the file has missing or unexpected arrays")
@@ -69,6 +72,13 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
             target[where] = value
     if core.state.bank is not None and not all(map(_is_sound, _parts(core).values())):
         raise ModelFileError("an array holds an invalid number or index")
+
+
+def _add_last_count(tensors: dict[str, Array]) -> None:
+    """Add the count of labels away from the centre, which the first files of format 2 lack."""
+    counts = tensors.get(COUNTS)
+    if counts is not None and counts.shape == (VARIED,):
+        tensors[COUNTS] = np.append(counts, counts[LEARNED])
 
 
 def leaves(node: Any, path: str) -> Iterator[tuple[str, Array, Any]]:

@@ -1,6 +1,7 @@
 """Label ranges that follow the labels: `label_range="auto"` and `"auto-zero"`."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from spanboost.rows.label_history import (
     GATE,
     LARGEST,
     LEARNED,
+    NARROWEST,
     RENEWED,
     SHRUNK,
     UNITS,
+    VARIED,
     WIDENED,
     LabelHistory,
     follow_labels,
@@ -27,6 +30,7 @@ from spanboost.rows.label_history import (
 from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels, show_label
 from spanboost.rows.range_changes import new_changes
 
+NUMBER = (int, float)
 _call = Caller()  # one for all: the types of the arguments are always the same
 
 
@@ -42,6 +46,8 @@ class BreathingLabels(UnboundedLabels):
         super().__init__(loss, d, label_range)
         self._history = new_history(moves=self.around_first and d == 1, vectors=d > 1)
         self._fast = _FastPath()
+        self.warned_of_units = False  # whether a change of units was reported since it was loaded
+        self._after_chunk = self._history  # after the chunk that the next single label ends
 
     @property
     def history(self) -> LabelHistory:
@@ -71,20 +77,26 @@ class BreathingLabels(UnboundedLabels):
                 parts = values[clipped] / distances[clipped]
                 learned[clipped] = centre + offsets[clipped] * parts[:, None]
             self._warn_clipped(given, learned, clipped[0])
-        self._warn_units(changes, history)
+        self._warn_units(changes, rounds)
         return LabelPlan(self._to_model(learned, rounds, changes), learned, changes, history)
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
-        if not isinstance(y, int | float) or not self._fast.accepts(y):
+        if not isinstance(y, NUMBER) or not self._fast.accepts(y):
             return None
         offset = float(y) - self.centre.item()
-        return offset / self.half if abs(offset) <= self.half else None
+        if abs(offset) > self.half or not (self._fast.room or self._ends_chunk(float(y))):
+            return None
+        return offset / self.half
 
     def count_single(self, y: float) -> None:
         """Count a row that is learned with the label that `single` returned for y."""
-        super().count_single(y)
-        self._fast.add(float(y))
+        self.rows += 1
+        self.seen += 1
+        if self._fast.room:
+            self._fast.add(float(y))
+        else:
+            self.history = self._after_chunk
 
     def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
         """Add to the counts of rows, and set the history to the one after these rows."""
@@ -108,6 +120,14 @@ class BreathingLabels(UnboundedLabels):
             shrunk=counts.item(SHRUNK) or None,
             new_units=counts.item(UNITS) or None,
         )
+
+    def _ends_chunk(self, y: float) -> bool:
+        """Return whether this label ends a chunk without any change; then keep the history."""
+        history, values = _copy(self.history), np.array([y])
+        if self._follow(history, values, np.ones(1, bool), self.centre) or values[0] != y:
+            return False
+        self._after_chunk = history
+        return True
 
     def _follow(
         self, history: LabelHistory, values: Array, rounds: Array, centre: Array
@@ -141,36 +161,45 @@ class BreathingLabels(UnboundedLabels):
     def _warn_clipped(self, given: Array, learned: Array, row: int) -> None:
         """Warn about the first label that is not learned as it is.
 
-        Nothing has been learned yet, so turning the warning into an error loses nothing.
+        Nothing has been learned yet, so turning the warning into an error loses only this block.
         """
         if self.warned:
             return
+        self.warned = True
         what = (
             f"the label {show_label(given[row])} is far outside the range "
             f"of recent labels, so it is learned as if it were {show_label(learned[row])}. If such "
             "labels are correct, use label_range='growing' or label_range=(low, high)"
         )
         warn_caller(LabelWarning(self.rows + int(row), what))
-        self.warned = True
 
-    def _warn_units(self, changes: list[RangeChange], after: LabelHistory) -> None:
-        """Warn about the first change of the labels' units."""
-        if self.changes_of_units or not after.counts[RENEWED]:
-            return
-        new = next(change for change in changes if not change.exact)
-        low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
-        what = (
-            "the labels seem to have new units, so the label range is "
-            f"now from {low} to {high}, and predictions are converted to the new units. If the "
-            "units are the same, use label_range='growing' or label_range=(low, high)"
-        )
-        warn_caller(LabelWarning(self.rows + new.row, what))
+    def _warn_units(self, changes: list[RangeChange], rounds: Array) -> None:
+        """Warn about the first change of the labels' units, and about absurd first labels."""
+        for new in changes:
+            known = self.seen + np.count_nonzero(rounds[: new.row + 1])
+            if new.exact or new.half == NARROWEST or (known > CHUNK and self.warned_of_units):
+                continue
+            low, high = show_label(new.centre - new.half), show_label(new.centre + new.half)
+            what = (
+                f"a few of the first {CHUNK} labels are far outside the range of the others, so "
+                f"the label range is now from {low} to {high}. If all labels are correct, use "
+            )
+            if known > CHUNK:
+                self.warned_of_units = True
+                what = (
+                    f"the labels seem to have new units, so the label range is now from {low} to "
+                    f"{high}, and predictions are converted to the new units. If the units are "
+                    "the same, use "
+                )
+            what += "label_range='growing' or label_range=(low, high)"
+            warn_caller(LabelWarning(self.rows + new.row, what))
 
 
 class _FastPath:
     """Accepts labels that change nothing but the recent range, without array operations.
 
-    The labels are added to the history later. Without a history, it accepts nothing.
+    The labels are added to the history later. Without a history, it accepts nothing. `room` is the
+    number of labels that can be added before the last one of a chunk.
     """
 
     def __init__(self, history: LabelHistory | None = None) -> None:
@@ -183,8 +212,8 @@ class _FastPath:
             self._set_limits()
 
     def accepts(self, y: float) -> bool:
-        """Return whether a label can be added."""
-        return self.room > 0 and self.lowest <= y <= self.highest
+        """Return whether a label is not wild."""
+        return self.lowest <= y <= self.highest
 
     def add(self, y: float) -> None:
         """Add a label that was accepted."""
@@ -202,6 +231,8 @@ class _FastPath:
             history.recent[:] = self.low, self.high
             history.counts[FILLED] += number
             history.counts[LEARNED] += number
+            pairs = pairwise([history.chunk.item(filled - 1), *self.labels])
+            history.counts[VARIED] += sum(a != b for a, b in pairs)
             self.labels = []
 
     def _set_limits(self) -> None:

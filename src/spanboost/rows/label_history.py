@@ -20,6 +20,8 @@ of the current chunk and the 16 chunks before it. Its width is W.
   then do not have new units. If the spread was not steady, it takes 16 chunks without a trend that
   use less than 1/4096 of the range. After the first chunk, it takes less than 1/16 of the range,
   and 4 labels at each end do not count.
+- **Equal labels.** After 16 chunks of equal labels, the range has the width 0 again, if there was
+  only one other label.
 - **Two kinds of labels.** After two changes of units, the next one has to wait for 32,768 labels,
   and twice as long after each further one. Until then, the range is extended to whatever stays, as
   in `GrowingLabels`: a stream that changes back and forth has two kinds of labels, not new units.
@@ -38,6 +40,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.rows.range_changes import CENTRE, HALF, ROOM, RangeChanges
+from spanboost.rows.sorting import sort
 
 LARGEST = 1e300  # largest absolute label, so that distances and widths cannot overflow
 NARROWEST = 1e-300  # smallest half-width, so that dividing by it cannot overflow
@@ -57,8 +60,8 @@ TRIM = 4  # labels at each end that are ignored where absurd ones may be among t
 
 # columns of the summaries of chunks
 LOW, HIGH, RAW_LOW, RAW_HIGH, WILD, LEVEL, SPREAD = range(7)
-# entries of the counts
-FILLED, COMPLETE, LEARNED, CLIPPED, WIDENED, SHRUNK, RENEWED, UNITS = range(8)
+# entries of the counts; VARIED counts labels that differ from the previous one
+FILLED, COMPLETE, LEARNED, CLIPPED, WIDENED, SHRUNK, RENEWED, UNITS, VARIED = range(9)
 
 
 @kernel
@@ -73,7 +76,7 @@ class LabelHistory(NamedTuple):
     chunks: Array  # [CHUNKS + 1, 7] summaries, oldest first; the last one is the current chunk
     wild: Array  # [MOST, 2] the last wild labels and the numbers of their rows, oldest first
     recent: Array  # [2] the recent range
-    counts: Array  # [8] see `FILLED` and the names after it
+    counts: Array  # [9] see `FILLED` and the names after it
     moves: bool  # whether the centre of the label range may move
     floor: float  # upper limit on the low end of the recent range: 0 for distances
     scratch: Array  # [CHUNK] sorted numbers
@@ -101,6 +104,8 @@ class LabelHistory(NamedTuple):
             self.recent[1] = max(self.recent[1], y)
         y = min(max(y, self.recent[0]), self.recent[1])
         if self.counts[UNITS] != self.counts[LEARNED]:  # else it is part of the new history
+            if self.counts[LEARNED] > 1 and y != self.chunk[self.counts[FILLED] - 1]:
+                self.counts[VARIED] += 1
             self.chunk[self.counts[FILLED]] = y
             self.counts[FILLED] += 1
             if self.counts[FILLED] == CHUNK:
@@ -267,8 +272,10 @@ class LabelHistory(NamedTuple):
             return False
         low, high = self.ranked(LOW, quiet, 0), self.ranked(HIGH, quiet, quiet - 1)
         trend = self.ranked(LEVEL, quiet, quiet - 1) - self.ranked(LEVEL, quiet, 0)
-        if not 0 < self.used(low, high) < most or (spread == 0 and 8 * trend > high - low):
+        if not self.used(low, high) < most or (spread == 0 and 8 * trend > high - low):
             return False
+        if self.used(low, high) == 0 and not 0 < self.counts[VARIED] <= 2:
+            return False  # equal labels after other ones do not tell the units of the next ones
         self.counts[COMPLETE] = quiet
         self.change_units(level, spread, frame, changes)
         return True
@@ -345,11 +352,12 @@ class LabelHistory(NamedTuple):
             place = (level - centre) / frame[HALF] if spread > 0 else 0.0
             centre = min(max(new_level - half * place, -LARGEST), LARGEST)
         frame[CENTRE], frame[HALF] = centre, half
-        if spread == 0 and self.farthest(frame) > 0:
+        if spread == 0:
             frame[HALF] = 2 * self.farthest(frame)
         frame[HALF] = max(frame[HALF], NARROWEST)
         self.counts[UNITS] = self.counts[LEARNED]
         self.counts[RENEWED] += 1
+        self.counts[VARIED] = 0
         changes.add(frame, False)
 
 
@@ -368,17 +376,6 @@ def follow_labels(
         changes.done[0] += 1
 
 
-@kernel
-def sort(values: Array, number: int) -> None:
-    """Sort the first values of an array in place."""
-    for i in range(1, number):
-        value, j = values[i], i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
 def new_history(moves: bool, vectors: bool) -> LabelHistory:
     """Return the history of a stream before its first label.
 
@@ -390,7 +387,7 @@ def new_history(moves: bool, vectors: bool) -> LabelHistory:
         chunks=np.zeros((CHUNKS + 1, 7)),
         wild=np.zeros((MOST, 2)),
         recent=np.array([np.inf, -np.inf]),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(9, np.int64),
         moves=moves,
         floor=0.0 if vectors else np.inf,
         scratch=np.zeros(CHUNK),
