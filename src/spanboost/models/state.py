@@ -75,7 +75,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
 
 
 def _add_last_count(tensors: dict[str, Array]) -> None:
-    """Add the count of labels away from the centre, which the first files of format 2 lack."""
+    """Add the count of labels that vary, which the first files of format 2 lack."""
     counts = tensors.get(COUNTS)
     if counts is not None and counts.shape == (VARIED,):
         tensors[COUNTS] = np.append(counts, counts[LEARNED])
