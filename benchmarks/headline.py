@@ -18,6 +18,7 @@ from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
+from benchmarks.results_files import read
 from benchmarks.wild import summary as wild
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +44,7 @@ def filled(text: str) -> str:
 
 def counts() -> str:
     """Return the table that counts the data sets on which AutoBoost has less error."""
-    runs = accuracy.read(accuracy.FILE)
+    runs = read(accuracy.FILE, Key)
     found = {target: verdicts.find(runs, target, AUTO) for target in TARGETS if target.ours == AUTO}
     rows = [_count(target, one) for target, one in found.items() if one.contests]
     return markdown(["compared with", "order of rows", "error of AutoBoost", "data sets"], rows)
@@ -57,7 +58,7 @@ def _count(target: Target, found: verdicts.Found) -> list[str]:
 
 def errors() -> str:
     """Return the table of errors of AutoBoost and the batch libraries, by data set."""
-    runs = accuracy.read(accuracy.FILE)
+    runs = read(accuracy.FILE, Key)
     head = [
         "data",
         "rows",
@@ -100,7 +101,7 @@ def _sides(measure: str) -> tuple[str, str]:
 
 
 def _timed() -> Iterator[list[str]]:
-    runs = accuracy.read(accuracy.FILE)
+    runs = read(accuracy.FILE, Key)
     for ours, theirs, _ in timed.RATIOS:
         for data, ratio in timed.ratios(runs, ours, theirs).items():
             both = (timed.speed_of(runs, data, name) for name in (ours, theirs))

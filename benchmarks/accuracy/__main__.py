@@ -1,6 +1,7 @@
 """`python -m benchmarks.accuracy`: compare spanboost with other libraries."""
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from benchmarks.accuracy import results, tables
 from benchmarks.accuracy.datasets import ORDERS, TASKS
 from benchmarks.accuracy.methods import METHODS, SHORT, named
 from benchmarks.accuracy.results import Key
+from benchmarks.results_files import read, record
 
 ABOUT = """\
 Run spanboost and other libraries on the same streams: every data set, in file order and in one
@@ -140,7 +142,7 @@ def run(key: Key, folder: Path | None) -> dict[str, Any]:
         if done.returncode or not out.is_file():
             last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
             return {"error": last[0][:300]}
-        return results.read_one(out)
+        return json.loads(out.read_text())
 
 
 def describe(row: dict[str, Any]) -> str:
@@ -157,13 +159,13 @@ def main() -> None:
     """Run what is missing, write the page and print the targets."""
     args = parser().parse_args()
     if not args.table:
-        keys = results.missing(wanted(args), results.read(args.results), chosen(args.again))
+        keys = results.missing(wanted(args), read(args.results, Key), chosen(args.again))
         for i, key in enumerate(keys, 1):
             row = run(key, args.folder)
-            results.record(args.results, key, row)
+            record(args.results, key, row)
             name = f"{key.method} on {key.data}, {ORDERS[key.order]}"
             common.say(f"{i}/{len(keys)} {name}: {describe(row)}")
-    found = results.read(args.results)
+    found = read(args.results, Key)
     args.page.write_text(tables.page(found))
     common.say(f"wrote {args.page}")
     head = ["method", "compared with", "order of rows", "target", "result", "met"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from benchmarks import common
 from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.worker import stamp
+from benchmarks.results_files import drop, read, record
 from benchmarks.wild import results, runs, tables
 from benchmarks.wild.cases import BUDGETS, MODELS, Case, Group, groups
 from benchmarks.wild.results import Key
@@ -107,16 +108,16 @@ def main() -> None:
     if not args.table:
         todo = dict(wanted(chosen, models, label))
         if args.again:
-            results.drop(args.results, {key for key in todo if key.label == label})
-        done = results.read(args.results)
+            drop(args.results, Key, {key for key in todo if key.label == label})
+        done = read(args.results, Key)
         todo = {key: case for key, case in todo.items() if key not in done}
         for i, (key, case) in enumerate(todo.items(), 1):
             row = runs.measure(case, key)
-            results.append(args.results, key, row)
+            record(args.results, key, row)
             found = row.get("error") or row["mse"]
             name = f"{key.stream}, {key.model}, {key.loss}, seed {key.seed}"
             common.say(f"{i}/{len(todo)} {name}: {found}")
-    reader = tables.Reader(results.read(args.results), label, before)
+    reader = tables.Reader(read(args.results, Key), label, before)
     lines = list(reader.lines(_single(chosen) if args.each else chosen, models))
     shown = [line.cells for line in lines if not args.failed or line.met is False]
     print(markdown(tables.HEAD, shown))

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from benchmarks.accuracy.markdown import markdown
-from benchmarks.wild import results
+from benchmarks.results_files import read
 from benchmarks.wild.cases import MODELS, Group, Measure, groups
+from benchmarks.wild.results import FILE, Key
 from benchmarks.wild.tables import Reader, number
 
 BEFORE, NOW = "before", "now"  # labels of the results that are shown: of version 0.1.0, and newer
@@ -28,7 +29,7 @@ def absolute() -> str:
 
 
 def _table(loss: str) -> str:
-    reader = Reader(results.read(results.FILE), NOW, BEFORE)
+    reader = Reader(read(FILE, Key), NOW, BEFORE)
     head = ["stream", "figure", f"{TITLES[SHOWN]} 0.1.0", *TITLES.values()]
     return markdown(head, _rows(reader, loss))
 

@@ -14,6 +14,7 @@ from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.stream import Run, one_by_one
 from benchmarks.accuracy.verdicts import TARGETS, Target
 from benchmarks.accuracy.worker import half, prefixes
+from benchmarks.results_files import read, record
 
 DATA = Data(
     [
@@ -84,16 +85,16 @@ def test_a_run_past_its_limit_ends_with_the_blocks_it_did():
 def test_results_are_resumed_and_replaced(tmp_path):
     file = tmp_path / "results" / "accuracy.jsonl"
     first, second = (Key("accuracy", "casp", "file", name) for name in ("trees", "river-arf"))
-    assert results.missing([first, second], results.read(file), []) == [first, second]
-    results.record(file, first, {"mse": 1.0})
-    results.record(file, second, {"error": "no such library"})
-    there = results.read(file)
+    assert results.missing([first, second], read(file, Key), []) == [first, second]
+    record(file, first, {"mse": 1.0})
+    record(file, second, {"error": "no such library"})
+    there = read(file, Key)
     assert results.missing([first, second], there, []) == []
     assert results.missing([first, second], there, ["trees"]) == [first]
-    results.record(file, first, {"mse": 0.5})
+    record(file, first, {"mse": 0.5})
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["method"] for line in lines] == ["trees", "river-arf"]
-    assert results.read(file)[first] == {"mse": 0.5}
+    assert read(file, Key)[first] == {"mse": 0.5}
 
 
 def test_the_command_runs_only_missing_results(tmp_path, monkeypatch, capsys):
@@ -114,7 +115,7 @@ def test_the_command_runs_only_missing_results(tmp_path, monkeypatch, capsys):
     assert run("--again", "trees") == ["trees"]
     assert run("--table") == []
     assert "1/1 trees on casp, file order: 1 (0.5000 of the variance)" in capsys.readouterr().err
-    assert page.read_text() == tables.page(results.read(file))
+    assert page.read_text() == tables.page(read(file, Key))
 
 
 def test_a_failed_run_is_recorded(tmp_path):

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.results_files import read
 from benchmarks.wild import __main__ as command
-from benchmarks.wild import cases, results, runs, streams, tables
+from benchmarks.wild import cases, runs, streams, tables
 from benchmarks.wild.cases import BEST, CLEAN, UNITS, Case, Group, Measure
 from benchmarks.wild.results import Key
 
@@ -135,11 +136,11 @@ def test_finished_runs_are_skipped(tmp_path, monkeypatch, capsys):
 
     for label in ("a", "a", "b"):
         run("--label", label)
-    there = results.read(file)
+    there = read(file, Key)
     assert [key.label for key in there] == ["a", "b"]
     assert len(file.read_text().splitlines()) == 2
     run("--label", "a", "--again")
-    assert [key.label for key in results.read(file)] == ["b", "a"]
+    assert [key.label for key in read(file, Key)] == ["b", "a"]
     first, second = (row["mse"] for row in there.values())
     assert first == second
     assert "| short | MSE | fast | squared |" in capsys.readouterr().out
