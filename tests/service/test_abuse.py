@@ -7,6 +7,7 @@ import socket
 import pytest
 from test_http import JSON, start_service
 
+from spanboost.service.limits import StateLimits
 from spanboost.service.token_guard import MAX_FAILURES
 
 pytestmark = pytest.mark.slow  # the file as a whole
@@ -57,3 +58,55 @@ def test_an_address_that_guesses_tokens_is_braked(tmp_path):
         assert response.status_code == 429
         assert response.headers["retry-after"] == "60"
         assert client.get("/healthz").status_code == 200
+
+
+def predict(client, rows, **query):
+    return client.post("/predict", json=rows, params=query)
+
+
+def test_predictions_do_not_drop_the_waiting_rows_of_others(tmp_path):
+    limits = StateLimits(pending_rows=100)
+    with start_service(tmp_path / "state", state_limits=limits) as client:
+        ids = predict(client, [{"x": k} for k in range(100)]).json()["id"]
+        refused = predict(client, [{"x": 1}])
+        assert refused.status_code == 429
+        assert "--pending" in refused.json()["error"]
+        assert int(refused.headers["retry-after"]) > 0
+        assert predict(client, [{"x": 1}], keep="false").status_code == 200
+        labels = [{"id": id, "label": 1.0} for id in ids]
+        assert client.post("/learn", json=labels).json()["learned"] == 100
+        assert predict(client, [{"x": 1}]).status_code == 200
+
+
+def test_another_row_cannot_take_the_place_of_a_waiting_one(client):
+    row = {"id": "a", "x": 1, "city": "Ulm"}
+    assert predict(client, row).status_code == 200
+    conflict = predict(client, row | {"x": 2})
+    assert conflict.status_code == 409
+    assert conflict.json()["problems"] == [
+        {"row": 0, "field": "id", "reason": "another row waits for its label under the id 'a'"}
+    ]
+    both = [{"id": "b", "x": 1}, {"id": "b", "x": 2}]
+    assert predict(client, both).status_code == 409
+    assert client.post("/learn", json={"id": "b", "label": 1}).status_code == 410
+    skipped = predict(client, [row | {"x": 2}, *both], on_error="skip").json()
+    assert (skipped["id"], skipped["row"]) == (["b"], [1])
+    assert [problem["row"] for problem in skipped["problems"]] == [0, 2]
+    assert client.engine.state.pending.get("a") == {"x": 1, "city": "Ulm"}
+
+
+def test_the_same_row_can_be_predicted_again(client):
+    row = {"id": "a", "x": 1.5, "city": "Ulm", "missing": None}
+    answers = [predict(client, again).json() for again in (row, row, dict(reversed(row.items())))]
+    assert answers == [{"id": "a", "prediction": 0.0}] * 3
+    assert predict(client, [row, row]).json()["id"] == ["a", "a"]
+    assert len(client.engine.state.pending) == 1
+    assert client.post("/learn", json={"id": "a", "label": 1}).json()["learned"] == 1
+    assert predict(client, row | {"x": 2.0}).status_code == 200  # its label would be a duplicate
+    assert len(client.engine.state.pending) == 0
+
+
+def test_ids_of_the_service_cannot_be_guessed(client):
+    ids = predict(client, [{"x": 1}] * 50).json()["id"]
+    assert len({id[:8] for id in ids}) == 50
+    assert all(len(id) >= 22 for id in ids)

@@ -7,6 +7,7 @@ from spanboost.service.limits import RequestLimits, StateLimits, limit_options, 
 
 CHANGED = [
     ("--pending", "7", StateLimits(pending_rows=7)),
+    ("--pending-bytes", "2", StateLimits(pending_bytes=2 << 20)),
     ("--pending-days", "0.5", StateLimits(pending_seconds=43_200.0)),
     ("--ids", "7", StateLimits(remembered_ids=7)),
     ("--snapshot-every", "7", StateLimits(snapshot_rows=7)),

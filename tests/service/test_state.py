@@ -30,7 +30,6 @@ from spanboost.service.engine import (
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
-from spanboost.service.pending_rows import MAX_FILES, PendingRows
 from spanboost.service.record_files import StateError
 from spanboost.service.request_rows import Example
 from spanboost.service.state import Entry, State, decode_entry
@@ -197,7 +196,7 @@ def test_a_failed_sync_stops_all_writes(tmp_path, monkeypatch):
     assert "disk failed" in journal.failure
 
 
-# ids and pending rows
+# ids
 
 
 def test_recent_ids_are_remembered_and_old_ones_forgotten():
@@ -217,75 +216,6 @@ def test_rows_without_ids_expire_old_ids_so_that_the_journal_stays_bounded():
     for record in range(2, 6):
         ids.add([None] * 5, record)
     assert ("a" in ids, ids.first_record) == (False, None)
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_pending_rows_are_limited_in_number_and_time(tmp_path):
-    clock = Clock()
-    pending = PendingRows(tmp_path, 80, 100.0, clock)
-    for k in range(200):
-        pending.add({str(k): {"k": k}})
-        assert len(pending) <= 80
-        clock.now += 0.1
-    assert pending.get("199") == {"k": 199}
-    assert all(pending.get(str(k)) == {"k": k} for k in range(130, 200))
-    assert pending.get("0") is None
-    assert pending.dropped == 200 - len(pending)
-    clock.now += 101
-    assert pending.get("199") is None
-    pending.add({"new": {}})
-    assert len(pending) <= 21  # the others were deleted with their files
-
-
-def test_missing_labels_do_not_keep_many_files_open(tmp_path):
-    pending = PendingRows(tmp_path, 800, 1e6)
-    for k in range(200):
-        ids = [f"{k} {j}" for j in range(100)]
-        pending.add({id: {"k": float(k)} for id in ids})
-        pending.remove(ids[1:])
-    assert len(list(tmp_path.iterdir())) == MAX_FILES
-    assert len(pending) == MAX_FILES
-    assert pending.dropped == 200 - MAX_FILES
-    assert pending.get("199 0") == {"k": 199.0}
-    assert pending.get(f"{200 - MAX_FILES} 0") is not None
-    assert pending.get("0 0") is None
-    again = PendingRows(tmp_path, 800, 1e6)
-    again.open(lambda id: False)
-    assert len(again) == MAX_FILES
-    assert again.get("199 0") == {"k": 199.0}
-
-
-def test_a_restart_restores_only_rows_without_labels(tmp_path):
-    pending = PendingRows(tmp_path, 100, 100.0)
-    for k in range(40):
-        pending.add({str(k): {"k": float(k), "name": "ü"}})
-    pending.remove(["3", "unknown", "39"])
-    again = PendingRows(tmp_path, 100, 100.0)
-    again.open(lambda id: id == "7")
-    assert len(again) == 37
-    assert again.get("8") == {"k": 8.0, "name": "ü"}
-    assert [again.get(id) for id in ("3", "7", "39")] == [None] * 3
-    again.add({"more": {"k": 1}})
-    assert again.get("more") == {"k": 1}
-
-
-def test_pending_rows_survive_an_interrupted_write(tmp_path):
-    pending = PendingRows(tmp_path, 100, 100.0)
-    pending.add({"a": {"k": 1}})
-    pending.add({"b": {"k": 2}})
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:-1])
-    again = PendingRows(tmp_path, 100, 100.0)
-    again.open(lambda id: False)
-    assert again.get("a") == {"k": 1}
-    assert again.get("b") is None
 
 
 # the folder

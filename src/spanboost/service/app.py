@@ -21,12 +21,14 @@ from spanboost.service.engine import (
     LearnJob,
     Predictions,
     PredictJob,
+    RowConflictError,
     StorageError,
 )
 from spanboost.service.limits import RequestLimits
 from spanboost.service.metrics import RequestCounters, collect_metrics, prometheus_text
 from spanboost.service.middleware import EVENTS_PATH, Middleware, error_response
 from spanboost.service.openapi import describe_api
+from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_bodies import (
     ARROW,
     JSON_LINES,
@@ -35,7 +37,7 @@ from spanboost.service.request_bodies import (
     parse_body,
 )
 from spanboost.service.request_rows import (
-    GONE,
+    CONFLICT,
     UNPROCESSABLE,
     RejectedRow,
     RowParser,
@@ -81,16 +83,23 @@ class Service:
         parsed = await self._parse(request, self.parser.parse_features)
         if parsed.rejected and not skip:
             return self._reject(parsed.rejected)
-        self.counters.refused_rows += len(parsed.rejected)
-        numbers = list(parsed.rows)
         predictions = Predictions([] if keep else None, {"prediction": []})
-        if numbers:
+        while parsed.rows:
+            numbers = list(parsed.rows)
             ids, rows = zip(*parsed.rows.values(), strict=True)
             try:
-                job = PredictJob(rows, ids, keep)
-                predictions = await self._run(self.engine.predictor, job)
+                predictions = await self._run(self.engine.predictor, PredictJob(rows, ids, keep))
+                break
             except DataError as error:
                 return self._reject([RejectedRow(numbers[error.row], None, error.what)])
+            except RowConflictError as error:
+                for t, what in error.reasons.items():
+                    parsed.rejected.append(RejectedRow(numbers[t], self.parser.id, what, CONFLICT))
+                    del parsed.rows[numbers[t]]
+                if not skip:
+                    return self._reject(parsed.rejected)
+        numbers = list(parsed.rows)
+        self.counters.refused_rows += len(parsed.rejected)
         columns: dict[str, list[Any]] = {} if predictions.ids is None else {"id": predictions.ids}
         columns |= predictions.columns
         if skip:
@@ -223,10 +232,11 @@ class Service:
     def _reject(self, rejected: list[RejectedRow]) -> Response:
         """Return the response to a request that was refused because of bad rows."""
         self.counters.refused_rows += len(rejected)
-        gone = all(row.status == GONE for row in rejected)
+        statuses = {row.status for row in rejected}
         problems = [_problem(row) for row in sorted(rejected)[:100]]
         text = f"row {problems[0]['row']}: {problems[0]['reason']}"
-        return JSONResponse({"error": text, "problems": problems}, GONE if gone else UNPROCESSABLE)
+        status = statuses.pop() if len(statuses) == 1 else UNPROCESSABLE
+        return JSONResponse({"error": text, "problems": problems}, status)
 
 
 def build_app(
@@ -268,6 +278,10 @@ async def _on_busy(request: Request, error: Exception) -> Response:
     return error_response(429, "too many rows are waiting; retry later", {"Retry-After": "1"})
 
 
+async def _on_pending_full(request: Request, error: Exception) -> Response:
+    return error_response(429, str(error), {"Retry-After": "10"})
+
+
 async def _on_closed(request: Request, error: Exception) -> Response:
     return error_response(503, str(error), {"Retry-After": "5"})
 
@@ -288,6 +302,7 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 _HANDLERS: dict[Any, Any] = {
     HTTPException: _on_http_error,
     BusyError: _on_busy,
+    PendingFullError: _on_pending_full,
     ClosedError: _on_closed,
     StorageError: _on_storage_error,
     BodyError: _on_body_error,

@@ -23,6 +23,7 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.fair_lock import FairLock
 from spanboost.service.limits import RequestLimits
+from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_rows import (
     GONE,
     Example,
@@ -36,6 +37,7 @@ from spanboost.service.worker import Job, Worker
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
+ID_BYTES = 12  # random bytes in an id that the service makes
 MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one
 DEFAULT_LIMITS = RequestLimits()
 
@@ -57,6 +59,14 @@ class Outcome(NamedTuple):
 
 class StorageError(Exception):
     """A write to the disk failed, so nothing was learned; retry later."""
+
+
+class RowConflictError(Exception):
+    """Other rows wait under the ids of some rows; `reasons` has the positions of these rows."""
+
+    def __init__(self, reasons: dict[int, str]) -> None:
+        super().__init__()
+        self.reasons = reasons
 
 
 class PredictJob(Job):
@@ -93,7 +103,6 @@ class Engine:
         self.duplicates = 0
         self.predicted = 0
         self._model_lock = FairLock()
-        self._boot_id, self._id_count = token_hex(4), 0
         self._row_seconds = 1e-4  # moving average of the time to learn a row
         self._prediction_seconds = 0.0  # moving average of the time to predict a group
         self.writer = Worker("writer", self._write, waiting_rows)
@@ -114,17 +123,22 @@ class Engine:
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
         self._model_lock.note_prediction()
+        jobs = self._refuse_conflicts(jobs)
         rows = [row for job in jobs for row in job.features]
+        if not rows:
+            return
         try:
             columns = self._predict_columns(rows)
-        except DataError as error:
+            ids = self._fill_ids([id for job in jobs for id in job.ids])
+            keep = [job.keep for job in jobs for _ in job.features]
+            learned = self.state.ids  # their labels would be duplicates
+            named = zip(ids, rows, keep, strict=True)
+            self.state.pending.add(
+                {id: row for id, row, kept in named if kept and id not in learned}
+            )
+        except (DataError, PendingFullError) as error:
             self._predict_separately(jobs, error)
             return
-        ids = self._fill_ids([id for job in jobs for id in job.ids])
-        keep = [job.keep for job in jobs for _ in job.features]
-        pending = {id: row for id, row, kept in zip(ids, rows, keep, strict=True) if kept}
-        try:
-            self.state.pending.add(pending)
         except OSError as error:
             self.failed_pending_writes += 1
             _fail(jobs, StorageError(error.strerror))
@@ -136,8 +150,33 @@ class Engine:
             own = {name: values[part] for name, values in columns.items()}
             job.set_result(Predictions(ids[part] if job.keep else None, own))
 
-    def _predict_separately(self, jobs: Sequence[PredictJob], error: DataError) -> None:
-        """Predict job by job, because one of them has a row that the model cannot read."""
+    def _refuse_conflicts(self, jobs: Sequence[PredictJob]) -> list[PredictJob]:
+        """Refuse jobs with ids under which other rows wait; return the other jobs.
+
+        The label that arrives for an id must train the row that was predicted first. The same row
+        may be predicted again: clients repeat requests whose response was lost.
+        """
+        good, waiting = list[PredictJob](), dict[str, Row]()
+        for job in jobs:
+            reasons, own = dict[int, str](), dict[str, Row]()
+            for t, (id, row) in enumerate(zip(job.ids, job.features, strict=True)):
+                if id is None or not job.keep:
+                    continue
+                other = own.get(id, waiting.get(id))
+                if other is None:
+                    other = self.state.pending.get(id)
+                if other is not None and other != row:
+                    reasons[t] = f"another row waits for its label under the id {id!r}"
+                own.setdefault(id, row)
+            if reasons:
+                job.set_exception(RowConflictError(reasons))
+            else:
+                good.append(job)
+                waiting |= own
+        return good
+
+    def _predict_separately(self, jobs: Sequence[PredictJob], error: Exception) -> None:
+        """Predict job by job, so that only the jobs at fault are refused."""
         if len(jobs) == 1:
             jobs[0].set_exception(error)
             return
@@ -154,10 +193,8 @@ class Engine:
         return columns
 
     def _fill_ids(self, ids: list[str | None]) -> list[str]:
-        """Replace missing ids by new ones made of the time, the server and a counter."""
-        first, self._id_count = self._id_count, self._id_count + len(ids)
-        prefix = f"{time.time_ns() // 1_000_000:x}-{self._boot_id}-"
-        return [f"{prefix}{k:x}" if id is None else id for k, id in enumerate(ids, first)]
+        """Replace missing ids by new ones that other clients cannot guess."""
+        return [token_hex(ID_BYTES) if id is None else id for id in ids]
 
     def _write(self, jobs: Sequence[LearnJob | CopyJob]) -> None:
         entry = self._commit([job for job in jobs if isinstance(job, LearnJob)])
@@ -244,8 +281,8 @@ class Engine:
     def _gone_message(self, id: str) -> str:
         limits = self.state.limits
         return (
-            f"no pending row with the id {id!r}: it is unknown or has expired (at most "
-            f"{limits.pending_rows:,} rows wait, for at most {limits.pending_seconds:,.0f} seconds)"
+            f"no pending row with the id {id!r}: it is unknown or has expired (rows wait "
+            f"for at most {limits.pending_seconds:,.0f} seconds)"
         )
 
     def _build_entry(self, examples: Sequence[Example]) -> Entry:

@@ -24,6 +24,9 @@ class StateLimits(NamedTuple):
     pending_rows: Annotated[
         int, Limit("Maximum number of predicted rows that wait for their labels", "--pending")
     ] = 100_000
+    pending_bytes: Annotated[
+        int, Limit("Maximum size of these rows on disk, in MiB", "--pending-bytes", MIB)
+    ] = 1024 * MIB
     pending_seconds: Annotated[
         float, Limit("Days that a predicted row waits for its label", "--pending-days", DAY)
     ] = 7 * DAY

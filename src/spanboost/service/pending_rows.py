@@ -1,13 +1,18 @@
-"""Predicted rows that wait for their labels, limited in number and in time.
+"""Predicted rows that wait for their labels, limited in number, in size and in time.
 
-The rows are stored in a few record files (record_files.py). The oldest file is deleted when too
-many rows wait, when its rows are too old, or when there are too many files, most of whose rows have
-their labels. Rows are written before the prediction is returned, so they survive the end of the
-process. They are not synced, so a power failure can lose the most recent ones.
+A row waits until its label arrives or its time is over. If too many rows wait, new ones are
+refused: clients that predict must not be able to drop the rows of others.
+
+The rows are stored in a few record files (record_files.py). Rows are written before the prediction
+is returned, so they survive the end of the process. They are not synced, so a power failure can
+lose the most recent ones. Files are deleted in order, the oldest first, because a file may hold
+the removals of rows in earlier ones. If there are too many files, the rows in the oldest one that
+still wait are written again at the end of the newest one.
 """
 
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -15,61 +20,101 @@ from typing import NamedTuple
 
 import orjson
 
+from spanboost.service.layout_cache import LayoutCache
+from spanboost.service.limits import StateLimits
 from spanboost.service.record_files import LogFile, encode_record, file_number, read_records
 from spanboost.service.request_rows import Row
 from spanboost.service.row_codec import Layout, encode_rows, layout_from_json
 
 SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
-MAX_FILES = 8 * SPREAD  # a few rows without labels must not keep many files open
+MAX_FILES = 2 * SPREAD  # so the files are at most about twice as large as the rows that wait
+DEFAULT_LIMITS = StateLimits()
+
+
+class PendingFullError(Exception):
+    """Too many rows wait for their labels; the message says what to do."""
+
+
+class EncodedRow(NamedTuple):
+    """A row as bytes."""
+
+    floats: bytes
+    rest: bytes
 
 
 class RowGroup(NamedTuple):
-    """Position of the rows of one record: the floats start at `start`, the rests follow them."""
+    """Position of the rows of one record: head, newline, floats and rests follow each other."""
 
     time: float
-    layout: Layout
-    start: int
-    ends: list[int]  # where each rest ends, counted from the start of the first
+    layout: int  # its number in the cache
+    width: int  # number of bytes that the floats of one row take
+    head: int  # where the record's payload begins
+    start: int  # where the floats begin
+    ends: "array[int]"  # where each rest ends, counted from the start of the first
+    row_bytes: int  # size of the record for each row
 
-    def read_row(self, k: int, file: LogFile) -> Row:
+    def read_row(self, k: int, file: LogFile) -> EncodedRow:
         """Read row k from the file."""
-        width, begin = self.layout.width, self.ends[k - 1] if k else 0
-        rests = self.start + width * len(self.ends)
-        floats = file.read(self.start + k * width, width)
-        return self.layout.decode(floats, file.read(rests + begin, self.ends[k] - begin))
+        begin = self.ends[k - 1] if k else 0
+        rests = self.start + self.width * len(self.ends)
+        floats = file.read(self.start + k * self.width, self.width)
+        return EncodedRow(floats, file.read(rests + begin, self.ends[k] - begin))
+
+    def read_layout(self, file: LogFile) -> Layout:
+        """Read the layout from the file."""
+        head = file.read(self.head, self.start - 1 - self.head)
+        return layout_from_json(orjson.loads(head)[2])
 
 
 class _Segment:
     """A file, and the rows in it that still wait."""
 
     def __init__(self, path: Path, began: float, end: int = 0) -> None:
-        self.path, self.began = path, began
+        self.path, self.began, self.newest = path, began, 0.0
         self.file = LogFile(path, end)
         self.rows: dict[str, tuple[RowGroup, int]] = {}  # by id: its group, its index in the group
         self.written = 0  # number of rows in the file, including those that no longer wait
+        self.waiting_bytes = 0
 
     def add(self, ids: Sequence[str], group: RowGroup) -> None:
         """Add the rows of a group that was written."""
         self.rows.update((id, (group, k)) for k, id in enumerate(ids))
         self.written += len(ids)
+        self.waiting_bytes += len(ids) * group.row_bytes
+        self.newest = max(self.newest, group.time)
+
+    def drop(self, id: str) -> bool:
+        """Remove a row from memory, and return whether it was there."""
+        row = self.rows.pop(id, None)
+        if row is not None:
+            self.waiting_bytes -= row[0].row_bytes
+        return row is not None
 
 
 class PendingRows:
     """Rows by id. All threads may use it after `open`."""
 
     def __init__(
-        self, folder: Path, limit: int, seconds: float, clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        limits: StateLimits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder, self.limit, self.seconds, self.clock = folder, limit, seconds, clock
-        self.dropped = 0  # rows dropped without a label since the start
+        self.folder, self.limits, self.clock = folder, limits, clock
+        self.dropped = 0  # rows that expired without a label since the start
         self._segments: list[_Segment] = []
         self._number = 0
-        self._layout = Layout(None, [])  # of the last group; most groups have the same
+        self._layouts = LayoutCache()
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
 
     def __len__(self) -> int:
         return sum(len(segment.rows) for segment in self._segments)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Size on disk of the rows that wait."""
+        return sum(segment.waiting_bytes for segment in self._segments)
 
     def open(self, learned: Callable[[str], bool]) -> None:
         """Restore the rows that waited when the server stopped, except those learned since."""
@@ -82,35 +127,40 @@ class PendingRows:
             for record in records:
                 self._restore(segment, bytes(record.payload), record.end - len(record.payload))
             for id in [id for id in segment.rows if learned(id)]:
-                del segment.rows[id]
-        self._expire()
+                segment.drop(id)
+        self._delete_files()
 
     def add(self, rows: Mapping[str, Row]) -> None:
-        """Store rows until their labels arrive; OSError if they cannot be written."""
-        if not rows:
-            return
-        now = self.clock()
-        layout, floats, rests = encode_rows(list(rows.values()))
-        ids, ends = list(rows), [*accumulate(map(len, rests))]
-        head = orjson.dumps([now, ids, [*layout], ends])
-        payload = b"".join([head, b"\n", floats, *rests])
+        """Store rows until their labels arrive; a row that already waits is left as it is.
+
+        Raises PendingFullError if there is no space for all of them, OSError if they cannot be
+        written. Then none of them is stored.
+        """
         with self._lock:
-            segment = self._segment_for(len(rows))
-            data = encode_record(self._number, payload)
-            end = segment.file.write(data, sync=False) + len(data)
-            start = end - len(floats) - ends[-1]
-            segment.add(ids, RowGroup(now, self._share(layout), start, ends))
-            self._expire()
+            new = {id: row for id, row in rows.items() if self._find(id) is None}
+            if not new:
+                return
+            layout, floats, rests = encode_rows(list(new.values()))
+            ends = array("q", accumulate(map(len, rests)))
+            payload = _encode_group(self.clock(), list(new), layout, ends, [floats, *rests])
+            self._check_space(len(new), len(payload))
+            self._write_group(payload, self._segment_for(len(new), len(payload)))
+            self._delete_files()
 
     def get(self, id: str) -> Row | None:
         """Return the row with this id; None if there is none or it has expired."""
         with self._lock:
-            for segment in reversed(self._segments):
-                if id in segment.rows:
-                    group, k = segment.rows[id]
-                    expired = self.clock() - group.time > self.seconds
-                    return None if expired else group.read_row(k, segment.file)
-        return None
+            found = self._find(id)
+            if found is None:
+                return None
+            segment, group, k = found
+            return self._layout(segment, group).decode(*group.read_row(k, segment.file))
+
+    def row_bytes(self, id: str) -> int:
+        """Return the size on disk of the row with this id; 0 if there is none."""
+        with self._lock:
+            found = self._find(id)
+            return 0 if found is None else found[1].row_bytes
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove rows whose labels have arrived; OSError if the removal cannot be written."""
@@ -125,47 +175,142 @@ class PendingRows:
         for segment in self._segments:
             segment.file.close()
 
-    def _segment_for(self, rows: int) -> _Segment:
-        """Return the file for this number of new rows: the last one, or a new one if it is full."""
-        last = self._segments[-1] if self._segments else None
-        full = last is not None and last.written + rows > max(self.limit // SPREAD, 1)
-        old = last is not None and self.clock() - last.began > self.seconds / SPREAD
-        if last is None or ((full or old) and last.written):
-            self._number += 1
-            last = _Segment(self.folder / f"{self._number:020}.log", self.clock())
-            self._segments.append(last)
-        return last
+    def _find(self, id: str) -> tuple[_Segment, RowGroup, int] | None:
+        """Return the position of a row; None if there is none. An expired one is dropped."""
+        for segment in self._segments:
+            if id in segment.rows:
+                group, k = segment.rows[id]
+                if self.clock() - group.time <= self.limits.pending_seconds:
+                    return segment, group, k
+                segment.drop(id)
+                self.dropped += 1
+        return None
 
     def _drop(self, id: str) -> bool:
         """Remove a row from memory, and return whether it was there."""
-        return sum(segment.rows.pop(id, None) is not None for segment in self._segments) > 0
+        return sum(segment.drop(id) for segment in self._segments) > 0
 
-    def _restore(self, segment: _Segment, payload: bytes, start: int) -> None:
-        head = payload.partition(b"\n")[0]
-        now, ids, layout, ends = orjson.loads(head)
-        if layout is None:  # a record of `remove`
-            for id in ids:
-                self._drop(id)
+    def _check_space(self, rows: int, size: int) -> None:
+        if self._has_space(rows, size):
             return
-        layout = self._share(layout_from_json(layout))
-        segment.add(ids, RowGroup(now, layout, start + len(head) + 1, ends))
-        segment.began = min(segment.began, now)
+        self._drop_expired()
+        if not self._has_space(rows, size):
+            limits = self.limits
+            raise PendingFullError(
+                f"too many predicted rows wait for their labels (maximum: {limits.pending_rows:,} "
+                f"rows, --pending, and {limits.pending_bytes:,} bytes, --pending-bytes); send "
+                "labels, or predict with keep=false"
+            )
 
-    def _share(self, layout: Layout) -> Layout:
-        """Return the layout of the previous group if it is equal, to save memory."""
-        if layout != self._layout:
-            self._layout = layout
-        return self._layout
+    def _has_space(self, rows: int, size: int) -> bool:
+        limits = self.limits
+        return (
+            len(self) + rows <= limits.pending_rows
+            and self.waiting_bytes + size <= limits.pending_bytes
+        )
 
-    def _expire(self) -> None:
-        """Delete the oldest files while there are too many rows or files, or they are too old."""
-        now = self.clock()
+    def _drop_expired(self) -> None:
+        """Drop the rows whose time is over, also those in files that hold newer rows."""
+        oldest = self.clock() - self.limits.pending_seconds
+        for segment in self._segments:
+            for id in [id for id, (group, _) in segment.rows.items() if group.time < oldest]:
+                segment.drop(id)
+                self.dropped += 1
+
+    def _write_group(self, payload: bytes, segment: _Segment) -> None:
+        """Append a record of rows to a file."""
+        data = encode_record(self._number, payload)
+        end = segment.file.write(data, sync=False) + len(data)
+        self._add_group(segment, payload, end - len(payload))
+
+    def _add_group(self, segment: _Segment, payload: bytes, begin: int) -> None:
+        """Add the rows of a record, whose payload begins at this position of the file."""
+        head = payload[: payload.index(b"\n")]
+        now, ids, layout_state, ends = orjson.loads(head)
+        layout = layout_from_json(layout_state)
+        group = RowGroup(
+            now,
+            self._layouts.add(layout),
+            layout.width,
+            begin,
+            begin + len(head) + 1,
+            array("q", ends),
+            len(payload) // len(ids),
+        )
+        segment.add(ids, group)
+
+    def _layout(self, segment: _Segment, group: RowGroup) -> Layout:
+        layout = self._layouts.get(group.layout)
+        if layout is None:
+            layout = group.read_layout(segment.file)
+            self._layouts.restore(group.layout, layout)
+        return layout
+
+    def _segment_for(self, rows: int, size: int) -> _Segment:
+        """Return the file for new rows: the last one, or a new one if it is full or old."""
+        if self._segments and not self._is_complete(self._segments[-1], rows, size):
+            return self._segments[-1]
+        self._number += 1
+        segment = _Segment(self.folder / f"{self._number:020}.log", self.clock())
+        self._segments.append(segment)
+        while len(self._segments) > MAX_FILES:
+            self._move_oldest()
+        return segment
+
+    def _is_complete(self, segment: _Segment, rows: int, size: int) -> bool:
+        """Return whether new rows need another file than this one."""
+        limits = self.limits
+        full = segment.written + rows > max(limits.pending_rows // SPREAD, 1)
+        large = segment.file.end + size > limits.pending_bytes // SPREAD
+        old = self.clock() - segment.began > limits.pending_seconds / SPREAD
+        return segment.written > 0 and (full or large or old)
+
+    def _move_oldest(self) -> None:
+        """Write the rows of the oldest file that wait to the newest one; delete the file."""
+        self._drop_expired()
+        oldest, newest = self._segments[0], self._segments[-1]
+        groups = dict[int, list[tuple[str, RowGroup, int]]]()
+        for id, (group, k) in oldest.rows.items():
+            groups.setdefault(group.head, []).append((id, group, k))
+        for members in groups.values():
+            ids, group = [id for id, _, _ in members], members[0][1]
+            rows = [group.read_row(k, oldest.file) for _, _, k in members]
+            ends = array("q", accumulate(len(row.rest) for row in rows))
+            parts = [row.floats for row in rows] + [row.rest for row in rows]
+            layout = self._layout(oldest, group)
+            self._write_group(_encode_group(group.time, ids, layout, ends, parts), newest)
+            for id in ids:
+                oldest.drop(id)
+        self._delete_oldest()
+
+    def _restore(self, segment: _Segment, payload: bytes, begin: int) -> None:
+        head = payload.partition(b"\n")[0]
+        now, ids, layout, _ = orjson.loads(head)
+        for id in ids:  # a record of `remove`, or rows of an earlier file written again
+            self._drop(id)
+        if layout is not None:
+            self._add_group(segment, payload, begin)
+            segment.began = min(segment.began, now)
+
+    def _delete_files(self) -> None:
+        """Delete the oldest files while their rows have labels or have expired."""
+        oldest = self.clock() - self.limits.pending_seconds
         while len(self._segments) > 1:
-            oldest, second = self._segments[:2]
-            too_many = len(self) > self.limit or len(self._segments) > MAX_FILES
-            if not (too_many or not oldest.rows or now - second.began > self.seconds):
+            segment = self._segments[0]
+            if segment.rows and segment.newest >= oldest:
                 return
-            del self._segments[0]
-            self.dropped += len(oldest.rows)
-            oldest.file.close()
-            oldest.path.unlink()
+            self._delete_oldest()
+
+    def _delete_oldest(self) -> None:
+        segment = self._segments.pop(0)
+        self.dropped += len(segment.rows)
+        segment.file.close()
+        segment.path.unlink()
+
+
+def _encode_group(
+    now: float, ids: list[str], layout: Layout, ends: "array[int]", parts: list[bytes]
+) -> bytes:
+    """Return the payload of a record: a line of JSON, then the floats and the rests of the rows."""
+    head = orjson.dumps([now, ids, [*layout], ends.tolist()])
+    return b"".join([head, b"\n", *parts])

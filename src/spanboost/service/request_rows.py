@@ -15,7 +15,7 @@ from spanboost.data.target import Target
 MAX_ID_LENGTH = 128
 MAX_LABEL = 1e300  # the width of a range of larger labels overflows
 
-UNPROCESSABLE, GONE = 422, 410
+UNPROCESSABLE, GONE, CONFLICT = 422, 410, 409
 
 Row = dict[str, Any]  # a number, a string or None for each key
 Parsed = TypeVar("Parsed")

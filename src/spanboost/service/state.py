@@ -108,7 +108,7 @@ class State:
         self.ids = LearnedIds(limits.remembered_ids)
         self.damaged: list[str] = []  # errors of snapshots that could not be read
         self._unsaved = 0  # rows learned since the last attempt to write a snapshot
-        self.pending = PendingRows(folder / "pending", limits.pending_rows, limits.pending_seconds)
+        self.pending = PendingRows(folder / "pending", limits)
         try:
             self._load_snapshot(new_model)
             check(self.identity)
