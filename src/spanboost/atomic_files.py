@@ -28,10 +28,11 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a temporary file next to `path`, and move it to `path` when the block succeeds.
 
     If `path` exists and is not a regular file, such as a pipe or /dev/null, write to it directly.
+    private: only the owner may read the file.
     """
     if _is_device(Path(path)):
         with Path(path).open("wb") as file:
@@ -44,7 +45,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(partial, 0o666 & ~_umask())
+        if not private:  # a temporary file is
+            os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, final)
     except BaseException:
         Path(partial).unlink(missing_ok=True)  # an interrupt may come just after the move

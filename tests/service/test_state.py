@@ -2,7 +2,6 @@
 
 import errno
 import os
-import random
 import threading
 from itertools import pairwise
 
@@ -12,6 +11,14 @@ from forged import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import wait_until
+from state_folders import (
+    SPEC,
+    build_entry,
+    commit_and_learn,
+    new_model,
+    some_rows,
+    trained_model,
+)
 
 from spanboost.errors import DataError, LabelWarning
 from spanboost.models.files import to_bytes
@@ -28,48 +35,14 @@ from spanboost.service.engine import (
     predict_rows,
 )
 from spanboost.service.journal import Journal
+from spanboost.service.journal_chain import journal_paths
+from spanboost.service.journal_files import MarkedRecords
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
 from spanboost.service.record_files import StateError
 from spanboost.service.request_rows import Example
 from spanboost.service.state import Entry, State, decode_entry
 from spanboost.service.worker import Job, Worker
-
-SPEC = ModelSpec(learner="linear", n=4)
-
-
-def new_model(spec=SPEC, target=None):
-    from spanboost.data.schema import Schema
-    from spanboost.data.target import NumberTarget
-
-    model = spec.build()
-    model.schema = Schema("json", target or NumberTarget(None))
-    return model, {"recipe": spec.identity()}
-
-
-def some_rows(n, seed=0):
-    rng = random.Random(seed)
-    rows = [{"size": rng.random(), "city": rng.choice("abc")} for _ in range(n)]
-    return rows, [3 * row["size"] + (row["city"] == "a") for row in rows]
-
-
-def build_entry(first, last, data):
-    rows, labels = data
-    ids = [f"row {k}" for k in range(first, last)]
-    return Entry(ids, rows[first:last], labels[first:last], None)
-
-
-def trained_model(data, n):
-    model, _ = new_model()
-    model.learn_many(data[0][:n], data[1][:n])
-    return to_bytes(model)
-
-
-def commit_and_learn(state, first, last, data):
-    one = build_entry(first, last, data)
-    state.commit(one)
-    state.learn(one, 0, len(one.rows))
-
 
 # the journal
 
@@ -101,7 +74,7 @@ def test_an_incomplete_last_record_is_removed(tmp_path):
     write_journal(tmp_path, [b"one", b"two"])
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
-    start = len(record_files.encode_record(1, b"one"))
+    start = len(whole) - MarkedRecords.overhead - len(b"two")
     for end in range(start, len(whole)):
         path.write_bytes(whole[:end])
         records, journal = read_journal(tmp_path)
@@ -114,13 +87,11 @@ def test_a_damaged_record_is_refused_and_the_file_is_not_changed(tmp_path):
     write_journal(tmp_path, [b"one", b"two", b"three"])
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
-    for place in range(
-        len(record_files.encode_record(1, b"one")) + len(record_files.encode_record(2, b"two"))
-    ):
+    for place in range(len(whole) - MarkedRecords.overhead - len(b"three")):
         damaged = bytearray(whole)
         damaged[place] ^= 0x40
         path.write_bytes(damaged)
-        with pytest.raises(StateError, match="damaged at byte"):
+        with pytest.raises(StateError, match="damaged"):
             read_journal(tmp_path)
         assert path.read_bytes() == damaged
 
@@ -130,7 +101,7 @@ def test_a_missing_journal_file_is_refused(tmp_path):
     paths = sorted(tmp_path.iterdir())
     assert len(paths) == 3
     paths[1].unlink()
-    with pytest.raises(StateError, match="gap"):
+    with pytest.raises(StateError, match="is missing or empty"):
         read_journal(tmp_path)
 
 
@@ -138,13 +109,16 @@ def test_only_files_with_older_records_are_deleted(tmp_path):
     write_journal(tmp_path, [b"x" * 50] * 6, segment=100)
     journal = Journal(tmp_path, 100)
     list(journal.read())
-    journal.delete_before(4)
-    assert journal.first_numbers() == [3, 5]
-    journal.delete_before(100)
-    assert journal.first_numbers() == [5]
+    journal.rotate(4)
+    assert journal.first_numbers() == [3, 5, 7]
+    journal.rotate(100)  # the last file has no records
+    assert journal.first_numbers() == [3, 5, 7]
     assert journal.append(b"next") == 7
+    journal.rotate(7)
+    assert journal.first_numbers() == [7, 8]
     journal.close()
-    assert [number for number, _ in read_journal(tmp_path)[0]] == [5, 6, 7]
+    assert [number for number, _ in read_journal(tmp_path)[0]] == [7]
+    assert read_journal(tmp_path)[1].first_numbers() == [7, 8]
 
 
 class Disk:
@@ -315,7 +289,7 @@ def test_a_journal_that_ends_before_the_snapshot_is_refused(tmp_path):
     state.close()
     for path in (tmp_path / "journal").iterdir():
         path.unlink()
-    with pytest.raises(StateError, match="before the last snapshot"):
+    with pytest.raises(StateError, match="file that the last snapshot names is missing"):
         State(tmp_path, new_model)
 
 
@@ -330,10 +304,10 @@ def test_a_foreign_file_is_named(tmp_path, name):
 def test_journal_size_while_files_are_deleted(tmp_path, monkeypatch):
     write_journal(tmp_path, [b"x" * 50] * 6, segment=100)
     journal = Journal(tmp_path, 100)
-    paths, before = journal._paths(), journal.size
+    paths, before = journal_paths(tmp_path), journal.size
     gone = paths[0].stat().st_size
     paths[0].unlink()
-    monkeypatch.setattr(journal, "_paths", lambda: paths)
+    monkeypatch.setattr("spanboost.service.journal.journal_paths", lambda folder: paths)
     assert journal.size == before - gone
 
 
@@ -343,6 +317,26 @@ def test_a_folder_is_locked_by_one_server(tmp_path):
         State(tmp_path, new_model)
     state.close()
     State(tmp_path, new_model).close()
+
+
+def test_the_lock_does_not_depend_on_a_file(tmp_path):
+    state = State(tmp_path, new_model)
+    assert int((tmp_path / "lock").read_text()) == os.getpid()
+    (tmp_path / "lock").unlink()
+    with pytest.raises(StateError, match="in use by another server"):
+        State(tmp_path, new_model)
+    state.close()
+
+
+def test_only_the_owner_can_read_files(tmp_path):
+    state = State(tmp_path, new_model)
+    commit_and_learn(state, 0, 10, some_rows(10))
+    state.save()
+    state.pending.add({"a": {"x": 1.0}})
+    state.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 6
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
 def test_a_partial_snapshot_is_removed(tmp_path):

@@ -32,10 +32,15 @@ MODELS: dict[str, type[Model]] = {
 }
 
 
-def save(model: Model, path: str | os.PathLike[str], *, run: Any = None) -> None:
-    """Write a model to a file. In a checkpoint, `run` (JSON) is the progress of the run."""
+def save(
+    model: Model, path: str | os.PathLike[str], *, run: Any = None, private: bool = False
+) -> None:
+    """Write a model to a file. In a checkpoint, `run` (JSON) is the progress of the run.
+
+    private: only the owner may read the file.
+    """
     data = to_bytes(model, run=run)
-    with atomic_write(path) as file:
+    with atomic_write(path, private=private) as file:
         file.write(data)
 
 

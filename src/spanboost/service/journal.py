@@ -1,26 +1,28 @@
 """The journal: a write-ahead log of all labelled rows, in the order in which they are learned.
 
-It is a folder of record files (record_files.py). The name of each file is the number of its first
-record.
+It is a folder of files (journal_files.py) that form a chain (journal_chain.py). The name of each
+file is the number of its first record.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
+import time
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from spanboost.atomic_files import sync_folder
-from spanboost.service.record_files import (
-    LogFile,
-    Record,
-    StateError,
-    encode_record,
-    file_number,
-    has_record_after,
-    read_records,
+from spanboost.atomic_files import PARTIAL, atomic_write
+from spanboost.service.journal_chain import Chain, journal_paths, read_chain
+from spanboost.service.journal_files import (
+    END,
+    HEADER_BYTES,
+    FileHeader,
+    JournalFile,
+    MarkedRecords,
+    Position,
+    new_header,
 )
+from spanboost.service.record_files import WAY_OUT, LogFile, Record, StateError, file_number
 
 SEGMENT_BYTES = 1 << 26  # approximate size at which a new file is started
-_SUFFIX = ".log"
 
 
 class Journal:
@@ -30,71 +32,86 @@ class Journal:
         self.folder, self.segment_bytes = folder, segment_bytes
         self.last = 0  # number of the last record
         self.removed_bytes = 0  # size of an interrupted write that `read` removed
-        self._file: LogFile | None = None
+        self._paths: list[Path] = []  # of the files of the chain
+        self._file: LogFile | None = None  # the last file, to which records are appended
+        self._header: FileHeader | None = None  # of the last file
         folder.mkdir(exist_ok=True)
 
-    def read(self) -> Iterator[Record]:
+    def read(self, mark: str | None = None) -> Iterator[Record]:
         """Yield all records in order; they must be read to the end before `append` is called.
 
+        mark: of a file that must be part of the journal.
         An incomplete record at the end was never acknowledged, and is removed. Any other damage
         raises StateError and changes nothing.
         """
-        paths = self._paths()
-        self.last = file_number(paths[0]) - 1 if paths else 0
-        end = 0
-        for k, path in enumerate(paths):
-            if file_number(path) != self.last + 1:
-                raise StateError(
-                    f"{path}: the journal has a gap: record {self.last + 1} is missing; restore "
-                    "the folder from a backup"
-                )
-            data, end = path.read_bytes(), 0
-            for record in read_records(memoryview(data)):
-                if record.number != self.last + 1:
-                    raise StateError(
-                        f"{path}: expected record {self.last + 1}, got record {record.number}; "
-                        "restore the folder from a backup"
-                    )
-                yield record
-                self.last, end = record.number, record.end
-            if end < len(data) and (k + 1 < len(paths) or has_record_after(data, end)):
-                raise StateError(
-                    f"{path}: damaged at byte {end}, before acknowledged labels; "
-                    "restore the folder from a backup"
-                )
-            self.removed_bytes = len(data) - end
-        self._file = LogFile(paths[-1], end) if paths else self._create_file()
+        self.close()
+        chain = read_chain(self.folder)
+        if mark is not None and not chain.contains(mark):
+            raise StateError(
+                f"{self.folder}: the journal file that the last snapshot names is missing or "
+                f"empty; {WAY_OUT}"
+            )
+        self.last = chain.files[0].number - 1 if chain.files else 0
+        self.removed_bytes, ends = 0, list[int]()
+        for file in chain.files:
+            end = yield from self._read_file(file)
+            self.removed_bytes = file.end - end
+            if self.removed_bytes and file is not chain.files[-1]:
+                raise _damage(file.path, self.last + 1, end)
+            ends.append(end)
+        self._open(chain, ends)
 
     def append(self, payload: bytes) -> int:
         """Append a record, sync it to the disk and return its number; OSError if that fails."""
         assert self._file is not None
-        if self._file.end >= self.segment_bytes:
+        if self._file.end - HEADER_BYTES >= self.segment_bytes:
             self.rotate()
-        self._file.write(encode_record(self.last + 1, payload), sync=True)
+        self._write(self.last + 1, payload)
         self.last += 1
         return self.last
 
-    def rotate(self) -> None:
-        """Start a new file for the records to come."""
-        if self._file is not None and self._file.end:
-            old, self._file = self._file, self._create_file()
-            old.close()
+    def rotate(self, needed: int = 0) -> None:
+        """Start a new file, unless the last one has no records; delete files that are too old.
 
-    def delete_before(self, number: int) -> None:
-        """Delete the files that only contain records before this one."""
-        paths = self._paths()
-        for path, after in pairwise(paths):
-            if file_number(after) <= number:
-                path.unlink()
+        needed: number of the first record that must be kept.
+        Raises OSError if that fails. If there is no new file, the last one is still in use.
+        """
+        assert self._file is not None
+        assert self._header is not None
+        if self._file.end == HEADER_BYTES:
+            return
+        numbers = [*map(file_number, self._paths), self.last + 1]
+        first = max(number for number in numbers if number <= max(needed, numbers[0]))
+        previous = Position(self._header.file, self.last, self._file.end)
+        old, (file, header) = self._file, self._create_file(first, previous)
+        try:
+            self._write(END, bytes.fromhex(header.file))
+        except OSError:
+            file.close()
+            if old.failure is None:  # otherwise the end record may be on the disk
+                _unlink_quietly(file.path)
+            raise
+        old.close()
+        self._file, self._header = file, header
+        self._paths.append(file.path)
+        while file_number(self._paths[0]) < first:
+            self._paths[0].unlink(missing_ok=True)
+            del self._paths[0]
 
     def first_numbers(self) -> list[int]:
         """Return the number of the first record of every file."""
-        return [file_number(path) for path in self._paths()]
+        return [file_number(path) for path in journal_paths(self.folder)]
 
     def close(self) -> None:
         """Close the file that records are appended to."""
         if self._file is not None:
             self._file.close()
+
+    @property
+    def mark(self) -> str:
+        """The mark of the file that records are appended to."""
+        assert self._header is not None
+        return self._header.file
 
     @property
     def failure(self) -> str | None:
@@ -104,19 +121,87 @@ class Journal:
     @property
     def size(self) -> int:
         """Size on disk, in bytes; any thread may ask for it."""
-        return sum(map(_file_size, self._paths()))
+        return sum(map(_file_size, journal_paths(self.folder)))
 
-    def _paths(self) -> list[Path]:
-        return sorted(self.folder.glob(f"*{_SUFFIX}"), key=file_number)
+    def _read_file(self, file: JournalFile) -> Generator[Record, None, int]:
+        """Yield the records of a file, and return where they end."""
+        if file.number != self.last + 1:
+            raise StateError(
+                f"{file.path}: the journal has a gap: record {self.last + 1} is missing; {WAY_OUT}"
+            )
+        data, records = file.path.read_bytes()[: file.end], file.records
+        view, end = memoryview(data), records.start
+        while (record := records.record_at(view, end)) is not None:
+            if record.number != self.last + 1:
+                raise StateError(
+                    f"{file.path}: expected record {self.last + 1}, got record {record.number}; "
+                    f"{WAY_OUT}"
+                )
+            yield record
+            self.last, end = record.number, record.end
+        if end < len(data) and not records.is_torn(data, end):
+            raise _damage(file.path, self.last + 1, end)
+        return end
 
-    def _create_file(self) -> LogFile:
-        file = LogFile(self.folder / f"{self.last + 1:020}{_SUFFIX}")
+    def _open(self, chain: Chain, ends: list[int]) -> None:
+        """Open the last file at its end; begin one if there is none that can be continued."""
+        for path in (*chain.unused, *self.folder.glob(f"*{PARTIAL}")):
+            path.unlink()
+        if chain.files and chain.files[-1].header is not None:
+            self._paths = [file.path for file in chain.files]
+            self._file, self._header = LogFile(self._paths[-1], ends[-1]), chain.files[-1].header
+            return
+        # records are not appended to files without a header
+        old = [(file, end) for file, end in zip(chain.files, ends, strict=True) if end]
+        previous = None
+        if old:
+            file, end = old[-1]
+            _truncate(file.path, end)
+            previous = Position("", self.last, end)
+        self._file = None
+        first = old[0][0].number if old else self.last + 1
+        self._file, self._header = self._create_file(first, previous)
+        self._paths = [*(file.path for file, _ in old), self._file.path]
+
+    def _create_file(self, first: int, previous: Position | None) -> tuple[LogFile, FileHeader]:
+        """Begin a file for the records to come."""
+        header = new_header(first, previous)
+        path = self.folder / f"{self.last + 1:020}.log"
         try:
-            sync_folder(self.folder)
+            with atomic_write(path, private=True) as file:
+                file.write(header.encode())
+            return LogFile(path, HEADER_BYTES), header
         except OSError:
-            file.close()
+            if self._file is not None:  # at a start, the name of an old file may be the same
+                _unlink_quietly(path)
             raise
-        return file
+
+    def _write(self, number: int, payload: bytes) -> None:
+        assert self._file is not None
+        records = MarkedRecords(self.mark)
+        self._file.write(records.encode(number, payload, time.time()), sync=True)
+
+
+def _damage(path: Path, record: int, end: int) -> StateError:
+    return StateError(
+        f"{path}: damaged at byte {end} (record {record}), and not by an interrupted write; "
+        f"{WAY_OUT}"
+    )
+
+
+def _truncate(path: Path, end: int) -> None:
+    """Remove an interrupted write from a file that is not written again."""
+    file = LogFile(path, end)
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
+def _unlink_quietly(path: Path) -> None:
+    """Delete a file without records; if that fails, the next start ignores it."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def _file_size(path: Path) -> int:

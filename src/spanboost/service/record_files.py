@@ -10,6 +10,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from spanboost.errors import UserError
 
 MARKER = b"\xf5sb1"
 _HEADER = struct.Struct("<4sIQI")
+OVERHEAD = _HEADER.size  # size of a record without its payload
+WAY_OUT = "restore the folder from a backup, or see what `spanboost repair` would lose"
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -30,6 +33,7 @@ class Record(NamedTuple):
     number: int
     payload: memoryview
     end: int
+    time: float | None = None  # when it was written; None if the format does not store it
 
 
 def encode_record(number: int, payload: bytes) -> bytes:
@@ -39,22 +43,23 @@ def encode_record(number: int, payload: bytes) -> bytes:
 
 def read_records(data: memoryview, start: int = 0) -> Iterator[Record]:
     """Yield the records from `start` up to the first incomplete or damaged one."""
-    while (record := _record_at(data, start)) is not None:
+    while (record := record_at(data, start)) is not None:
         yield record
         start = record.end
 
 
-def has_record_after(data: bytes, start: int) -> bool:
-    """Return whether a complete record begins after `start`."""
+def next_record(data: bytes, start: int) -> int | None:
+    """Return where the first complete record after `start` begins; None if there is none."""
     view, offset = memoryview(data), data.find(MARKER, start + 1)
     while offset >= 0:
-        if _record_at(view, offset) is not None:
-            return True
+        if record_at(view, offset) is not None:
+            return offset
         offset = data.find(MARKER, offset + 1)
-    return False
+    return None
 
 
-def _record_at(data: memoryview, start: int) -> Record | None:
+def record_at(data: memoryview, start: int) -> Record | None:
+    """Return the record that begins at `start`; None if it is incomplete or damaged."""
     body = start + _HEADER.size
     if body > len(data):
         return None
@@ -84,7 +89,11 @@ class LogFile:
         self.path, self.end = path, end
         self.failure: str | None = None  # why the file can no longer be written
         self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        os.ftruncate(self._file, end)
+        try:
+            os.ftruncate(self._file, end)
+        except OSError:
+            self.close()
+            raise
 
     def write(self, data: bytes, *, sync: bool) -> int:
         """Append all of the bytes and return the offset at which they begin.
@@ -98,7 +107,7 @@ class LogFile:
             while done < len(data):
                 done += os.pwrite(self._file, data[done:], self.end + done)
             if sync:
-                self._flush()
+                self.sync()
         except OSError:
             self._truncate()
             raise
@@ -110,10 +119,14 @@ class LogFile:
         return os.pread(self._file, length, start)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file. An error changes nothing: what must be on the disk was synced."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):
+                os.close(file)
 
-    def _flush(self) -> None:
+    def sync(self) -> None:
+        """Flush the file to disk; after an OSError, it can no longer be written."""
         try:
             _sync(self._file)
         except OSError as error:  # the content on the disk is unknown until it is read again

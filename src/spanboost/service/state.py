@@ -1,6 +1,6 @@
 """The state folder of a service. A start loads the last snapshot and replays the journal.
 
-    STATE/lock                held by the one server that uses the folder; contains its process id
+    STATE/lock                process id of the one server that uses the folder (folder_lock.py)
     STATE/journal/N.log       labelled rows in the order in which they are learned (journal.py)
     STATE/snapshots/N.sb      the model after record N; the last two are kept
     STATE/pending/N.log       predicted rows that wait for their labels (pending_rows.py)
@@ -9,12 +9,12 @@ The model after a crash depends only on the journal. Rows in blocks of any size 
 bit for bit, so neither groups nor crashes change it.
 """
 
-import os
+import errno
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -26,11 +26,12 @@ from spanboost.errors import DataError, ModelFileError
 from spanboost.models.files import load_checkpoint, save
 from spanboost.models.health import count_nans
 from spanboost.models.model import Model
+from spanboost.service.folder_lock import lock_folder
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
 from spanboost.service.pending_rows import PendingRows
-from spanboost.service.record_files import StateError, file_number
+from spanboost.service.record_files import WAY_OUT, StateError, file_number
 from spanboost.service.request_rows import Row, learning_batches
 from spanboost.service.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.running_loss import RunningLoss
@@ -101,23 +102,23 @@ class State:
         on_progress: receives the bytes of the journal read so far, and its size.
         """
         self.folder, self.limits = folder, limits
-        self._lock = _lock_folder(folder)
         self.snapshots = folder / "snapshots"
-        self.snapshots.mkdir(exist_ok=True)
-        self.journal = Journal(folder / "journal")
         self.ids = LearnedIds(limits.remembered_ids)
         self.damaged: list[str] = []  # errors of snapshots that could not be read
         self._unsaved = 0  # rows learned since the last attempt to write a snapshot
-        self.pending = PendingRows(folder / "pending", limits)
-        try:
+        with ExitStack() as opened:
+            opened.enter_context(lock_folder(folder))
+            self.snapshots.mkdir(exist_ok=True)
+            self.journal = Journal(folder / "journal")
+            opened.callback(self.journal.close)
+            self.pending = PendingRows(folder / "pending", limits)
+            opened.callback(self.pending.close)
             self._load_snapshot(new_model)
             check(self.identity)
             self._replay(on_progress)
             self.nans = count_nans(self.model)
             self.pending.open(self.ids.__contains__)
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
 
     @property
     def snapshot_path(self) -> Path:
@@ -166,21 +167,19 @@ class State:
             "identity": self.identity,
             "progress": self.progress.state(),
             "left_out": self.left_out,
+            "journal": self.journal.mark,
         }
-        save(self.model, self._path(self.learned_record), run=run)
+        save(self.model, self._path(self.learned_record), run=run, private=True)
         self.snapshot_record = self.learned_record
-        self.journal.rotate()
         numbers = self._snapshot_numbers()
         for number in numbers[:-SNAPSHOTS]:
             self._path(number).unlink()
         needed = numbers[-SNAPSHOTS:][0] + 1
-        self.journal.delete_before(min(needed, self.ids.first_record or needed))
+        self.journal.rotate(min(needed, self.ids.first_record or needed))
 
     def close(self) -> None:
         """Close all files and release the lock of the folder."""
-        self.journal.close()
-        self.pending.close()
-        self._lock.close()
+        self._opened.close()
 
     def _learn(self, batch: Batch) -> None:
         """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
@@ -207,11 +206,11 @@ class State:
         for partial in self.snapshots.glob(f"*{PARTIAL}"):  # left by a server that was killed
             partial.unlink()
         numbers, first_numbers = self._snapshot_numbers(), self.journal.first_numbers()
-        if not numbers and not first_numbers:
+        if not numbers and first_numbers in ([], [1]) and not any(self.journal.read()):
             model, identity = new_model()
             run = {"record": 0, "identity": identity, "progress": None, "left_out": 0}
             self._restore(model, run)
-            self.save()
+            self.save()  # after `read` has begun the journal, whose first file it names
             return
         errors = dict[int, str]()
         for number in reversed(numbers):
@@ -220,6 +219,8 @@ class State:
             try:
                 self._restore(*load_checkpoint(self._path(number)))
             except (ModelFileError, OSError, TypeError, KeyError) as error:
+                if isinstance(error, OSError) and error.errno != errno.EIO:
+                    raise  # too few file descriptors, for example: the file may be intact
                 errors[number] = str(error)
                 continue
             for damaged in errors:
@@ -237,12 +238,13 @@ class State:
         self.left_out, self.identity = run["left_out"], run["identity"]
         self.progress = RunningLoss(run["progress"])
         self.snapshot_record = self.learned_record = run["record"]
+        self._journal_mark = run.get("journal")  # None in snapshots of earlier versions
         self.model = model
 
     def _replay(self, on_progress: Callable[[int, int], None]) -> None:
         """Learn the records of the journal that came after the snapshot."""
         size, done = self.journal.size, 0
-        for record in self.journal.read():
+        for record in self.journal.read(self._journal_mark):
             self.ids.add(decode_ids(record.payload), record.number)
             if record.number > self.snapshot_record:
                 entry = decode_entry(record.payload)
@@ -252,8 +254,7 @@ class State:
         if self.journal.last < self.snapshot_record:
             raise StateError(
                 f"{self.journal.folder}: the journal ends at record {self.journal.last}, before "
-                f"the last snapshot (record {self.snapshot_record}); restore the folder from a "
-                "backup"
+                f"the last snapshot (record {self.snapshot_record}); {WAY_OUT}"
             )
 
     def _snapshot_numbers(self) -> list[int]:
@@ -261,22 +262,3 @@ class State:
 
     def _path(self, number: int) -> Path:
         return self.snapshots / f"{number:020}.sb"
-
-
-def _lock_folder(folder: Path) -> BinaryIO:
-    """Create the folder if needed, and lock it for this process until the file is closed."""
-    import fcntl
-
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = (folder / "lock").open("a+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise StateError(
-            f"{folder} is in use by another server; give each server its own folder"
-        ) from None
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n".encode())
-    file.flush()
-    return file

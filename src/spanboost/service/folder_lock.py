@@ -1,0 +1,46 @@
+"""The lock of a state folder: only one process uses a folder at a time.
+
+The folder itself is locked, so deleting a file does not release the lock. The file `lock` in it
+contains the process id. The file is locked too, which keeps out versions that lock only the file.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from spanboost.service.record_files import StateError
+
+# of file systems, such as NFS, on which a folder cannot be locked
+_UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Create the folder if needed, and lock it for this process."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with ExitStack() as opened:
+        entry = os.open(folder, os.O_RDONLY)
+        opened.callback(os.close, entry)
+        _lock(entry, folder, _UNSUPPORTED)
+        file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        opened.callback(os.close, file)
+        _lock(file, folder)
+        os.ftruncate(file, 0)
+        os.write(file, f"{os.getpid()}\n".encode())
+        yield
+
+
+def _lock(file: int, folder: Path, unsupported: tuple[int, ...] = ()) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StateError(
+            f"{folder} is in use by another server; give each server its own folder"
+        ) from None
+    except OSError as error:
+        if error.errno not in unsupported:
+            raise

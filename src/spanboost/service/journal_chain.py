@@ -1,0 +1,87 @@
+"""The chain of journal files: each file names the one before it, and a complete one the next.
+
+A missing, emptied or foreign file contradicts its neighbours. The oldest file that must be there is
+named by the header of the newest one.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from spanboost.service.journal_files import JournalFile, open_file
+from spanboost.service.record_files import WAY_OUT, StateError, file_number
+
+
+class Chain(NamedTuple):
+    """The files of a journal in order, and files without records that were begun in vain."""
+
+    files: list[JournalFile]
+    unused: list[Path]
+
+    def contains(self, mark: str) -> bool:
+        """Return whether a file is in the chain, or is the one that was deleted last."""
+        first = self.files[0].header if self.files else None
+        deleted = None if first is None or first.previous is None else first.previous.file
+        return mark == deleted or any(file.mark == mark for file in self.files)
+
+
+def journal_paths(folder: Path) -> list[Path]:
+    """Return the paths of all files of a journal, in the order of their numbers."""
+    return sorted(folder.glob("*.log"), key=file_number)
+
+
+def read_chain(folder: Path) -> Chain:
+    """Return the chain of files in a folder; StateError if a file is missing or contradicts it."""
+    files, unused = list[JournalFile](), list[Path]()
+    for path in journal_paths(folder):
+        file = open_file(path)
+        named = bool(files) and files[-1].next is not None and files[-1].next == file.mark
+        if files and not file.has_records and not named:
+            unused.append(path)  # a record is written only to a file that the one before names
+        else:
+            files.append(file)
+    _check(files)
+    return Chain(files, unused)
+
+
+def _check(files: list[JournalFile]) -> None:
+    for before, after in pairwise(files):
+        _check_pair(before, after)
+    if not files:
+        return
+    first, last = files[0], files[-1]
+    if last.next is not None:
+        raise StateError(
+            f"{last.path}: the journal file after this one is missing or empty; {WAY_OUT}"
+        )
+    if last.header is not None and first.number > last.header.first:
+        raise StateError(
+            f"{first.path}: the journal files before this one are missing (from record "
+            f"{last.header.first}); {WAY_OUT}"
+        )
+
+
+def _check_pair(before: JournalFile, after: JournalFile) -> None:
+    """Raise StateError if a file does not continue the one before it."""
+    if after.header is None and before.header is None:
+        return  # their records are numbered, which is checked when they are read
+    previous = None if after.header is None else after.header.previous
+    if (
+        previous is None
+        or previous.file != (before.mark or "")
+        or before.next not in (None, after.mark)
+    ):
+        raise StateError(
+            f"{after.path}: a journal file between {before.path.name} and this one is missing or "
+            f"empty, or one of the two is from another folder; {WAY_OUT}"
+        )
+    if before.end != previous.bytes:
+        raise StateError(
+            f"{before.path}: the file has {before.end} bytes of records, but the next file states "
+            f"{previous.bytes}; {WAY_OUT}"
+        )
+    if after.number != previous.record + 1:
+        raise StateError(
+            f"{after.path}: the name of the file should be the number of its first record, "
+            f"{previous.record + 1}; rename it"
+        )
