@@ -1,7 +1,8 @@
 """Clients of `spanboost serve`: `Client` for threads, `AsyncClient` for asyncio.
 
-A client retries requests that fail on the way. Every row gets an id before it is first sent, and
-the service learns each id once, so a retry does not make it learn a label twice.
+A client retries requests that fail on the way, and requests that the service cannot answer now
+(status 429 or 5xx). Every row gets an id before it is first sent, and the service learns each id
+once, so a retry does not make it learn a label twice.
 
     with Client("http://127.0.0.1:8000") as client:
         prediction = client.predict({"size": 3, "city": "Ulm"})
@@ -18,9 +19,10 @@ from uuid import uuid4
 from spanboost.errors import UserError
 
 Row = Mapping[str, Any]  # numbers, strings and None by name
-RETRY_STATUSES = (429, 503)
-RETRIES = 6
-MAX_DELAY = 10.0  # seconds between two attempts
+TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 429, 500  # statuses that a later attempt can change
+RETRIES = 10  # enough for a restart of the service
+MAX_DELAY = 10.0  # seconds between two attempts, unless the service asks for more
+MAX_RETRY_AFTER = 60.0  # longest time that the service can ask for
 
 
 class Prediction(NamedTuple):
@@ -91,8 +93,9 @@ class _Base:
         query = {} if keep else {"keep": "false"}
         return _Request("POST", "/predict", self._predict_token, query, [dict(row) for row in rows])
 
-    def _learn_request(self, rows: Iterable[Row], skip: bool) -> _Request:
+    def _learn_request(self, rows: Iterable[Row], skip: bool, wait: bool) -> _Request:
         query = {"on_error": "skip"} if skip else {}
+        query |= {"wait": "true"} if wait else {}
         body = [self._with_id(row) for row in rows]
         return _Request("POST", "/learn", self._learn_token, query, body)
 
@@ -103,10 +106,9 @@ class _Base:
             copy[self._id] = uuid4().hex
         return copy
 
-    def _label_request(self, labels: Mapping[str, Any], skip: bool) -> _Request:
-        return self._learn_request(
-            [{self._id: id, self._label: label} for id, label in labels.items()], skip
-        )
+    def _label_request(self, labels: Mapping[str, Any], skip: bool, wait: bool) -> _Request:
+        rows = [{self._id: id, self._label: label} for id, label in labels.items()]
+        return self._learn_request(rows, skip, wait)
 
     def _get_request(self, path: str) -> _Request:
         return _Request("GET", path, self._admin_token)
@@ -142,17 +144,24 @@ class Client(_Base):
         """Return the predictions for rows, all made by the same state of the model."""
         return _parse_predictions(self._send(self._predict_request(rows, keep)).json())
 
-    def label(self, id: str, label: Any) -> Outcome:
-        """Send the label of a predicted row."""
-        return self.label_many({id: label})
+    def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
+        """Send the label of a predicted row; with `wait`, return when the row is learned."""
+        return self.label_many({id: label}, wait=wait)
 
-    def label_many(self, labels: Mapping[str, Any], *, skip: bool = False) -> Outcome:
-        """Send labels by the ids of predicted rows; with `skip`, bad ones are skipped."""
-        return _parse_outcome(self._send(self._label_request(labels, skip)).json())
+    def label_many(
+        self, labels: Mapping[str, Any], *, skip: bool = False, wait: bool = False
+    ) -> Outcome:
+        """Send labels by the ids of predicted rows.
 
-    def learn(self, rows: Iterable[Row], *, skip: bool = False) -> Outcome:
-        """Send labelled rows to learn, in order; with `skip`, bad ones are skipped."""
-        return _parse_outcome(self._send(self._learn_request(rows, skip)).json())
+        skip: skip bad labels instead of refusing all of them.
+        wait: return when the rows are learned, so that the next prediction uses them. Otherwise it
+            returns when the service has stored them.
+        """
+        return _parse_outcome(self._send(self._label_request(labels, skip, wait)).json())
+
+    def learn(self, rows: Iterable[Row], *, skip: bool = False, wait: bool = False) -> Outcome:
+        """Send labelled rows to learn, in order; `skip` and `wait` as in `label_many`."""
+        return _parse_outcome(self._send(self._learn_request(rows, skip, wait)).json())
 
     def model(self) -> bytes:
         """Return the current model as the bytes of a .sb file."""
@@ -202,17 +211,26 @@ class AsyncClient(_Base):
         """Return the predictions for rows, all made by the same state of the model."""
         return _parse_predictions((await self._send(self._predict_request(rows, keep))).json())
 
-    async def label(self, id: str, label: Any) -> Outcome:
-        """Send the label of a predicted row."""
-        return await self.label_many({id: label})
+    async def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
+        """Send the label of a predicted row; with `wait`, return when the row is learned."""
+        return await self.label_many({id: label}, wait=wait)
 
-    async def label_many(self, labels: Mapping[str, Any], *, skip: bool = False) -> Outcome:
-        """Send labels by the ids of predicted rows; with `skip`, bad ones are skipped."""
-        return _parse_outcome((await self._send(self._label_request(labels, skip))).json())
+    async def label_many(
+        self, labels: Mapping[str, Any], *, skip: bool = False, wait: bool = False
+    ) -> Outcome:
+        """Send labels by the ids of predicted rows.
 
-    async def learn(self, rows: Iterable[Row], *, skip: bool = False) -> Outcome:
-        """Send labelled rows to learn, in order; with `skip`, bad ones are skipped."""
-        return _parse_outcome((await self._send(self._learn_request(rows, skip))).json())
+        skip: skip bad labels instead of refusing all of them.
+        wait: return when the rows are learned, so that the next prediction uses them. Otherwise it
+            returns when the service has stored them.
+        """
+        return _parse_outcome((await self._send(self._label_request(labels, skip, wait))).json())
+
+    async def learn(
+        self, rows: Iterable[Row], *, skip: bool = False, wait: bool = False
+    ) -> Outcome:
+        """Send labelled rows to learn, in order; `skip` and `wait` as in `label_many`."""
+        return _parse_outcome((await self._send(self._learn_request(rows, skip, wait))).json())
 
     async def model(self) -> bytes:
         """Return the current model as the bytes of a .sb file."""
@@ -273,10 +291,10 @@ def _retry_delay(result: Any, pause: float | None) -> float | None:
         return None
     if isinstance(result, Exception):
         return pause
-    if result.status_code not in RETRY_STATUSES:
+    if result.status_code != TOO_MANY_REQUESTS and result.status_code < FIRST_SERVER_ERROR:
         return None
     retry_after = result.headers.get("retry-after", "")
-    return max(pause, min(float(retry_after), MAX_DELAY)) if retry_after.isdigit() else pause
+    return max(pause, min(float(retry_after), MAX_RETRY_AFTER)) if retry_after.isdigit() else pause
 
 
 def _check(result: Any) -> Any:

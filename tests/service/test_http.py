@@ -79,7 +79,12 @@ def test_the_service_learns_the_same_model_as_train(client, tmp_path):
     for first in range(0, 300, 60):
         response = learn(client, rows[first : first + 60])
         assert response.status_code == 200
-        assert response.json() == {"learned": 60, "duplicates": 0, "problems": []}
+        assert response.json() == {
+            "learned": 60,
+            "duplicates": 0,
+            "problems": [],
+            "queued": 60,
+        }
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     train = ["train", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "model.sb"), "--quiet"]
     assert main([*train, *SMALL]) == 0
@@ -210,7 +215,12 @@ def test_a_bad_row_refuses_the_request_unless_it_is_skipped(client, bad, field, 
     assert read_metric(client, "learned_rows_total") == 0
     response = learn(client, [good[0], bad, good[1]], on_error="skip")
     assert response.status_code == 200
-    assert response.json() == {"learned": 2, "duplicates": 0, "problems": [problem]}
+    assert response.json() == {
+        "learned": 2,
+        "duplicates": 0,
+        "problems": [problem],
+        "queued": 2,
+    }
     assert read_metric(client, "refused_rows_total") == 2
 
 
@@ -519,7 +529,7 @@ def test_a_failed_writer_thread_gets_503(client, monkeypatch):
     def broken(*_):
         raise MemoryError
 
-    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.get("/readyz").json()["status"] == "ready"
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     client.engine.state.learn = broken
     learn(client, some_rows(2))

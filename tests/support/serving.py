@@ -31,7 +31,7 @@ class Server:
             if not line:
                 raise RuntimeError("".join(self.log))
             self.log.append(line)
-            match = re.search(r" on (http://\S+),", line)
+            match = re.search(r" on (https?://\S+),", line)
             self.address = match and match[1]
         self.port = int(self.address.rpartition(":")[2])
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)
@@ -88,9 +88,10 @@ def serving_app(app):
             client.server = server
             yield client
     finally:
-        server.should_exit = True
+        server.stop()
         thread.join(60)
         sock.close()
+        app.close()
 
 
 def wait_until(condition, seconds=30):

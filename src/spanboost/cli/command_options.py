@@ -145,6 +145,21 @@ def add_serve_options(serve: Any) -> None:
     serve.add_argument(
         "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
     )
+    serve.add_argument(
+        "--log",
+        choices=("text", "json"),
+        default="text",
+        help="Format of the lines on standard error (default: text)",
+    )
+    tls = serve.add_argument_group("TLS")
+    tls.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="Certificate in PEM format, followed by the intermediate ones; turns on HTTPS",
+    )
+    tls.add_argument(
+        "--tls-key", metavar="FILE", help="Private key of the certificate, without a password"
+    )
     columns = serve.add_argument_group("rows")
     columns.add_argument(
         "--id", default="id", metavar="NAME", help="Key of the id in a row (default: id)"

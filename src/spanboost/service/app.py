@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
 from spanboost.service.engine import (
@@ -24,14 +24,13 @@ from spanboost.service.engine import (
     RowConflictError,
     StorageError,
 )
+from spanboost.service.health import Health
 from spanboost.service.limits import RequestLimits
-from spanboost.service.metrics import RequestCounters, collect_metrics, prometheus_text
+from spanboost.service.metrics import RequestCounters, collect_metrics
 from spanboost.service.middleware import EVENTS_PATH, Middleware, error_response
 from spanboost.service.openapi import describe_api
 from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_bodies import (
-    ARROW,
-    JSON_LINES,
     MEDIA_TYPES,
     BodyError,
     parse_body,
@@ -43,6 +42,7 @@ from spanboost.service.request_rows import (
     RowParser,
     parse_rows,
 )
+from spanboost.service.responses import ParsedRequest, describe_problem, format_predictions
 from spanboost.service.worker import BusyError, ClosedError, Job, Worker
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -52,28 +52,21 @@ PAGE_FILES = {
     "/page.js": "text/javascript",
     "/icon.svg": "image/svg+xml",
 }
+ENDPOINTS = ("/predict", "/learn", "/model", "/openapi.json", EVENTS_PATH, *PAGE_FILES)
 EVENT_STREAM = "text/event-stream"
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 DEFAULT_LIMITS = RequestLimits()
-
-
-class ParsedRequest(NamedTuple):
-    """The rows of a request by row number, the rejected ones, and the format of the request."""
-
-    rows: dict[int, Any]
-    rejected: list[RejectedRow]
-    media_type: str
-    single: bool  # whether the body is one object, so that the response is one, too
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class Service:
     """The request handlers."""
 
-    def __init__(self, engine: Engine, id: str, limits: RequestLimits) -> None:
-        self.engine, self.limits, self.counters = engine, limits, RequestCounters()
+    def __init__(self, engine: Engine, id: str, limits: RequestLimits, health: Health) -> None:
+        self.engine, self.limits, self.counters = engine, limits, health.counters
         self.parser = RowParser(engine.state.model.schema, id, limits.row_keys)
-        self.stopping = asyncio.Event()
+        self.stopping = health.stopping
         self._parsers = asyncio.Semaphore(PARSERS)
         self._dashboards = 0
 
@@ -104,47 +97,40 @@ class Service:
         columns |= predictions.columns
         if skip:
             columns = {"row": numbers, **columns}
-        return _format_predictions(parsed, columns, with_problems=skip)
+        return format_predictions(parsed, columns, with_problems=skip)
 
     async def learn(self, request: Request) -> Response:
-        """Learn from labels; they are in the journal when the response is sent."""
-        skip = _skips_bad_rows(request)
+        """Learn from labels; they are in the journal when the response is sent.
+
+        With `wait`, they are also learned by then, so the next prediction uses them.
+        """
+        skip, wait = _skips_bad_rows(request), _flag(request, "wait", False)
         parsed = await self._parse(request, self.parser.parse_example)
         rejected = parsed.rejected
         if rejected and not skip:
             return self._reject(rejected)
         learned = duplicates = 0
         if parsed.rows:
-            job = LearnJob(parsed.rows, skip)
+            job = LearnJob(parsed.rows, skip, wait)
             learned, duplicates, more = await self._run(self.engine.writer, job)
             rejected = sorted([*rejected, *more])
             if rejected and not skip:
                 return self._reject(rejected)
         self.counters.refused_rows += len(rejected)
-        problems = [_problem(row) for row in rejected]
-        return JSONResponse({"learned": learned, "duplicates": duplicates, "problems": problems})
+        problems = [describe_problem(row) for row in rejected]
+        content = {
+            "learned": learned,
+            "duplicates": duplicates,
+            "problems": problems,
+            "queued": 0 if wait else learned,  # rows in the journal, not necessarily learned yet
+        }
+        return JSONResponse(content)
 
     async def model(self, request: Request) -> Response:
         """Return the current model as a file."""
         data = await self._run(self.engine.writer, CopyJob())
         headers = {"Content-Disposition": 'attachment; filename="model.sb"'}
         return Response(data, media_type="application/octet-stream", headers=headers)
-
-    async def healthz(self, request: Request) -> Response:
-        """Tell that the process responds."""
-        return JSONResponse({"status": "alive"})
-
-    async def readyz(self, request: Request) -> Response:
-        """Tell whether the service can predict and learn."""
-        failure = self.engine.failure or ("stopping" if self.stopping.is_set() else None)
-        if failure is None:
-            return JSONResponse({"status": "ready"})
-        return error_response(503, failure, {"Retry-After": "5"})
-
-    async def metrics(self, request: Request) -> Response:
-        """Return metrics for Prometheus."""
-        text = prometheus_text(self.engine, self.counters)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
         """Return the OpenAPI description."""
@@ -174,6 +160,7 @@ class Service:
                         await asyncio.wait_for(self.stopping.wait(), 1)
                     except TimeoutError:
                         continue
+                yield b"event: stopping\ndata: \n\n"
             finally:
                 self._dashboards -= 1
 
@@ -233,41 +220,88 @@ class Service:
         """Return the response to a request that was refused because of bad rows."""
         self.counters.refused_rows += len(rejected)
         statuses = {row.status for row in rejected}
-        problems = [_problem(row) for row in sorted(rejected)[:100]]
+        problems = [describe_problem(row) for row in sorted(rejected)[:100]]
         text = f"row {problems[0]['row']}: {problems[0]['reason']}"
         status = statuses.pop() if len(statuses) == 1 else UNPROCESSABLE
         return JSONResponse({"error": text, "problems": problems}, status)
 
 
+class Application:
+    """The ASGI application: health checks at once, all other requests after `begin`."""
+
+    def __init__(self, tokens: dict[str, str], id: str, limits: RequestLimits) -> None:
+        self.counters = RequestCounters()
+        self.health = Health(self.counters)
+        self._id, self._limits = id, limits
+        self._monitoring = [
+            Route("/healthz", self.health.healthz),
+            Route("/readyz", self.health.readyz),
+            Route("/metrics", self.health.metrics),
+        ]
+        paths = {*ENDPOINTS, *(route.path for route in self._monitoring)}
+        everything = [Route("/{path:path}", self._refuse, methods=_METHODS)]
+        self._app = _build_routes([*self._monitoring, *everything])
+        stopping = self.health.stopping
+        self._middleware = Middleware(
+            self._dispatch, tokens, limits, self.counters, paths, stopping
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await self._middleware(scope, receive, send)
+
+    def begin(self, engine: Engine) -> None:
+        """Answer requests with an engine from now on; any thread may call this."""
+        service = Service(engine, self._id, self._limits, self.health)
+        routes = [
+            Route("/predict", service.predict, methods=["POST"]),
+            Route("/learn", service.learn, methods=["POST"]),
+            Route("/model", service.model),
+            Route("/openapi.json", service.openapi),
+            Route(EVENTS_PATH, service.events),
+            *(Route(path, service.page) for path in PAGE_FILES),
+        ]
+        self._app = _build_routes([*self._monitoring, *routes])
+        self.health.engine = engine
+
+    def stop(self) -> None:
+        """Refuse new requests, and end the responses that would not end otherwise."""
+        self.health.stopping.set()
+
+    def expire(self) -> None:
+        """Answer open requests with status 503."""
+        self._middleware.expire()
+
+    def close(self) -> None:
+        """Close the engine, after the last response."""
+        if self.health.engine is not None:
+            self.health.engine.close()
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    async def _refuse(self, request: Request) -> Response:
+        why = f"the server is starting: {self.health.progress}; retry later"
+        return error_response(503, why, {"Retry-After": "1"})
+
+
 def build_app(
-    engine: Engine,
+    engine: Engine | None,
     tokens: dict[str, str] | None = None,
     id: str = "id",
     limits: RequestLimits = DEFAULT_LIMITS,
-) -> Middleware:
-    """Return the ASGI application for an engine; it closes the engine when it stops."""
-    service = Service(engine, id, limits)
+) -> Application:
+    """Return the application; without an engine, it waits for `Application.begin`."""
+    app = Application(tokens or {}, id, limits)
+    if engine is not None:
+        app.begin(engine)
+    return app
 
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        yield
-        await run_in_threadpool(engine.close)
 
-    routes = [
-        Route("/predict", service.predict, methods=["POST"]),
-        Route("/learn", service.learn, methods=["POST"]),
-        Route("/model", service.model),
-        Route("/healthz", service.healthz),
-        Route("/readyz", service.readyz),
-        Route("/metrics", service.metrics),
-        Route("/openapi.json", service.openapi),
-        Route(EVENTS_PATH, service.events),
-        *(Route(path, service.page) for path in PAGE_FILES),
-    ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
+def _build_routes(routes: list[Route]) -> Starlette:
+    app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.router.redirect_slashes = False
-    paths = {route.path for route in routes}
-    return Middleware(app, tokens or {}, limits, service.counters, paths, service.stopping.set)
+    return app
 
 
 async def _on_http_error(request: Request, error: Any) -> Response:
@@ -295,6 +329,10 @@ async def _on_body_error(request: Request, error: Exception) -> Response:
     return error_response(400, str(error))
 
 
+async def _on_error(request: Request, error: Exception) -> Response:
+    return error_response(500, "internal error; the log of the server has the details")
+
+
 async def _on_disconnect(request: Request, error: Exception) -> Response:
     return error_response(400, "the client disconnected before the end of the request")
 
@@ -307,12 +345,8 @@ _HANDLERS: dict[Any, Any] = {
     StorageError: _on_storage_error,
     BodyError: _on_body_error,
     ClientDisconnect: _on_disconnect,
+    Exception: _on_error,
 }
-
-
-def _problem(rejected: RejectedRow) -> dict[str, Any]:
-    """Return a rejected row as clients see it."""
-    return {"row": rejected.row, "field": rejected.field, "reason": rejected.reason}
 
 
 def _flag(request: Request, name: str, default: bool) -> bool:
@@ -327,40 +361,3 @@ def _skips_bad_rows(request: Request) -> bool:
     if value not in ("stop", "skip"):
         raise HTTPException(422, "the query parameter 'on_error' must be stop or skip")
     return value == "skip"
-
-
-def _format_predictions(
-    request: ParsedRequest, columns: dict[str, list[Any]], *, with_problems: bool
-) -> Response:
-    """Return predictions in the format of the request, with the rejected rows if asked."""
-    problems = [_problem(row) for row in request.rejected] if with_problems else None
-    if request.media_type == ARROW:
-        return Response(_encode_arrow(columns, problems), media_type=ARROW)
-    if request.media_type == JSON_LINES:
-        names = list(columns)
-        rows = [
-            dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)
-        ]
-        lines = [
-            orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-            for row in [*rows, *(problems or [])]
-        ]
-        return Response(b"".join(lines), media_type=JSON_LINES)
-    result: dict[str, Any] = dict(columns)
-    if request.single and columns["prediction"]:
-        result = {name: values[0] for name, values in columns.items()}
-    if problems is not None:
-        result |= {"problems": problems}
-    return Response(orjson.dumps(result), media_type="application/json")
-
-
-def _encode_arrow(columns: dict[str, list[Any]], problems: list[Any] | None) -> bytes:
-    import pyarrow as pa
-
-    table = pa.table(columns)
-    if problems is not None:
-        table = table.replace_schema_metadata({"problems": orjson.dumps(problems)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()

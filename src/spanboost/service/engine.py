@@ -6,7 +6,7 @@ between two blocks.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -21,7 +21,9 @@ from spanboost.losses import predicts_scores
 from spanboost.models.files import to_bytes
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
+from spanboost.service.disk_status import DiskStatus
 from spanboost.service.fair_lock import FairLock
+from spanboost.service.histogram import Histogram
 from spanboost.service.limits import RequestLimits
 from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_rows import (
@@ -78,11 +80,14 @@ class PredictJob(Job):
 
 
 class LearnJob(Job):
-    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones."""
+    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones.
 
-    def __init__(self, examples: dict[int, Example], skip: bool) -> None:
+    The result arrives when the rows are in the journal; with `wait`, when they are learned.
+    """
+
+    def __init__(self, examples: dict[int, Example], skip: bool, wait: bool = False) -> None:
         super().__init__(len(examples))
-        self.examples, self.skip = examples, skip
+        self.examples, self.skip, self.wait = examples, skip, wait
 
 
 class CopyJob(Job):
@@ -95,31 +100,69 @@ class CopyJob(Job):
 class Engine:
     """The threads that predict and learn with the model of a state folder."""
 
-    def __init__(self, state: State, waiting_rows: int = DEFAULT_LIMITS.waiting_rows) -> None:
-        """Start the threads; `waiting_rows` is the maximum number of rows in each queue."""
-        self.state = state
-        self.failed_writes = 0  # failed writes to the journal or a snapshot
-        self.failed_pending_writes = 0
+    def __init__(
+        self,
+        state: State,
+        waiting_rows: int = DEFAULT_LIMITS.waiting_rows,
+        on_failure: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        """Start the threads.
+
+        waiting_rows: maximum number of rows in each queue.
+        on_failure: receives the reason when the service can no longer predict or learn. The
+            process must end then, so that a supervisor starts it again.
+        """
+        self.state, self._on_failure = state, on_failure
+        self.journal_writes = DiskStatus("a write to the journal")
+        self.pending_writes = DiskStatus("a write of pending rows")
+        self.snapshot_writes = DiskStatus("writing a snapshot")
+        self.snapshot_seconds = Histogram()
         self.duplicates = 0
         self.predicted = 0
         self._model_lock = FairLock()
         self._row_seconds = 1e-4  # moving average of the time to learn a row
         self._prediction_seconds = 0.0  # moving average of the time to predict a group
-        self.writer = Worker("writer", self._write, waiting_rows)
-        self.predictor = Worker("predictor", self._predict, waiting_rows)
+        self.writer = Worker("writer", self._write, waiting_rows, on_failure=on_failure)
+        self.predictor = Worker("predictor", self._predict, waiting_rows, on_failure=on_failure)
 
     def close(self) -> None:
         """Learn what is in the journal, write a snapshot and close the state folder."""
         self.predictor.close()
         self.writer.close()
-        if self.writer.failure is None:
+        if self.failure is None:
             self._save()
+            if self.snapshot_writes.problem is not None:
+                self._on_failure(
+                    f"the last snapshot could not be written ({self.snapshot_writes.problem}); the "
+                    "next start replays the journal instead"
+                )
         self.state.close()
 
     @property
     def failure(self) -> str | None:
         """Why the service can no longer predict or learn; None if it can."""
-        return self.writer.failure or self.predictor.failure or self.state.journal.failure
+        return (
+            self.writer.failure
+            or self.predictor.failure
+            or self.state.journal.failure
+            or self.state.pending.failure
+        )
+
+    @property
+    def failed_writes(self) -> int:
+        """Number of failed writes to the disk."""
+        parts = self.journal_writes, self.pending_writes, self.snapshot_writes
+        return sum(part.failures for part in parts)
+
+    def checks(self) -> dict[str, str | None]:
+        """Return what is wrong with each part that requests depend on; None if nothing is."""
+        state = self.state
+        return {
+            "writer": self.writer.failure,
+            "predictor": self.predictor.failure,
+            "journal": state.journal.failure or self.journal_writes.recent_problem,
+            "pending": state.pending.failure or self.pending_writes.recent_problem,
+        }
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
         self._model_lock.note_prediction()
@@ -140,9 +183,11 @@ class Engine:
             self._predict_separately(jobs, error)
             return
         except OSError as error:
-            self.failed_pending_writes += 1
+            self.pending_writes.note_failure(error)
             _fail(jobs, StorageError(error.strerror))
+            self._report_failure(self.state.pending.failure)
             return
+        self.pending_writes.note_success()
         self.predicted += len(rows)
         first = 0
         for job in jobs:
@@ -197,19 +242,26 @@ class Engine:
         return [token_hex(ID_BYTES) if id is None else id for id in ids]
 
     def _write(self, jobs: Sequence[LearnJob | CopyJob]) -> None:
-        entry = self._commit([job for job in jobs if isinstance(job, LearnJob)])
+        entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
             self._learn(entry)
-            if self.state.snapshot_due:
-                self._save()
+        for waiter, outcome in waiting:
+            waiter.set_result(outcome)
+        if entry is not None and self.state.snapshot_due:
+            self._save()
         copies = [job for job in jobs if isinstance(job, CopyJob)]
         if copies:
             data = to_bytes(self.state.model)
             for job in copies:
                 job.set_result(data)
 
-    def _commit(self, jobs: Sequence[LearnJob]) -> Entry | None:
-        """Write the valid rows of all jobs to the journal as one entry, then acknowledge them."""
+    def _commit(
+        self, jobs: Sequence[LearnJob]
+    ) -> tuple[Entry | None, list[tuple[LearnJob, Outcome]]]:
+        """Write the valid rows of all jobs to the journal as one entry, then acknowledge them.
+
+        Returns the entry to learn, and the jobs to acknowledge after that with their outcomes.
+        """
         accepted = list[Example]()
         taken_ids, outcomes = set[str](), list[Outcome]()
         target = deepcopy(self.state.model.schema.target)
@@ -223,13 +275,19 @@ class Engine:
             try:
                 self.state.commit(entry)
             except OSError as error:
-                self.failed_writes += 1
+                self.journal_writes.note_failure(error)
                 _fail(jobs, StorageError(error.strerror))
-                return None
+                self._report_failure(self.state.journal.failure)
+                return None, []
+            self.journal_writes.note_success()
+        waiting = list[tuple[LearnJob, Outcome]]()
         for job, outcome in zip(jobs, outcomes, strict=True):
             self.duplicates += outcome.duplicates
-            job.set_result(outcome)
-        return entry if accepted else None
+            if job.wait:
+                waiting.append((job, outcome))
+            else:
+                job.set_result(outcome)
+        return entry if accepted else None, waiting
 
     def _validate(
         self, job: LearnJob, taken_ids: set[str], target: Target
@@ -311,9 +369,16 @@ class Engine:
     def _save(self) -> None:
         """Write a snapshot, without the lock: only this thread changes the model."""
         try:
-            self.state.save()
-        except OSError:
-            self.failed_writes += 1
+            with self.snapshot_seconds.measure():
+                self.state.save()
+        except OSError as error:
+            self.snapshot_writes.note_failure(error)
+        else:
+            self.snapshot_writes.note_success()
+
+    def _report_failure(self, failure: str | None) -> None:
+        if failure is not None:
+            self._on_failure(failure)
 
     @property
     def _label(self) -> str:

@@ -13,9 +13,10 @@ from spanboost.losses import Softmax, predicts_scores
 from spanboost.models.predictions import class_names
 from spanboost.rows.labels import LabelHealth
 from spanboost.service.engine import Engine
+from spanboost.service.histogram import Histogram, format_histograms
+from spanboost.service.record_files import SYNC_SECONDS
+from spanboost.service.startup import StartProgress
 from spanboost.service.state import State
-
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class RequestCounters:
@@ -23,17 +24,14 @@ class RequestCounters:
 
     def __init__(self) -> None:
         self.responses: Counter[tuple[str, int]] = Counter()
-        self.buckets: dict[str, list[int]] = {}
-        self.seconds: Counter[str] = Counter()
+        self.durations: dict[str, Histogram] = {}
         self.refused_rows = 0
         self.open_body_bytes = 0  # size of the bodies of all open requests
 
     def record(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
         self.responses[path, status] += 1
-        counts = self.buckets.setdefault(path, [0] * (len(BUCKETS) + 1))
-        counts[next((k for k, limit in enumerate(BUCKETS) if seconds <= limit), len(BUCKETS))] += 1
-        self.seconds[path] += seconds  # type: ignore[assignment]
+        self.durations.setdefault(path, Histogram()).add(seconds)
 
 
 def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]:
@@ -56,7 +54,8 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "record": state.learned_record,
         "snapshot": state.snapshot_record,
         "journal_bytes": state.journal.size,
-        "disk_problems": engine.failed_writes + engine.failed_pending_writes,
+        "snapshot_age": _snapshot_age(state),
+        "disk_problems": engine.failed_writes,
         "drifts": list(progress.drifts),
         "drifted": progress.drifted,
         "weights": model.weights_,
@@ -100,15 +99,47 @@ _METRICS = {
     "pending_dropped": ("pending_dropped_total", "counter", "Pending rows dropped without label."),
     "record": ("journal_record", "gauge", "Number of the last journal record that was learned."),
     "snapshot": ("snapshot_record", "gauge", "Number of the last journal record in a snapshot."),
+    "snapshot_age": ("snapshot_age_seconds", "gauge", "Age of the last snapshot."),
     "journal_bytes": ("journal_bytes", "gauge", "Size of the journal on disk."),
     "disk_problems": ("disk_problems_total", "counter", "Failed writes since the start."),
 }
 
 
-def prometheus_text(engine: Engine, counters: RequestCounters) -> str:
-    """Return the metrics in the text format of Prometheus (0.0.4)."""
-    current = collect_metrics(engine, counters)
+def prometheus_text(
+    engine: Engine | None, counters: RequestCounters, progress: StartProgress, ready: bool
+) -> str:
+    """Return the metrics in the text format of Prometheus (0.0.4).
+
+    Without an engine, the service is starting, and there are only the metrics of the process.
+    """
     lines = _format_metric("info", "gauge", "Version.", {f'version="{__version__}"': 1})
+    help = "Whether the service can predict and learn (1) or not (0)."
+    lines += _format_metric("ready", "gauge", help, {"": int(ready)})
+    for name, size, which in (
+        ("replay_done_bytes", progress.done, "replayed since the start"),
+        ("replay_bytes", progress.size, "to replay at the start"),
+    ):
+        lines += _format_metric(name, "gauge", f"Bytes of the journal {which}.", {"": size})
+    if engine is not None:
+        lines += _format_engine(engine, counters)
+    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": _resident_memory()})
+    responses = {
+        f'path="{path}",status="{code}"': n for (path, code), n in list(counters.responses.items())
+    }
+    lines += _format_metric("requests_total", "counter", "Requests since the start.", responses)
+    by_path = {f'path="{path}"': one for path, one in list(counters.durations.items())}
+    for name, help, histograms in (
+        ("request", "Time from the first byte of a request to the end of its response.", by_path),
+        ("journal_sync", "Time to sync a write to the disk.", {"": SYNC_SECONDS}),
+        ("replay", "Time to replay the journal at the start.", {"": progress.replay_seconds}),
+    ):
+        lines += format_histograms(f"spanboost_{name}_seconds", help, histograms)
+    return "\n".join(lines) + "\n"
+
+
+def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
+    """Return the lines of the metrics of the model, the folder and the queues."""
+    current, lines = collect_metrics(engine, counters), list[str]()
     for key, (name, type, help) in _METRICS.items():
         value = current[key]
         lines += _format_metric(name, type, help, {"": float("nan") if value is None else value})
@@ -117,13 +148,25 @@ def prometheus_text(engine: Engine, counters: RequestCounters) -> str:
     changes = {f'kind="{kind}"': row for kind, row in current["range_changes"].items()}
     help = "Rows learned up to the last change of the label range."
     lines += _format_metric("label_range_changed_row", "gauge", help, changes)
-    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": _resident_memory()})
-    responses = {
-        f'path="{path}",status="{code}"': n for (path, code), n in counters.responses.items()
-    }
-    lines += _format_metric("requests_total", "counter", "Requests since the start.", responses)
-    lines += _format_histogram(counters)
-    return "\n".join(lines) + "\n"
+    queues = {'queue="learn"': engine.writer, 'queue="predict"': engine.predictor}
+    for name, what, attribute in (
+        ("rows", "Rows", "waiting"),
+        ("requests", "Requests", "jobs"),
+        ("oldest_seconds", "Age of the oldest request", "oldest_seconds"),
+    ):
+        values = {key: getattr(worker, attribute) for key, worker in queues.items()}
+        help = f"{what} in the queue or in work."
+        lines += _format_metric(f"queue_{name}", "gauge", help, values)
+    name, help = "spanboost_snapshot_seconds", "Time to write a snapshot."
+    return lines + format_histograms(name, help, {"": engine.snapshot_seconds})
+
+
+def _snapshot_age(state: State) -> float | None:
+    """Return the seconds since the last snapshot was written; None if the file is missing."""
+    try:
+        return max(0.0, time.time() - state.snapshot_path.stat().st_mtime)
+    except OSError:
+        return None
 
 
 def _format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> list[str]:
@@ -139,22 +182,6 @@ def _format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> l
 
 def _format_number(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
-
-
-def _format_histogram(counters: RequestCounters) -> list[str]:
-    name = "spanboost_request_seconds"
-    lines = [
-        f"# HELP {name} Time from the first byte of a request to the end of its response.",
-        f"# TYPE {name} histogram",
-    ]
-    for path, counts in list(counters.buckets.items()):
-        total = 0
-        for limit, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-            total += count
-            lines.append(f'{name}_bucket{{path="{path}",le="{limit}"}} {total}')
-        lines.append(f'{name}_sum{{path="{path}"}} {counters.seconds[path]!r}')
-        lines.append(f'{name}_count{{path="{path}"}} {total}')
-    return lines
 
 
 def _resident_memory() -> int:

@@ -1,24 +1,31 @@
-"""Middleware for every request: tokens, limits, metrics and security headers."""
+"""Middleware for every request: tokens, limits, metrics, the log and security headers."""
 
 import asyncio
 import ipaddress
+import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from secrets import token_hex
 from typing import Any
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from spanboost.service.health import STOPPING
 from spanboost.service.limits import RequestLimits
+from spanboost.service.log import LOGGER, LimitedLog
 from spanboost.service.metrics import RequestCounters
 from spanboost.service.token_guard import WINDOW, Access, TokenGuard
 
 PREDICT, LEARN, ADMIN = "predict", "learn", "admin"  # what a token permits
 HEALTH_PATHS = ("/healthz", "/readyz")
+UNLIMITED_PATHS = (*HEALTH_PATHS, "/metrics")  # answered however many requests are open
 EVENTS_PATH = "/events"
 SCOPES = (PREDICT, LEARN, ADMIN)
 PATH_SCOPES = {"/predict": (PREDICT,), "/learn": (LEARN,), "/openapi.json": SCOPES}  # others: ADMIN
-UNANSWERED = 500
+UNANSWERED = 0  # until a response begins; counted as 500 if there is none
+_REQUEST_ID = re.compile(rb"[\w.:/+=-]{1,64}")
 SECURITY_HEADERS = (
     (
         b"content-security-policy",
@@ -45,26 +52,32 @@ class Middleware:
         limits: RequestLimits,
         counters: RequestCounters,
         paths: set[str],
-        stop: Callable[[], None],
+        stopping: asyncio.Event,
     ) -> None:
         """Wrap an application.
 
         tokens: by scope. Without all three, only requests to a loopback address are answered.
         paths: paths that metrics name; requests to other paths are counted together.
-        stop: ends the responses that would not end otherwise.
+        stopping: set when the server stops, so that later requests are refused.
         """
         self.app, self.tokens, self.limits, self.counters = app, tokens, limits, counters
-        self.paths, self.stop = paths, stop
+        self.paths, self.stopping = paths, stopping
         self.protected = all(scope in tokens for scope in SCOPES)
         self.guard = TokenGuard(tokens)
         self.open_requests = 0
+        self._deadlines: set[asyncio.Timeout] = set()  # of all open requests
+        self._log = LimitedLog()
+
+    def expire(self) -> None:
+        """Answer all open requests with status 503 now; those that are answered end as usual."""
+        now = asyncio.get_running_loop().time()
+        for deadline in self._deadlines:
+            deadline.reschedule(now)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         began, status, body_bytes = time.perf_counter(), UNANSWERED, 0
+        request_id = _request_id(scope)
 
         async def counting_receive() -> MutableMapping[str, Any]:
             nonlocal body_bytes
@@ -78,24 +91,54 @@ class Middleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS]
+                own = (b"x-request-id", request_id)
+                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS, own]
             await send(message)
 
-        self.open_requests += 1
-        endless = scope["path"] == EVENTS_PATH
+        limited = scope["path"] not in UNLIMITED_PATHS
+        self.open_requests += limited
         try:
-            async with asyncio.timeout(None if endless else self.limits.request_seconds):
-                app = self._refuse(scope) or self.app
-                await app(scope, counting_receive, protecting_send)
+            app = self._refuse(scope) or self.app
+            await self._run_in_time(app, scope, counting_receive, protecting_send)
         except TimeoutError:
             if status == UNANSWERED:  # otherwise the client does not read its response
-                response = error_response(503, "the request took too long", {"Retry-After": "5"})
+                why = STOPPING if self.stopping.is_set() else "the request took too long"
+                response = error_response(503, why, {"Retry-After": "5"})
                 await response(scope, receive, protecting_send)
+        except Exception:  # the application has answered with status 500
+            LOGGER.exception("a request failed", extra={"fields": {"id": request_id.decode()}})
         finally:
-            self.open_requests -= 1
+            self.open_requests -= limited
             self.counters.open_body_bytes -= body_bytes
-            path = scope["path"] if scope["path"] in self.paths else "other"
-            self.counters.record(path, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self._record(scope, request_id.decode(), status or 500, seconds)
+
+    async def _run_in_time(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application until the deadline of the request, then raise TimeoutError."""
+        endless = scope["path"] == EVENTS_PATH
+        async with asyncio.timeout(None if endless else self.limits.request_seconds) as deadline:
+            self._deadlines.add(deadline)
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._deadlines.discard(deadline)
+
+    def _record(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        """Count a request, and log it if it failed; the log never has paths that clients chose."""
+        path = scope["path"] if scope["path"] in self.paths else "other"
+        self.counters.record(path, status, seconds)
+        if status >= 400 and path not in HEALTH_PATHS:
+            level = logging.WARNING if status < 500 else logging.ERROR
+            client = scope.get("client") or ("",)
+            self._log.write(
+                (path, status),
+                level,
+                f"status {status}",
+                path=path,
+                id=request_id,
+                client=client[0],
+                seconds=round(seconds, 4),
+            )
 
     def _refuse(self, scope: Scope) -> Callable[..., Awaitable[None]] | None:
         """Return an error response if the request must not reach the application."""
@@ -105,7 +148,10 @@ class Middleware:
             return None
         if [name for name, _ in scope["headers"]].count(b"host") > 1:
             return error_response(400, "the request has more than one Host header")
-        if self.open_requests > self.limits.open_requests:
+        limited = path not in UNLIMITED_PATHS
+        if limited and self.stopping.is_set():
+            return error_response(503, STOPPING, {"Retry-After": "5", "Connection": "close"})
+        if limited and self.open_requests > self.limits.open_requests:
             return error_response(
                 503, "too many requests are open; retry later", {"Retry-After": "1"}
             )
@@ -142,6 +188,12 @@ class Middleware:
 def error_response(status: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """Return a response that says why a request failed."""
     return JSONResponse({"error": why}, status, headers)
+
+
+def _request_id(scope: Scope) -> bytes:
+    """Return the id that the client gave to the request, or a new one."""
+    given = dict(scope["headers"]).get(b"x-request-id", b"")
+    return given if _REQUEST_ID.fullmatch(given) else token_hex(8).encode()
 
 
 def is_loopback(host: str) -> bool:

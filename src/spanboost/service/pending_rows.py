@@ -170,6 +170,11 @@ class PendingRows:
                 payload = orjson.dumps([self.clock(), removed, None, None])
                 self._segments[-1].file.write(encode_record(self._number, payload), sync=False)
 
+    @property
+    def failure(self) -> str | None:
+        """Why rows can no longer be stored; None if they can."""
+        return self._segments[-1].file.failure if self._segments else None
+
     def close(self) -> None:
         """Close all files."""
         for segment in self._segments:

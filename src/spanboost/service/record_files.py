@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spanboost.errors import UserError
+from spanboost.service.histogram import Histogram
 
 MARKER = b"\xf5sb1"
 _HEADER = struct.Struct("<4sIQI")
 OVERHEAD = _HEADER.size  # size of a record without its payload
 WAY_OUT = "restore the folder from a backup, or see what `spanboost repair` would lose"
 _sync = getattr(os, "fdatasync", os.fsync)
+SYNC_SECONDS = Histogram()  # durations of all syncs of this process
 
 
 class StateError(UserError):
@@ -128,7 +130,8 @@ class LogFile:
     def sync(self) -> None:
         """Flush the file to disk; after an OSError, it can no longer be written."""
         try:
-            _sync(self._file)
+            with SYNC_SECONDS.measure():
+                _sync(self._file)
         except OSError as error:  # the content on the disk is unknown until it is read again
             self._fail(error)
             raise

@@ -1,20 +1,39 @@
-"""The HTTP server: uvicorn, with timeouts for slow clients."""
+"""The HTTP server: uvicorn, with timeouts for slow clients.
 
+It runs from the first second to the last one. A thread opens the state folder in the meantime. The
+process ends when that fails, when the service can no longer predict or learn, or on a signal.
+"""
+
+import asyncio
+import logging
 import math
+import os
+import resource
 import signal
 import socket
+import ssl
 import sys
-from typing import Any
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import uvicorn
 from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
-from spanboost.service.middleware import ADMIN, LEARN, PREDICT, Middleware, is_loopback
+from spanboost.service.app import Application
+from spanboost.service.log import write_log
+from spanboost.service.middleware import ADMIN, LEARN, PREDICT, is_loopback
+from spanboost.service.startup import StartThread
 from spanboost.service.token_guard import MIN_TOKEN_LENGTH
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads and connections
 TAKING_SECONDS = 30.0  # time in which a client must read some of its response
+OWN_FILES = 256  # files that the service needs besides its connections
+GRACE_SECONDS = 5.0  # time for open requests after a signal; then they get status 503
+END_SECONDS = 30.0  # time to end after a failure; then the process is ended at once
+FAILED = 1  # exit status of a service that can no longer predict or learn
 
 
 # Names of uvicorn that `Protocol` relies on and that its documentation does not promise.
@@ -34,16 +53,27 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
 
     The head of a request must arrive in time and must not be too large. The rest of a request that
     was already answered must arrive in time. The client must keep reading its response.
+
+    If there are too many connections, a new one replaces the one that has been idle for longest:
+    otherwise idle connections would shut out health checks.
     """
 
+    idle_since: float | None  # None while a request is being answered
+
     def connection_made(self, transport: Any) -> None:
-        """Expect the head of a request; refuse the connection if there are too many."""
+        """Expect the head of a request; close another connection if there are too many."""
         super().connection_made(transport)
         self._timer: Any = None
         self._watch: Any = None
+        self.idle_since = self.loop.time()
         self._expect_head()
-        if len(self.connections) > CONNECTIONS:
-            transport.close()
+        if len(self.connections) > max_connections():
+            self._find_oldest_idle().close()
+
+    def close(self) -> None:
+        """Close the connection without waiting for the client."""
+        self.connections.discard(self)  # at once, so that the next connection closes another one
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""
@@ -66,6 +96,7 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
     def on_headers_complete(self) -> None:
         """Stop the timer for the head of a request."""
         self._done()
+        self.idle_since = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -76,8 +107,10 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
     def on_response_complete(self) -> None:
         """Start a timer for the rest of the request if it has not arrived."""
         super().on_response_complete()
-        if self.cycle.response_complete and self.cycle.more_body:
-            self._expect(math.inf)
+        if self.cycle.response_complete:
+            self.idle_since = self.loop.time()
+            if self.cycle.more_body:
+                self._expect(math.inf)
 
     def pause_writing(self) -> None:
         """Watch a client that reads its response too slowly."""
@@ -103,6 +136,11 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
             self._watch = self.loop.call_later(TAKING_SECONDS, self._watch_taking, size)
         else:
             self.transport.abort()
+
+    def _find_oldest_idle(self) -> "Protocol":
+        """Return the connection that has been idle for longest; this one is idle, too."""
+        idle = (one for one in self.connections if one.idle_since is not None)
+        return min(idle, key=lambda one: one.idle_since)
 
     def _expect_head(self) -> None:
         if self._timer is None:
@@ -155,13 +193,75 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return sock
 
 
+def max_connections() -> int:
+    """Return the maximum number of connections, so that files can be opened besides them."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if files < 0 else max(min(CONNECTIONS, files - OWN_FILES), 1)
+
+
+def raise_file_limit() -> None:
+    """Allow this process as many open files as it needs, if the system permits it."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + OWN_FILES
+    if 0 <= files < wanted:
+        new = wanted if most < 0 else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (new, most))
+
+
 class Server(uvicorn.Server):  # type: ignore[misc]
-    """Tells the application when it stops, because open dashboards would prevent that."""
+    """Answers all requests before it stops, and stops if the service fails."""
+
+    failure: str | None = None  # why the service can no longer predict or learn
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Stop the application, then the server."""
-        self.config.app.stop()
-        await super().shutdown(sockets)
+        app = self.config.app
+        app.stop()  # open dashboards would prevent the end
+        timer = asyncio.get_running_loop().call_later(GRACE_SECONDS, app.expire)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            timer.cancel()
+
+    def stop(self) -> None:
+        """Stop soon; any thread may call this."""
+        self.should_exit = True
+
+    def fail(self, why: str) -> None:
+        """Stop because the service can no longer predict or learn; any thread may call this."""
+        if self.failure is None:
+            self.failure = why
+            write_log(logging.CRITICAL, f"the server ends: {why}")
+            timer = threading.Timer(END_SECONDS, os._exit, [FAILED])
+            timer.daemon = True
+            timer.start()
+        self.stop()
+
+
+class Tls(NamedTuple):
+    """The files of a certificate and its private key, in PEM format."""
+
+    certificate: Path
+    key: Path
+
+    def check(self) -> None:
+        """Raise UsageError if the files cannot be used."""
+        for flag, path in (("--tls-cert", self.certificate), ("--tls-key", self.key)):
+            if not os.access(path, os.R_OK):
+                raise UsageError(f"{flag} {path}: the file does not exist or cannot be read")
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise UsageError(
+                f"--tls-cert {self.certificate} and --tls-key {self.key} are not a certificate and "
+                f"its key in PEM format, without a password ({reason})"
+            ) from None
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")
 
 
 def missing_names() -> list[str]:
@@ -188,21 +288,24 @@ def choose_protocol() -> dict[str, Any]:
     missing = missing_names()
     if not missing:
         return {"http": Protocol}
-    print(
-        f"spanboost: uvicorn {uvicorn.__version__} does not have {', '.join(missing)}; "
-        "slow clients are not disconnected",
-        file=sys.stderr,
+    write_log(
+        logging.WARNING,
+        f"uvicorn {uvicorn.__version__} does not have {', '.join(missing)}; slow clients are not "
+        "disconnected",
     )
     return {"http": "httptools", "limit_concurrency": CONNECTIONS}
 
 
-def build_server(app: Middleware) -> Server:
+def build_server(app: Application, tls: Tls | None = None) -> Server:
     """Return the server of an application."""
     config = uvicorn.Config(
         app,
         **choose_protocol(),
+        ssl_certfile=tls and tls.certificate,
+        ssl_keyfile=tls and tls.key,
         ws="none",
-        lifespan="on",
+        lifespan="off",
+        log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
@@ -212,9 +315,20 @@ def build_server(app: Middleware) -> Server:
     return Server(config)
 
 
-def run(app: Middleware, sock: socket.socket) -> None:
-    """Serve until SIGTERM or SIGINT; open requests are answered before it returns."""
+def run(server: Server, sock: socket.socket, start: Callable[[], None]) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit status.
+
+    start: opens the state folder and calls `Application.begin`; it runs in a thread. Its error ends
+        the server and is raised here.
+    """
+    app: Application = server.config.app
     sys.setswitchinterval(0.0005)  # the HTTP thread waits at most this long for the others
+    raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises the signal again at the end
-    build_server(app).run(sockets=[sock])
+    thread = StartThread(start, server.stop)
+    server.run(sockets=[sock])
+    app.health.progress.cancel()
+    thread.wait(GRACE_SECONDS)
+    app.close()
+    return 0 if server.failure is None else FAILED

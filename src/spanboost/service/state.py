@@ -30,6 +30,7 @@ from spanboost.service.folder_lock import lock_folder
 from spanboost.service.journal import Journal
 from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
+from spanboost.service.log import log_disk_error
 from spanboost.service.pending_rows import PendingRows
 from spanboost.service.record_files import WAY_OUT, StateError, file_number
 from spanboost.service.request_rows import Row, learning_batches
@@ -137,8 +138,10 @@ class State:
         """
         number = self.journal.append(entry.encode())
         self.ids.add(entry.ids, number)
-        with suppress(OSError):  # after a restart, their ids show that they were learned
+        try:
             self.pending.remove(id for id in entry.ids if id is not None)
+        except OSError as error:  # after a restart, their ids show that they were learned
+            log_disk_error("removing pending rows", error)
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """Learn the rows from `first` to before `last` of the next entry of the journal."""

@@ -1,12 +1,15 @@
 """A thread that runs jobs in groups: each group is what arrived while it ran the one before."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+
+from spanboost.service.log import LOGGER
 
 
 class BusyError(Exception):
@@ -23,6 +26,7 @@ class Job(Future[Any]):
     def __init__(self, rows: int) -> None:
         super().__init__()
         self.rows = rows
+        self.created = time.monotonic()
 
 
 class Worker:
@@ -34,16 +38,20 @@ class Worker:
         work: Callable[[list[Any]], None],
         max_waiting: int,
         group_rows: int = 10_000,
+        on_failure: Callable[[str], None] = lambda why: None,
     ) -> None:
         """Start the thread.
 
         max_waiting: number of rows that may wait; `submit` refuses more.
         group_rows: number of rows that are passed to `work` together, unless one job has more.
+        on_failure: receives the reason if the thread ends because of an error.
         """
         self.max_waiting, self.waiting = max_waiting, 0
         self.failure: str | None = None  # why the thread has ended
-        self._work, self._group_rows = work, group_rows
+        self._name, self._work, self._group_rows = name, work, group_rows
+        self._on_failure = on_failure
         self._jobs: deque[Job] = deque()
+        self._running: list[Job] = []
         self._change = threading.Condition()
         self._open = True
         self._thread = threading.Thread(target=self._run, name=f"spanboost-{name}", daemon=True)
@@ -67,19 +75,32 @@ class Worker:
             self._change.notify()
         self._thread.join()
 
+    @property
+    def jobs(self) -> int:
+        """Number of jobs that wait or run."""
+        return len(self._running) + len(self._jobs)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """Age of the oldest job that waits or runs; 0 if there is none."""
+        with self._change:
+            jobs = [*self._running, *self._jobs]
+        return time.monotonic() - min(job.created for job in jobs) if jobs else 0.0
+
     def _run(self) -> None:
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # the loss of labels like 1e300 overflows
-            while jobs := self._wait_for_group():
+            while self.failure is None and (jobs := self._wait_for_group()):
                 try:
                     self._work(jobs)
                 except BaseException as error:  # otherwise callers would wait for ever
-                    self._fail(jobs, f"internal error ({type(error).__name__}); see the log")
-                    raise
+                    LOGGER.exception("the %s thread failed", self._name)
+                    self._fail(jobs, f"the {self._name} failed: {describe_failure(error)}")
                 finally:
                     with self._change:
                         self.waiting -= sum(job.rows for job in jobs)
+                        self._running = []
 
     def _wait_for_group(self) -> list[Job]:
         """Wait for jobs and return the next group; an empty list after `close`."""
@@ -88,6 +109,7 @@ class Worker:
             while not jobs and self._open:
                 self._change.wait()
                 jobs = self._next_group()
+            self._running = jobs
         return jobs
 
     def _next_group(self) -> list[Job]:
@@ -107,6 +129,16 @@ class Worker:
             self.failure, self._open = why, False
             jobs = [*jobs, *self._jobs]
             self._jobs.clear()
+        self._on_failure(why)
         for job in jobs:
             if not job.done():
                 job.set_exception(ClosedError(why))
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return why a thread cannot continue, for clients and the log."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    if isinstance(error, OSError):
+        return f"a disk error ({error.strerror or error})"
+    return f"internal error ({type(error).__name__}); see the log"

@@ -5,6 +5,8 @@ import os
 import sys
 import zlib
 from argparse import Namespace
+from collections.abc import Callable
+from logging import INFO, WARNING
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from spanboost.learners.ball import LinearBall
 from spanboost.models.files import load
 from spanboost.models.model import Model
 from spanboost.service.limits import RequestLimits, StateLimits, limit_values
+from spanboost.service.log import log_to_stderr, write_log
 from spanboost.service.request_rows import learning_batches, prediction_batches
 from spanboost.service.running_loss import RunningLoss
 from spanboost.service.state import State
@@ -49,33 +52,69 @@ def serve(args: Namespace) -> int:
     }
     check_tokens(tokens)
     check_exposure(args.host, tokens)
-    with bind_socket(args.host, args.port) as sock:
-        _serve(args, tokens, sock)
-    return 0
+    with bind_socket(args.host, args.port) as sock, log_to_stderr(args.log):
+        return _serve(args, tokens, sock)
 
 
-def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> None:
+def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
+    """Start the server, and open the state folder while it answers health checks."""
     from spanboost.service.app import build_app
     from spanboost.service.engine import Engine
-    from spanboost.service.server import run
+    from spanboost.service.server import build_server, run
 
-    state = open_state(args, StateLimits(**limit_values(StateLimits, vars(args))))
-    warm_up(state)
+    tls = _tls(args)
+    limits = RequestLimits(**limit_values(RequestLimits, vars(args)))
+    app = build_app(None, tokens, args.id, limits)
+    server = build_server(app, tls)
+    host, port = sock.getsockname()[:2]
+    scheme, url_host = "https" if tls else "http", f"[{host}]" if ":" in host else host
+
+    def start() -> None:
+        progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
+        state = open_state(args, StateLimits(**state_limits), progress.update)
+        _log_repairs(state)
+        progress.begin_compiling()
+        warm_up(state)
+        app.begin(Engine(state, limits.waiting_rows, server.fail))
+        _log(f"serving {state.model!r} on {scheme}://{url_host}:{port}, state in {args.dir}")
+
+    return run(server, sock, start)
+
+
+def _tls(args: Namespace) -> Any:
+    """Return the files for TLS that the options name; None without these options."""
+    from spanboost.service.server import Tls
+
+    if args.tls_cert is None and args.tls_key is None:
+        return None
+    if args.tls_cert is None or args.tls_key is None:
+        raise UsageError("--tls-cert and --tls-key must be given together")
+    tls = Tls(Path(args.tls_cert), Path(args.tls_key))
+    tls.check()
+    return tls
+
+
+def _log_repairs(state: State) -> None:
     for error in state.damaged:
-        _log(f"warning: a snapshot is damaged, so the previous one was loaded: {error}")
+        _log(f"a snapshot is damaged, so the previous one was loaded: {error}", WARNING)
     if state.journal.removed_bytes:
         size = state.journal.removed_bytes
-        _log(f"removed an interrupted write from the end of the journal ({size} bytes)")
-    limits = RequestLimits(**limit_values(RequestLimits, vars(args)))
-    app = build_app(Engine(state, limits.waiting_rows), tokens, args.id, limits)
-    host, port = sock.getsockname()[:2]
-    url_host = f"[{host}]" if ":" in host else host
-    _log(f"serving {state.model!r} on http://{url_host}:{port}, state in {args.dir}")
-    run(app, sock)
+        _log(f"removed an interrupted write from the end of the journal ({size} bytes)", WARNING)
 
 
-def open_state(args: Namespace, limits: StateLimits) -> State:
-    """Open the state folder; a new one starts with the model that the options define."""
+def open_state(
+    args: Namespace,
+    limits: StateLimits,
+    on_progress: Callable[[int, int], None] = lambda done, size: None,
+) -> State:
+    """Open the state folder; a new one starts with the model that the options define.
+
+    on_progress: receives the bytes of the journal read so far, and its size.
+    """
+
+    def update(done: int, size: int) -> None:
+        on_progress(done, size)
+        bar.update(done, size)
 
     def check(identity: Any) -> None:
         if _defines_model(args) and _new_model(args)[1] != identity:
@@ -85,7 +124,7 @@ def open_state(args: Namespace, limits: StateLimits) -> State:
             )
 
     with _ReplayBar(args.quiet) as bar:
-        state = State(Path(args.dir), lambda: _new_model(args), limits, check, bar.update)
+        state = State(Path(args.dir), lambda: _new_model(args), limits, check, update)
     schema = state.model.schema
     if args.id in (schema.label or "label", schema.weight, *(c.name for c in schema.columns or ())):
         state.close()
@@ -163,5 +202,5 @@ class _ReplayBar:
         self._bar.update(done - self._bar.n)
 
 
-def _log(text: str) -> None:
-    print(f"spanboost: {text}", file=sys.stderr, flush=True)
+def _log(text: str, level: int = INFO) -> None:
+    write_log(level, text)

@@ -214,12 +214,39 @@ function setStatus(state, text) {
   status.dataset.state = state;
 }
 
-let source = null;
+const SILENCE = 5000, RETRY = 2000;  // milliseconds
+let source = null, silence = null, retry = null;
 
 function listen() {
   source = new EventSource("events");
-  source.onmessage = (event) => update(JSON.parse(event.data));
-  source.onerror = () => setStatus("trouble", "the service does not respond; retrying");
+  source.onmessage = (event) => {
+    update(JSON.parse(event.data));
+    expectMore();
+  };
+  source.addEventListener("stopping", () => setStatus("trouble", "the server is stopping"));
+  source.onerror = () => {
+    setStatus("trouble", "the service does not respond; retrying");
+    clearTimeout(silence);
+    // a browser gives up after an error response, for example while the server starts
+    if (source.readyState === EventSource.CLOSED) retry = setTimeout(listen, RETRY);
+  };
+  expectMore();
+}
+
+// Reports a server that is suspended or cut off: its connection stays open, but is silent.
+function expectMore() {
+  clearTimeout(silence);
+  silence = setTimeout(() => {
+    source.close();
+    setStatus("trouble", "the service does not respond; retrying");
+    listen();
+  }, SILENCE);
+}
+
+function stopListening() {
+  source.close();
+  clearTimeout(silence);
+  clearTimeout(retry);
 }
 
 byId("pause").addEventListener("click", (event) => {
@@ -227,7 +254,7 @@ byId("pause").addEventListener("click", (event) => {
   event.target.setAttribute("aria-pressed", String(paused));
   event.target.textContent = paused ? "Resume" : "Pause";
   if (paused) {
-    source.close();
+    stopListening();
     setStatus("waiting", "paused");
   } else {
     listen();

@@ -1,0 +1,68 @@
+"""The answers to health checks and monitoring, from the first second to the last one."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from spanboost.service.engine import Engine
+from spanboost.service.metrics import RequestCounters, prometheus_text
+from spanboost.service.startup import REPLAYING, StartProgress
+
+STOPPING = "the server is stopping"
+
+
+class Health:
+    """What the process is doing: starting, ready, failing or stopping."""
+
+    def __init__(self, counters: RequestCounters) -> None:
+        self.counters, self.progress = counters, StartProgress()
+        self.engine: Engine | None = None  # None until the service has started
+        self.stopping = asyncio.Event()
+
+    async def healthz(self, request: Request) -> Response:
+        """Tell that the process responds."""
+        return JSONResponse({"status": "alive"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Tell whether the service can predict and learn, and the state of each part."""
+        content = self.describe()
+        if content["status"] == "ready":
+            return JSONResponse(content)
+        return JSONResponse(content, 503, {"Retry-After": "5" if self.engine else "1"})
+
+    async def metrics(self, request: Request) -> Response:
+        """Return metrics for Prometheus."""
+        ready = self.describe()["status"] == "ready"
+        text = prometheus_text(self.engine, self.counters, self.progress, ready)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the status, and `error` unless it is `ready`."""
+        checks = {} if self.engine is None else self.engine.checks()
+        problem = next((f"{part}: {what}" for part, what in checks.items() if what), None)
+        if self.stopping.is_set():
+            content: dict[str, Any] = {"status": "stopping", "error": STOPPING}
+        elif self.engine is None:
+            content = self._describe_start()
+        elif problem is not None:
+            content = {"status": "failing", "error": problem}
+        else:
+            content = {"status": "ready"}
+        if self.engine is not None:
+            # a failed snapshot only makes the next start slower, so the service stays ready
+            checks |= {"snapshots": self.engine.snapshot_writes.problem}
+            content |= {"checks": {part: what or "ok" for part, what in checks.items()}}
+        return content
+
+    def _describe_start(self) -> dict[str, Any]:
+        progress = self.progress
+        content = {
+            "status": "starting",
+            "error": f"the server is starting: {progress}",
+            "phase": progress.phase,
+        }
+        if progress.phase == REPLAYING:
+            return content | {"replayed_bytes": progress.done, "journal_bytes": progress.size}
+        return content
