@@ -79,9 +79,17 @@ class _Base:
         retries: int = RETRIES,
         id: str = "id",
         label: str = "label",
+        certificate: str | None = None,
     ) -> None:
-        """Create a client; `id` and `label` are the keys of ids and labels in rows."""
-        self._http = self._open_connections(base_url=address, timeout=timeout, trust_env=False)
+        """Create a client.
+
+        id, label: the keys of ids and labels in rows.
+        certificate: file with the certificate that an https:// address must have; by default, any
+            certificate that the system trusts.
+        """
+        self._http = self._open_connections(
+            base_url=address, timeout=timeout, trust_env=False, verify=_trust(certificate)
+        )
         self._predict_token, self._learn_token = predict_token, learn_token
         self._admin_token = admin_token
         self._retries, self._id, self._label = retries, id, label
@@ -269,6 +277,15 @@ def _httpx() -> Any:
             "the client needs the package httpx: pip install 'spanboost[client]'"
         ) from None
     return httpx
+
+
+def _trust(certificate: str | None) -> Any:
+    """Return what httpx needs to check the certificate of the service."""
+    if certificate is None:
+        return True
+    import ssl
+
+    return ssl.create_default_context(cafile=certificate)
 
 
 def _httpx_arguments(request: _Request) -> dict[str, Any]:

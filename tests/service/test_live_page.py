@@ -1,10 +1,12 @@
 """The dashboard in a real browser: it shows the values of /metrics."""
 
+import os
 import random
+import signal
 
 import pytest
 from chromium import CHROMIUM, browser
-from serving import serving
+from serving import OPTIONS, Server, serving
 
 from spanboost.client import Client
 
@@ -115,6 +117,26 @@ def test_dashboard_shows_class_names(tmp_path, loss):
         assert page.run("document.querySelectorAll('#pairs circle').length") == 2
         assert page.run("document.getElementById('pairs').clientWidth") <= 480
         assert page.errors() == []
+
+
+STATUS = "document.getElementById('status')"
+SILENT = f"{STATUS}.textContent.includes('does not respond')"
+
+
+def test_dashboard_shows_that_the_server_has_stopped(tmp_path):
+    server = Server(tmp_path, *OPTIONS)
+    with browser() as page:
+        page.open(f"{server.address}/")
+        page.wait_until(f"{STATUS}.dataset.state == 'live'")
+        os.kill(server.process.pid, signal.SIGSTOP)  # its connections stay open
+        page.wait_until(SILENT)
+        os.kill(server.process.pid, signal.SIGCONT)
+        page.wait_until(f"{STATUS}.dataset.state == 'live'")
+        assert server.stop() == 0
+        page.wait_until(SILENT)
+        server = Server(tmp_path, *OPTIONS, port=server.port)  # 503 until it is ready
+        page.wait_until(f"{STATUS}.dataset.state == 'live'")
+    assert server.stop() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -15,8 +15,8 @@ OPTIONS = ("--learner", "linear", "-n", "4")
 class Server:
     """`spanboost serve` in another process; `log` has the lines that it wrote."""
 
-    def __init__(self, folder, *options, tokens=None, port=0):
-        command = [sys.executable, "-m", "spanboost", "serve", "--dir", str(folder)]
+    def __init__(self, folder, *options, tokens=None, port=0, program=("-m", "spanboost")):
+        command = [sys.executable, *program, "serve", "--dir", str(folder)]
         command += ["--port", str(port)]
         environment = os.environ | {
             f"SPANBOOST_{scope.upper()}_TOKEN": token for scope, token in (tokens or {}).items()
@@ -42,14 +42,14 @@ class Server:
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self._wait()
+        self.wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self._wait()
+        self.wait()
         return self.process.returncode
 
-    def _wait(self):
+    def wait(self):
         self.process.wait(60)
         self._log_reader.join(60)
         self.process.stderr.close()

@@ -54,8 +54,10 @@ class LimitedLog:
         self._clock = clock
         self._windows: dict[Any, tuple[float, int]] = {}  # by kind: the start, the lines since
 
-    def write(self, kind: Any, level: int, message: str, **fields: Any) -> None:
-        """Log a line, unless there are already many of its kind."""
+    def write(
+        self, kind: Any, level: int, message: str, *, traceback: bool = False, **fields: Any
+    ) -> None:
+        """Log a line, unless there are already many of its kind; perhaps with a traceback."""
         now = self._clock()
         began, lines = self._windows.get(kind, (now, 0))
         if now - began >= WINDOW_SECONDS:
@@ -64,15 +66,15 @@ class LimitedLog:
             began, lines = now, 0
         self._windows[kind] = began, lines + 1
         if lines < WINDOW_LINES:
-            write_log(level, message, **fields)
+            write_log(level, message, traceback=traceback, **fields)
 
 
 _disk_log = LimitedLog()
 
 
-def write_log(level: int, message: str, **fields: Any) -> None:
-    """Log a line with more keys and values."""
-    LOGGER.log(level, message, extra={"fields": fields})
+def write_log(level: int, message: str, *, traceback: bool = False, **fields: Any) -> None:
+    """Log a line with more keys and values; `traceback` adds that of the current exception."""
+    LOGGER.log(level, message, exc_info=traceback, extra={"fields": fields})
 
 
 def log_disk_error(what: str, error: OSError) -> None:

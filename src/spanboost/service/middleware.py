@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from spanboost.service.health import STOPPING
 from spanboost.service.limits import RequestLimits
-from spanboost.service.log import LOGGER, LimitedLog
+from spanboost.service.log import LimitedLog
 from spanboost.service.metrics import RequestCounters
 from spanboost.service.token_guard import WINDOW, Access, TokenGuard
 
@@ -106,7 +106,8 @@ class Middleware:
                 response = error_response(503, why, {"Retry-After": "5"})
                 await response(scope, receive, protecting_send)
         except Exception:  # the application has answered with status 500
-            LOGGER.exception("a request failed", extra={"fields": {"id": request_id.decode()}})
+            why, id = "a request failed", request_id.decode()
+            self._log.write(why, logging.ERROR, why, traceback=True, id=id)
         finally:
             self.open_requests -= limited
             self.counters.open_body_bytes -= body_bytes

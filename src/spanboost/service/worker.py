@@ -5,11 +5,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from logging import ERROR
 from typing import Any
 
 import numpy as np
 
-from spanboost.service.log import LOGGER
+from spanboost.service.log import write_log
 
 
 class BusyError(Exception):
@@ -95,7 +96,7 @@ class Worker:
                 try:
                     self._work(jobs)
                 except BaseException as error:  # otherwise callers would wait for ever
-                    LOGGER.exception("the %s thread failed", self._name)
+                    write_log(ERROR, f"the {self._name} thread failed", traceback=True)
                     self._fail(jobs, f"the {self._name} failed: {describe_failure(error)}")
                 finally:
                     with self._change:
