@@ -24,6 +24,13 @@ _KEEP = {
     "`false`, the response has no ids.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
+_WAIT = {
+    "name": "wait",
+    "in": "query",
+    "description": "When to respond: with `true`, after the rows are learned, so that the next "
+    "prediction uses them; with `false`, when they are in the journal (default).",
+    "schema": {"type": "string", "enum": ["true", "false"]},
+}
 
 
 def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
@@ -108,15 +115,24 @@ def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
                 "learned": _COUNT,
                 "duplicates": _COUNT,
                 "problems": {"type": "array", "items": problem},
+                "queued": _COUNT
+                | {"description": "Rows that are in the journal, but perhaps not learned yet."},
             },
-            "required": ["learned", "duplicates", "problems"],
+            "required": ["learned", "duplicates", "problems", "queued"],
         },
         "Error": {
             "type": "object",
             "properties": {"error": _STRING, "problems": {"type": "array", "items": problem}},
             "required": ["error"],
         },
-        "Status": {"type": "object", "properties": {"status": _STRING}},
+        "Status": {
+            "type": "object",
+            "properties": {
+                "status": _STRING,
+                "checks": {"type": "object", "additionalProperties": _STRING},
+            },
+            "required": ["status"],
+        },
     }
 
 
@@ -139,7 +155,7 @@ def _learn() -> dict[str, Any]:
     gone = {"410": _error("No pending row with this id: it is unknown or has expired.")}
     return {
         "summary": "Learn from labelled rows, or from labels of predicted rows",
-        "parameters": [_ON_ERROR],
+        "parameters": [_ON_ERROR, _WAIT],
         "requestBody": _body("LabelledRows"),
         "responses": {
             "200": {
@@ -166,8 +182,8 @@ def _errors() -> dict[str, Any]:
         "422": "A row is bad, so nothing was done; `problems` lists the row, the field and the "
         "reason.",
         "429": "Too many rows are waiting; retry after the time in `Retry-After`.",
-        "503": "Too many requests are open, or the disk fails; retry after the time in "
-        "`Retry-After`.",
+        "503": "The server is starting or stopping, too many requests are open, or the disk fails; "
+        "retry after the time in `Retry-After`.",
     }
     return {status: _error(description) for status, description in descriptions.items()}
 
