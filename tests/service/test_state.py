@@ -26,13 +26,11 @@ from spanboost.models.model_spec import ModelSpec
 from spanboost.service import record_files
 from spanboost.service.engine import (
     GONE,
-    MAX_SINGLE_ROWS,
     CopyJob,
     Engine,
     LearnJob,
     PredictJob,
     StorageError,
-    predict_rows,
 )
 from spanboost.service.journal import Journal
 from spanboost.service.journal_chain import journal_paths
@@ -41,6 +39,7 @@ from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
 from spanboost.service.record_files import StateError
 from spanboost.service.request_rows import Example
+from spanboost.service.row_predictions import MAX_SINGLE_ROWS, predict_rows
 from spanboost.service.state import Entry, State, decode_entry
 from spanboost.service.worker import Job, Worker
 

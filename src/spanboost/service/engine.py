@@ -11,16 +11,9 @@ from copy import deepcopy
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from spanboost.checks import finite_or_none
-from spanboost.compiling.arrays import Array
 from spanboost.data.target import Target
 from spanboost.errors import DataError
-from spanboost.losses import predicts_scores
 from spanboost.models.files import to_bytes
-from spanboost.models.model import Model
-from spanboost.models.predictions import prediction_table
 from spanboost.service.disk_status import DiskStatus
 from spanboost.service.fair_lock import FairLock
 from spanboost.service.histogram import Histogram
@@ -32,15 +25,14 @@ from spanboost.service.request_rows import (
     RejectedRow,
     Row,
     find_invalid_labels,
-    prediction_batches,
 )
+from spanboost.service.row_predictions import predict_rows, prediction_columns
 from spanboost.service.state import Entry, State
 from spanboost.service.worker import Job, Worker
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
 ID_BYTES = 12  # random bytes in an id that the service makes
-MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one
 DEFAULT_LIMITS = RequestLimits()
 
 
@@ -383,28 +375,6 @@ class Engine:
     @property
     def _label(self) -> str:
         return self.state.model.schema.label or "label"
-
-
-def predict_rows(model: Model, rows: list[Row]) -> Array:
-    """Return the model's predictions; DataError names the first row that it cannot read."""
-    if model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
-        return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
-    batches = prediction_batches(model.schema, rows)
-    return np.concatenate([model.predict_many(batch.X) for batch in batches])
-
-
-def _predict_row(model: Model, t: int, row: Row) -> Any:
-    try:
-        return model.predict_one(row)
-    except DataError as error:
-        raise DataError(t, error.what) from None
-
-
-def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
-    """Return predictions in the columns that `spanboost predict` writes."""
-    if not predicts_scores(model.loss_):
-        return {"prediction": list(map(finite_or_none, predictions.tolist()))}
-    return prediction_table(model, predictions).to_pydict()
 
 
 def _fail(jobs: Iterable[Job], error: Exception) -> None:

@@ -12,7 +12,7 @@ bit for bit, so neither groups nor crashes change it.
 import errno
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
