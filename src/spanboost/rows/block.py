@@ -101,17 +101,21 @@ class Block(NamedTuple):
         for j in range(dense.shape[0]):
             self.feature[active] = (1 + stride * j) & self.mask
             self.x[active] = dense[j]
-            active += 1 if dense[j] < 0 or dense[j] > 0 else 0
+            active += 1 if self.is_active(dense[j]) else 0
         for e in range(self.indptr[t], self.indptr[t + 1]):
             self.feature[active] = (1 + stride * self.indices[e]) & self.mask
             self.x[active] = self.data[e]
-            active += 1 if self.data[e] < 0 or self.data[e] > 0 else 0
+            active += 1 if self.is_active(self.data[e]) else 0
         for j in range(C):
             code = self.codes[t, j]
             self.feature[active] = (2 + 2 * (code * C + j)) & self.mask
             self.x[active] = 1
             active += 1 if code >= 0 else 0
         return Row(self.feature[:active], self.x[:active], self.z[:active])
+
+    def is_active(self, value: float) -> bool:
+        """Return whether a number makes its feature active; a missing one, NaN, does not."""
+        return value < 0 or value > 0
 
     @property
     def features(self) -> int:
@@ -141,27 +145,9 @@ class BlockWithMissing(Block):
 
     __slots__ = ()
 
-    def row(self, t: int) -> Row:
-        """Return the features of row t that are not 0."""
-        C = self.codes.shape[1]
-        stride = 2 if C > 0 else 1
-        self.feature[0], self.x[0] = 0, 1
-        active = 1
-        dense = self.X[t]
-        for j in range(dense.shape[0]):
-            self.feature[active] = (1 + stride * j) & self.mask
-            self.x[active] = dense[j]
-            active += 1 if dense[j] != 0 else 0
-        for e in range(self.indptr[t], self.indptr[t + 1]):
-            self.feature[active] = (1 + stride * self.indices[e]) & self.mask
-            self.x[active] = self.data[e]
-            active += 1 if self.data[e] != 0 else 0
-        for j in range(C):
-            code = self.codes[t, j]
-            self.feature[active] = (2 + 2 * (code * C + j)) & self.mask
-            self.x[active] = 1
-            active += 1 if code >= 0 else 0
-        return Row(self.feature[:active], self.x[:active], self.z[:active])
+    def is_active(self, value: float) -> bool:
+        """Return whether a number makes its feature active."""
+        return value != 0
 
 
 @kernel
