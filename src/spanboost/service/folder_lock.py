@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from spanboost.service.record_files import StateError
+from spanboost.service.record_files import StateError, close_quietly
 
 # of file systems, such as NFS, on which a folder cannot be locked
 _UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
@@ -22,10 +22,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as opened:
         entry = os.open(folder, os.O_RDONLY)
-        opened.callback(os.close, entry)
+        opened.callback(close_quietly, entry)
         _lock(entry, folder, _UNSUPPORTED)
         file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        opened.callback(os.close, file)
+        opened.callback(close_quietly, file)
         _lock(file, folder)
         os.ftruncate(file, 0)
         os.write(file, f"{os.getpid()}\n".encode())
@@ -39,7 +39,7 @@ def _lock(file: int, folder: Path, unsupported: tuple[int, ...] = ()) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StateError(
-            f"{folder} is in use by another server; give each server its own folder"
+            f"{folder} is in use by another server; stop it, or use another folder"
         ) from None
     except OSError as error:
         if error.errno not in unsupported:

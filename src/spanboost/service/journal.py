@@ -5,7 +5,7 @@ file is the number of its first record.
 """
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,10 +28,23 @@ SEGMENT_BYTES = 1 << 26  # approximate size at which a new file is started
 class Journal:
     """A log of records numbered 1, 2, 3, ...; only one process may have it open."""
 
-    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        segment_bytes: int = SEGMENT_BYTES,
+        *,
+        first: int = 1,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """Create the folder if needed.
+
+        first: number of the first record of a new journal.
+        replaces: marks of files that a new journal replaces.
+        """
         self.folder, self.segment_bytes = folder, segment_bytes
-        self.last = 0  # number of the last record
-        self.removed_bytes = 0  # size of an interrupted write that `read` removed
+        self.last = self._before = first - 1  # number of the last record
+        self._replaces = list(replaces)
+        self.removed_bytes = 0  # size of an interrupted write that `read` removes
         self._paths: list[Path] = []  # of the files of the chain
         self._file: LogFile | None = None  # the last file, to which records are appended
         self._header: FileHeader | None = None  # of the last file
@@ -46,29 +59,31 @@ class Journal:
         """
         self.close()
         chain = read_chain(self.folder)
-        if mark is not None and not chain.contains(mark):
-            raise StateError(
-                f"{self.folder}: the journal file that the last snapshot names is missing or "
-                f"empty; {WAY_OUT}"
-            )
-        self.last = chain.files[0].number - 1 if chain.files else 0
-        self.removed_bytes, ends = 0, list[int]()
-        for file in chain.files:
-            end = yield from self._read_file(file)
-            self.removed_bytes = file.end - end
-            if self.removed_bytes and file is not chain.files[-1]:
-                raise _damage(file.path, self.last + 1, end)
-            ends.append(end)
+        ends = yield from self._read_chain(chain, mark)
         self._open(chain, ends)
 
-    def append(self, payload: bytes) -> int:
-        """Append a record, sync it to the disk and return its number; OSError if that fails."""
+    def verify(self, mark: str | None = None) -> None:
+        """Read all records like `read`, but change nothing, not even an incomplete record."""
+        for _ in self._read_chain(read_chain(self.folder), mark):
+            pass
+
+    def append(self, payload: bytes, when: float | None = None, *, sync: bool = True) -> int:
+        """Append a record, sync it to the disk and return its number; OSError if that fails.
+
+        when: time of the record, if it is not now.
+        sync: False if the record need not be on the disk before the next `rotate` or `sync`.
+        """
         assert self._file is not None
         if self._file.end - HEADER_BYTES >= self.segment_bytes:
             self.rotate()
-        self._write(self.last + 1, payload)
+        self._write(self.last + 1, payload, when, sync)
         self.last += 1
         return self.last
+
+    def sync(self) -> None:
+        """Sync all records to the disk; OSError if that fails."""
+        assert self._file is not None
+        self._file.sync()
 
     def rotate(self, needed: int = 0) -> None:
         """Start a new file, unless the last one has no records; delete files that are too old.
@@ -123,6 +138,23 @@ class Journal:
         """Size on disk, in bytes; any thread may ask for it."""
         return sum(map(_file_size, journal_paths(self.folder)))
 
+    def _read_chain(self, chain: Chain, mark: str | None) -> Generator[Record, None, list[int]]:
+        """Yield the records of all files, and return where they end in each file."""
+        if mark is not None and not chain.contains(mark):
+            raise StateError(
+                f"{self.folder}: the journal file that the last snapshot names is missing or "
+                f"empty; {WAY_OUT}"
+            )
+        self.last = chain.files[0].number - 1 if chain.files else self._before
+        self.removed_bytes, ends = 0, list[int]()
+        for file in chain.files:
+            end = yield from self._read_file(file)
+            self.removed_bytes = file.end - end
+            if self.removed_bytes and file is not chain.files[-1]:
+                raise _damage(file.path, self.last + 1, end)
+            ends.append(end)
+        return ends
+
     def _read_file(self, file: JournalFile) -> Generator[Record, None, int]:
         """Yield the records of a file, and return where they end."""
         if file.number != self.last + 1:
@@ -165,7 +197,7 @@ class Journal:
 
     def _create_file(self, first: int, previous: Position | None) -> tuple[LogFile, FileHeader]:
         """Begin a file for the records to come."""
-        header = new_header(first, previous)
+        header = new_header(first, previous, self._replaces)
         path = self.folder / f"{self.last + 1:020}.log"
         try:
             with atomic_write(path, private=True) as file:
@@ -176,10 +208,14 @@ class Journal:
                 _unlink_quietly(path)
             raise
 
-    def _write(self, number: int, payload: bytes) -> None:
+    def _write(
+        self, number: int, payload: bytes, when: float | None = None, sync: bool = True
+    ) -> None:
         assert self._file is not None
-        records = MarkedRecords(self.mark)
-        self._file.write(records.encode(number, payload, time.time()), sync=True)
+        data = MarkedRecords(self.mark).encode(
+            number, payload, time.time() if when is None else when
+        )
+        self._file.write(data, sync=sync)
 
 
 def _damage(path: Path, record: int, end: int) -> StateError:

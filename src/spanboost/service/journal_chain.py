@@ -19,10 +19,12 @@ class Chain(NamedTuple):
     unused: list[Path]
 
     def contains(self, mark: str) -> bool:
-        """Return whether a file is in the chain, or is the one that was deleted last."""
+        """Return whether a file is in the chain, was deleted last, or was replaced by a repair."""
+        headers = [file.header for file in self.files if file.header is not None]
+        known = {name for header in headers for name in (header.file, *header.replaces)}
         first = self.files[0].header if self.files else None
         deleted = None if first is None or first.previous is None else first.previous.file
-        return mark == deleted or any(file.mark == mark for file in self.files)
+        return mark == deleted or mark in known
 
 
 def journal_paths(folder: Path) -> list[Path]:

@@ -49,6 +49,7 @@ class FileHeader(NamedTuple):
     previous: Position | None  # None: this is the first file
     version: str  # of spanboost
     time: float
+    replaces: list[str]  # marks of files that a repair has replaced, and that snapshots name
 
     def encode(self) -> bytes:
         """Return the bytes of the header."""
@@ -57,9 +58,10 @@ class FileHeader(NamedTuple):
         return _MAGIC + _CHECKSUM.pack(zlib.crc32(text)) + text
 
 
-def new_header(first: int, previous: Position | None) -> FileHeader:
+def new_header(first: int, previous: Position | None, replaces: list[str]) -> FileHeader:
     """Return the header of a file that is begun now."""
-    return FileHeader(secrets.token_hex(_MARK_BYTES), first, previous, __version__, time.time())
+    mark = secrets.token_hex(_MARK_BYTES)
+    return FileHeader(mark, first, previous, __version__, time.time(), replaces)
 
 
 def decode_header(data: bytes) -> FileHeader | None:

@@ -84,6 +84,12 @@ def file_number(path: Path) -> int:
         raise StateError(f"{path} does not belong to a state folder; move it elsewhere") from None
 
 
+def close_quietly(file: int) -> None:
+    """Close a file descriptor; an error loses nothing, because what must last was synced."""
+    with suppress(OSError):
+        os.close(file)
+
+
 class LogFile:
     """A file to which records are appended; `end` is the offset at which the last one ends."""
 
@@ -121,11 +127,10 @@ class LogFile:
         return os.pread(self._file, length, start)
 
     def close(self) -> None:
-        """Close the file. An error changes nothing: what must be on the disk was synced."""
+        """Close the file."""
         file, self._file = self._file, -1
         if file >= 0:
-            with suppress(OSError):
-                os.close(file)
+            close_quietly(file)
 
     def sync(self) -> None:
         """Flush the file to disk; after an OSError, it can no longer be written."""

@@ -64,12 +64,16 @@ class Entry(NamedTuple):
 
 def decode_ids(payload: memoryview) -> list[str | None]:
     """Return the ids of a journal record without reading its rows."""
+    if not payload:
+        return []
     ids: list[str | None] = orjson.loads(bytes(payload).partition(b"\n")[0])
     return ids
 
 
 def decode_entry(payload: memoryview) -> Entry:
-    """Return the content of a journal record."""
+    """Return the content of a journal record; a repair replaces lost ones by empty ones."""
+    if not payload:
+        return Entry([], [], [], None)
     ids, _, rest = bytes(payload).partition(b"\n")
     head, _, rest = rest.partition(b"\n")
     layout, number, labels, weights = orjson.loads(head)
@@ -146,8 +150,9 @@ class State:
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """Learn the rows from `first` to before `last` of the next entry of the journal."""
         rows, labels, weights = entry.slice(first, last)
-        for batch in learning_batches(self.model.schema, rows, labels, weights):
-            self._learn(batch)
+        if rows:
+            for batch in learning_batches(self.model.schema, rows, labels, weights):
+                self._learn(batch)
         if last == len(entry.rows):
             self.learned_record += 1
         self._unsaved += len(rows)
