@@ -170,6 +170,25 @@ def add_serve_options(serve: Any) -> None:
     _add_limits(serve.add_argument_group("request limits"), RequestLimits)
 
 
+def add_check_options(check: Any) -> None:
+    """Add the options of `spanboost check`."""
+    check.add_argument("folder", metavar="STATE", help="State folder")
+
+
+def add_repair_options(repair: Any) -> None:
+    """Add the options of `spanboost repair`."""
+    repair.add_argument("folder", metavar="STATE", help="State folder")
+    repair.add_argument(
+        "--quarantine",
+        type=at_least(1),
+        metavar="RECORD",
+        help="Number of a record that the model must not learn; its rows are written to a file",
+    )
+    repair.add_argument(
+        "--yes", action="store_true", help="Repair the folder (default: print what would be lost)"
+    )
+
+
 def _add_limits(group: Any, limits: type) -> None:
     """Add the options that set the limits of the service."""
     for option in limit_options(limits):

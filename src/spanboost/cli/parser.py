@@ -161,6 +161,33 @@ SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
         "spanboost.cli.commands.serve",
         "serve",
     ),
+    Command(
+        "check",
+        "check the state folder of a service that is not running",
+        """\
+Read all snapshots and the whole journal of a state folder. Print what is damaged or missing, by
+file and record, and whether `spanboost serve` can start with the folder. Change nothing. The exit
+status is 0 if the service can start, and 1 otherwise. Stop the service first.""",
+        """examples:
+  spanboost check state""",
+        "spanboost.cli.commands.state_folder",
+        "check",
+    ),
+    Command(
+        "repair",
+        "repair the state folder of a service, or exclude a record from it",
+        """\
+Print what a repair of a state folder would lose. With --yes, write a new journal with all records
+that can be read, and keep the old one next to it. With --quarantine, also take a record out of the
+journal, for example one that needs more memory than there is, and write its rows to a file. Stop
+the service first, and copy the folder.""",
+        """examples:
+  spanboost repair state                          (print what would be lost)
+  spanboost repair state --yes
+  spanboost repair state --quarantine 1234 --yes""",
+        "spanboost.cli.commands.state_folder",
+        "repair",
+    ),
 )
 
 

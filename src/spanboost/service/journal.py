@@ -36,7 +36,7 @@ class Journal:
         first: int = 1,
         replaces: Sequence[str] = (),
     ) -> None:
-        """Create the folder if needed.
+        """Name the folder, which `read` creates if needed.
 
         first: number of the first record of a new journal.
         replaces: marks of files that a new journal replaces.
@@ -48,7 +48,6 @@ class Journal:
         self._paths: list[Path] = []  # of the files of the chain
         self._file: LogFile | None = None  # the last file, to which records are appended
         self._header: FileHeader | None = None  # of the last file
-        folder.mkdir(exist_ok=True)
 
     def read(self, mark: str | None = None) -> Iterator[Record]:
         """Yield all records in order; they must be read to the end before `append` is called.
@@ -58,6 +57,7 @@ class Journal:
         raises StateError and changes nothing.
         """
         self.close()
+        self.folder.mkdir(exist_ok=True)
         chain = read_chain(self.folder)
         ends = yield from self._read_chain(chain, mark)
         self._open(chain, ends)

@@ -72,9 +72,9 @@ def decode_header(data: bytes) -> FileHeader | None:
         return None
     if _CHECKSUM.unpack_from(data, len(_MAGIC))[0] != zlib.crc32(text):
         return None
-    fields: dict[str, Any] = orjson.loads(text)
-    previous = fields["previous"]
-    return FileHeader(**fields | {"previous": None if previous is None else Position(*previous)})
+    content: dict[str, Any] = orjson.loads(text)
+    header = FileHeader(*(content[name] for name in FileHeader._fields))
+    return header._replace(previous=header.previous and Position(*header.previous))
 
 
 class MarkedRecords:

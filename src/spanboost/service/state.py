@@ -32,7 +32,7 @@ from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
 from spanboost.service.pending_rows import PendingRows
-from spanboost.service.record_files import WAY_OUT, StateError, file_number
+from spanboost.service.record_files import WAY_OUT, Record, StateError, file_number
 from spanboost.service.request_rows import Row, learning_batches
 from spanboost.service.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.running_loss import RunningLoss
@@ -114,6 +114,7 @@ class State:
         with ExitStack() as opened:
             opened.enter_context(lock_folder(folder))
             self.snapshots.mkdir(exist_ok=True)
+            finish_repair(folder)
             self.journal = Journal(folder / "journal")
             opened.callback(self.journal.close)
             self.pending = PendingRows(folder / "pending", limits)
@@ -255,8 +256,7 @@ class State:
         for record in self.journal.read(self._journal_mark):
             self.ids.add(decode_ids(record.payload), record.number)
             if record.number > self.snapshot_record:
-                entry = decode_entry(record.payload)
-                self.learn(entry, 0, len(entry.rows))
+                self._learn_record(record)
             done += len(record.payload)
             on_progress(done, size)
         if self.journal.last < self.snapshot_record:
@@ -265,8 +265,30 @@ class State:
                 f"the last snapshot (record {self.snapshot_record}); {WAY_OUT}"
             )
 
+    def _learn_record(self, record: Record) -> None:
+        try:
+            entry = decode_entry(record.payload)
+            self.learn(entry, 0, len(entry.rows))
+        except MemoryError:
+            raise StateError(
+                f"{self.journal.folder}: not enough memory to learn record {record.number}; allow "
+                "the process more memory, or see what `spanboost repair --quarantine "
+                f"{record.number}` would lose"
+            ) from None
+
     def _snapshot_numbers(self) -> list[int]:
         return sorted(map(file_number, self.snapshots.glob("*.sb")))
 
     def _path(self, number: int) -> Path:
         return self.snapshots / f"{number:020}.sb"
+
+
+def repaired_journal(folder: Path) -> Path:
+    """Return the folder in which a repair writes a new journal."""
+    return folder / "journal.repaired"
+
+
+def finish_repair(folder: Path) -> None:
+    """Put a repaired journal in place, if the repair was interrupted after it moved the old one."""
+    if not (folder / "journal").exists() and repaired_journal(folder).exists():
+        repaired_journal(folder).rename(folder / "journal")

@@ -1,0 +1,187 @@
+"""Check a state folder that no server uses, and repair its journal.
+
+A repair writes a new journal with all records that can be read. Records that are lost or put into
+quarantine are replaced by empty ones, which teach the model nothing. The old journal is kept next
+to the new one, so a repair can be undone by hand.
+"""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from spanboost.atomic_files import atomic_write, sync_folder
+from spanboost.errors import ModelFileError, UsageError
+from spanboost.models.files import load_checkpoint
+from spanboost.service.journal import Journal
+from spanboost.service.record_files import StateError, file_number
+from spanboost.service.salvage import Salvage, read_payload, salvage_journal
+from spanboost.service.state import decode_entry, finish_repair, repaired_journal
+
+LARGEST = 3  # number of records that a report lists by size
+
+
+class Snapshot(NamedTuple):
+    """A snapshot file: the number of its last record, and why it cannot be read, if so."""
+
+    path: Path
+    record: int
+    mark: str | None  # of the journal file that it names
+    error: str | None
+
+
+class Report(NamedTuple):
+    """The condition of a state folder."""
+
+    folder: Path
+    snapshots: list[Snapshot]  # the newest first
+    problem: str | None  # why a server cannot start; None if it can
+    salvage: Salvage
+    removed_bytes: int  # size of an interrupted write, which the next start removes
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that the next start loads; None if there is none that can be read."""
+        return next((one for one in self.snapshots if one.error is None), None)
+
+    @property
+    def last(self) -> int:
+        """The number of the last record after a repair."""
+        learned = 0 if self.snapshot is None else self.snapshot.record
+        return max(self.salvage.last, learned)
+
+    @property
+    def lost(self) -> list[int]:
+        """The numbers of records that cannot be read."""
+        return self.salvage.missing(self.last)
+
+    @property
+    def largest(self) -> list[tuple[int, int]]:
+        """Numbers and sizes of the largest records that the next start learns."""
+        learned = 0 if self.snapshot is None else self.snapshot.record
+        sizes = [
+            (place.payload_bytes, number)
+            for number, place in self.salvage.records.items()
+            if number > learned
+        ]
+        return [(number, size) for size, number in sorted(sizes, reverse=True)[:LARGEST]]
+
+
+def check_folder(folder: Path) -> Report:
+    """Return the condition of a state folder, whose lock the caller holds."""
+    finish_repair(folder)
+    snapshots = [_check_snapshot(path) for path in _snapshot_paths(folder)]
+    marks = [one.mark for one in snapshots if one.mark is not None]
+    salvage = salvage_journal(folder / "journal", marks)
+    journal = Journal(folder / "journal")
+    snapshot = next((one for one in snapshots if one.error is None), None)
+    return Report(
+        folder, snapshots, _find_problem(journal, snapshot), salvage, journal.removed_bytes
+    )
+
+
+def _find_problem(journal: Journal, snapshot: Snapshot | None) -> str | None:
+    """Return why a server cannot start; None if it can."""
+    if snapshot is None:
+        return f"{journal.folder.parent}: there is no snapshot that can be read"
+    try:
+        journal.verify(snapshot.mark)
+    except StateError as error:
+        return str(error)
+    first = min(journal.first_numbers(), default=1)
+    if not first - 1 <= snapshot.record <= journal.last:
+        return (
+            f"{journal.folder}: the journal has the records {first} to {journal.last}, but the "
+            f"snapshot ends at record {snapshot.record}"
+        )
+    return None
+
+
+def _snapshot_paths(folder: Path) -> list[Path]:
+    return sorted((folder / "snapshots").glob("*.sb"), key=file_number, reverse=True)
+
+
+def _check_snapshot(path: Path) -> Snapshot:
+    try:
+        _, run = load_checkpoint(path)
+        return Snapshot(path, run["record"], run.get("journal"), None)
+    except (ModelFileError, OSError, TypeError, KeyError) as error:
+        return Snapshot(path, file_number(path), None, str(error))
+
+
+def check_quarantine(report: Report, number: int) -> None:
+    """Raise UsageError if a record cannot be put into quarantine."""
+    if number not in report.salvage.records:
+        raise UsageError(f"{report.folder}: the journal has no readable record {number}")
+    if _snapshot_before(report, number) is None:
+        raise UsageError(
+            f"{report.folder}: record {number} cannot be put into quarantine: the model of every "
+            "snapshot has learned it"
+        )
+
+
+def _snapshot_before(report: Report, number: int) -> Snapshot | None:
+    """Return the newest snapshot that has not learned a record."""
+    readable = [one for one in report.snapshots if one.error is None]
+    return next((one for one in readable if one.record < number), None)
+
+
+def repair_folder(report: Report, quarantined: int | None = None) -> Path:
+    """Write a new journal with all readable records, except one; return where the old one is."""
+    folder = report.folder
+    if quarantined is not None:
+        _write_aside(report, quarantined)
+    new = repaired_journal(folder)
+    _delete_folder(new)  # left by a repair that was interrupted
+    _write_journal(report, new, quarantined)
+    old = folder / f"journal.before-repair-{time.time_ns()}"
+    (folder / "journal").rename(old)
+    new.rename(folder / "journal")
+    sync_folder(folder)
+    return old
+
+
+def _write_journal(report: Report, folder: Path, quarantined: int | None) -> None:
+    salvage = report.salvage
+    snapshot = report.snapshot
+    marks = [one.mark for one in report.snapshots if one.mark is not None]
+    first = salvage.first if snapshot is None else min(salvage.first, snapshot.record + 1)
+    journal = Journal(folder, first=first, replaces=marks)
+    list(journal.read())
+    for number in range(first, report.last + 1):
+        place = None if number == quarantined else salvage.records.get(number)
+        payload = b"" if place is None else read_payload(place)
+        journal.append(payload, None if place is None else place.time, sync=False)
+    journal.sync()
+    journal.close()
+
+
+def _write_aside(report: Report, number: int) -> None:
+    """Write the rows of a record to a file, and set the snapshots aside that have learned it."""
+    entry = decode_entry(memoryview(read_payload(report.salvage.records[number])))
+    weights = entry.weights or [1.0] * len(entry.rows)
+    rows = zip(entry.ids, entry.labels, weights, entry.rows, strict=True)
+    lines = [
+        orjson.dumps({"id": id, "label": label, "weight": weight, "row": row})
+        for id, label, weight, row in rows
+    ]
+    path = quarantine_path(report.folder, number)
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    with atomic_write(path, private=True) as file:
+        file.write(b"\n".join(lines) + b"\n")
+    for snapshot in report.snapshots:
+        if snapshot.record >= number:
+            snapshot.path.rename(path.parent / snapshot.path.name)
+
+
+def quarantine_path(folder: Path, number: int) -> Path:
+    """Return the file for the rows of a record that is put into quarantine."""
+    return folder / "quarantine" / f"{number:020}.jsonl"
+
+
+def _delete_folder(folder: Path) -> None:
+    if folder.exists():
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
