@@ -11,6 +11,7 @@ from state_folders import (
     write_folder,
 )
 
+from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
 from spanboost.service.journal import Journal
 from spanboost.service.record_files import StateError, encode_record
@@ -101,3 +102,25 @@ def test_missing_files_are_noticed_after_the_first_start(tmp_path):
     with pytest.raises(StateError, match="bytes of records, but the next file states"):
         State(tmp_path, new_model)
     assert third.exists()
+
+
+def test_old_folders_are_repaired(tmp_path, capsys):
+    write_folder(tmp_path, [3, 3], DATA)
+    make_old(tmp_path, [1, 3, 5])
+    first, second, _ = journal_files(tmp_path)
+    second.unlink()
+    data = bytearray(first.read_bytes())
+    data[30] ^= 1  # in record 1
+    first.write_bytes(data)
+    with pytest.raises(StateError, match=r"damaged at byte 0 \(record 1\)"):
+        State(tmp_path, new_model)
+    assert main(["repair", str(tmp_path), "--yes"]) == 0
+    text = capsys.readouterr().out
+    assert "the labels in records 4." in text
+    assert "the ids in records 1, 3." in text
+    model, _ = new_model()
+    kept = [*range(75), *range(100, 150)]  # the snapshot is after record 3
+    model.learn_many([DATA[0][k] for k in kept], [DATA[1][k] for k in kept])
+    state = State(tmp_path, new_model)
+    assert to_bytes(state.model) == to_bytes(model)
+    state.close()
