@@ -1,24 +1,20 @@
-"""The options of every command."""
+"""The options of every command, except those of the service (service_options.py)."""
 
 from typing import Any
 
 from spanboost.cli.arguments import (
-    add_columns,
     add_data,
     add_loss,
     add_model,
     add_ray,
     add_run,
     at_least,
-    between,
-    days,
     integers,
     names,
     numbers,
 )
 from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
-from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
@@ -128,77 +124,6 @@ def add_reproduce_options(reproduce: Any) -> None:
         "--report", metavar="FILE", help="Write an HTML report with tables and plots (.html)"
     )
     reproduce.add_argument("--quiet", action="store_true", help="Print the tables, but no progress")
-
-
-def add_serve_options(serve: Any) -> None:
-    """Add the options of `spanboost serve`."""
-    serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
-    serve.add_argument(
-        "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
-    )
-    serve.add_argument(
-        "--port",
-        type=between(0, 65535),
-        default=8000,
-        help="Port to listen on; 0 chooses a free one (default: 8000)",
-    )
-    serve.add_argument(
-        "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
-    )
-    serve.add_argument(
-        "--log",
-        choices=("text", "json"),
-        default="text",
-        help="Format of the lines on standard error (default: text)",
-    )
-    tls = serve.add_argument_group("TLS")
-    tls.add_argument(
-        "--tls-cert",
-        metavar="FILE",
-        help="Certificate in PEM format, followed by the intermediate ones; turns on HTTPS",
-    )
-    tls.add_argument(
-        "--tls-key", metavar="FILE", help="Private key of the certificate, without a password"
-    )
-    columns = serve.add_argument_group("rows")
-    columns.add_argument(
-        "--id", default="id", metavar="NAME", help="Key of the id in a row (default: id)"
-    )
-    add_columns(columns, "`label`")
-    add_model(serve, ("-m", "-i", "--model"))
-    _add_limits(serve.add_argument_group("state folder"), StateLimits)
-    _add_limits(serve.add_argument_group("request limits"), RequestLimits)
-
-
-def add_check_options(check: Any) -> None:
-    """Add the options of `spanboost check`."""
-    check.add_argument("folder", metavar="STATE", help="State folder")
-
-
-def add_repair_options(repair: Any) -> None:
-    """Add the options of `spanboost repair`."""
-    repair.add_argument("folder", metavar="STATE", help="State folder")
-    repair.add_argument(
-        "--quarantine",
-        type=at_least(1),
-        metavar="RECORD",
-        help="Number of a record that the model must not learn; its rows are written to a file",
-    )
-    repair.add_argument(
-        "--yes", action="store_true", help="Repair the folder (default: print what would be lost)"
-    )
-
-
-def _add_limits(group: Any, limits: type) -> None:
-    """Add the options that set the limits of the service."""
-    for option in limit_options(limits):
-        group.add_argument(
-            option.flag,
-            type=at_least(1) if isinstance(option.default, int) else days,
-            default=option.default,
-            metavar="N",
-            help=f"{option.help} (default: {option.default:,.0f})",
-        )
 
 
 def _add_model_file(parser: Any) -> None:

@@ -23,6 +23,7 @@ class Command(NamedTuple):
     examples: str
     module: str
     function: str
+    options: str = "command_options"  # module of the function that adds its options
 
 
 COMMANDS = (
@@ -160,6 +161,7 @@ To listen on an address that other machines can reach, set three tokens as envir
 SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
         "spanboost.cli.commands.serve",
         "serve",
+        "service_options",
     ),
     Command(
         "check",
@@ -172,6 +174,7 @@ status is 0 if the service can start, and 1 otherwise. Stop the service first.""
   spanboost check state""",
         "spanboost.cli.commands.state_folder",
         "check",
+        "service_options",
     ),
     Command(
         "repair",
@@ -187,6 +190,23 @@ the service first, and copy the folder.""",
   spanboost repair state --quarantine 1234 --yes""",
         "spanboost.cli.commands.state_folder",
         "repair",
+        "service_options",
+    ),
+    Command(
+        "restore",
+        "restore the state of a service at an earlier record or time, in a new folder",
+        """\
+Write a new state folder with the snapshots and the journal of STATE up to a record or a time. The
+earliest record that can be restored is the one of the oldest snapshot; `spanboost check` prints it.
+Predicted rows that wait for their labels are not restored. STATE does not change. Stop the service
+first, or use a copy of the folder.""",
+        """examples:
+  spanboost restore state --to 1234 --dir restored
+  spanboost restore state --to 2026-01-31T12:00 --dir restored
+  spanboost restore state --to 2026-01-31T12:00:00+01:00 --dir restored""",
+        "spanboost.cli.commands.state_folder",
+        "restore",
+        "service_options",
     ),
 )
 
@@ -219,9 +239,8 @@ def parser(name: str | None = None) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in (None, command.name):
-            from spanboost.cli import command_options
-
-            getattr(command_options, f"add_{command.name}_options")(one)
+            options = import_module(f"spanboost.cli.{command.options}")
+            getattr(options, f"add_{command.name}_options")(one)
             one.set_defaults(command=_runner(command))
     return parser
 

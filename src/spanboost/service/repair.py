@@ -134,7 +134,7 @@ def repair_folder(report: Report, quarantined: int | None = None) -> Path:
         _write_aside(report, quarantined)
     new = repaired_journal(folder)
     _delete_folder(new)  # left by a repair that was interrupted
-    _write_journal(report, new, quarantined)
+    write_journal(report, new, report.last, quarantined)
     old = folder / f"journal.before-repair-{time.time_ns()}"
     (folder / "journal").rename(old)
     new.rename(folder / "journal")
@@ -142,15 +142,16 @@ def repair_folder(report: Report, quarantined: int | None = None) -> Path:
     return old
 
 
-def _write_journal(report: Report, folder: Path, quarantined: int | None) -> None:
-    salvage = report.salvage
-    snapshot = report.snapshot
+def write_journal(report: Report, folder: Path, last: int, quarantined: int | None = None) -> None:
+    """Write the readable records up to `last` to a new journal; the others become empty ones."""
+    records, snapshot = report.salvage.records, report.snapshot
+    learned = 0 if snapshot is None else snapshot.record
+    first = min(report.salvage.first, learned + 1)
     marks = [one.mark for one in report.snapshots if one.mark is not None]
-    first = salvage.first if snapshot is None else min(salvage.first, snapshot.record + 1)
     journal = Journal(folder, first=first, replaces=marks)
     list(journal.read())
-    for number in range(first, report.last + 1):
-        place = None if number == quarantined else salvage.records.get(number)
+    for number in range(first, last + 1):
+        place = None if number == quarantined else records.get(number)
         payload = b"" if place is None else read_payload(place)
         journal.append(payload, None if place is None else place.time, sync=False)
     journal.sync()

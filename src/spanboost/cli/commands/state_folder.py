@@ -1,4 +1,4 @@
-"""The commands `check` and `repair`, for the state folder of a service that is not running."""
+"""The commands `check`, `repair` and `restore`, for state folders that no server uses."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from spanboost.service.repair import (
     quarantine_path,
     repair_folder,
 )
+from spanboost.service.restore import find_record, restore_folder
 from spanboost.service.salvage import number_ranges
 
 
@@ -44,6 +45,17 @@ def repair(args: Namespace) -> int:
             print("Nothing was changed. To repair the folder, add --yes.")
             return 1
         print(f"Repaired. The old journal is in {repair_folder(report, args.quarantine)}.")
+    return 0
+
+
+def restore(args: Namespace) -> int:
+    """Write a new state folder that ends at an earlier record."""
+    folder, new = _existing_folder(args.folder), Path(args.dir)
+    with lock_folder(folder):
+        report = check_folder(folder)
+        record = find_record(report, args.to)
+        restore_folder(report, record, new)
+    print(f"{new} ends at record {record}; start it with `spanboost serve --dir {new}`")
     return 0
 
 

@@ -1,0 +1,94 @@
+"""The options of the commands that run the service or work on its state folder."""
+
+from typing import Any
+
+from spanboost.cli.arguments import add_columns, add_model, at_least, between, days
+from spanboost.service.limits import RequestLimits, StateLimits, limit_options
+
+
+def add_serve_options(serve: Any) -> None:
+    """Add the options of `spanboost serve`."""
+    serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
+    )
+    serve.add_argument(
+        "--port",
+        type=between(0, 65535),
+        default=8000,
+        help="Port to listen on; 0 chooses a free one (default: 8000)",
+    )
+    serve.add_argument(
+        "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
+    )
+    serve.add_argument(
+        "--log",
+        choices=("text", "json"),
+        default="text",
+        help="Format of the lines on standard error (default: text)",
+    )
+    tls = serve.add_argument_group("TLS")
+    tls.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="Certificate in PEM format, followed by the intermediate ones; turns on HTTPS",
+    )
+    tls.add_argument(
+        "--tls-key", metavar="FILE", help="Private key of the certificate, without a password"
+    )
+    columns = serve.add_argument_group("rows")
+    columns.add_argument(
+        "--id", default="id", metavar="NAME", help="Key of the id in a row (default: id)"
+    )
+    add_columns(columns, "`label`")
+    add_model(serve, ("-m", "-i", "--model"))
+    _add_limits(serve.add_argument_group("state folder"), StateLimits)
+    _add_limits(serve.add_argument_group("request limits"), RequestLimits)
+
+
+def add_check_options(check: Any) -> None:
+    """Add the options of `spanboost check`."""
+    _add_folder(check)
+
+
+def add_repair_options(repair: Any) -> None:
+    """Add the options of `spanboost repair`."""
+    _add_folder(repair)
+    repair.add_argument(
+        "--quarantine",
+        type=at_least(1),
+        metavar="RECORD",
+        help="Number of a record that the model must not learn; its rows are written to a file",
+    )
+    repair.add_argument(
+        "--yes", action="store_true", help="Repair the folder (default: print what would be lost)"
+    )
+
+
+def add_restore_options(restore: Any) -> None:
+    """Add the options of `spanboost restore`."""
+    _add_folder(restore)
+    restore.add_argument(
+        "--to",
+        required=True,
+        metavar="POINT",
+        help="Number of the last record to restore, or a time (ISO 8601; local time unless it has "
+        "an offset)",
+    )
+    restore.add_argument("--dir", required=True, metavar="NEW", help="New state folder to write")
+
+
+def _add_folder(command: Any) -> None:
+    command.add_argument("folder", metavar="STATE", help="State folder")
+
+
+def _add_limits(group: Any, limits: type) -> None:
+    """Add the options that set the limits of the service."""
+    for option in limit_options(limits):
+        group.add_argument(
+            option.flag,
+            type=at_least(1) if isinstance(option.default, int) else days,
+            default=option.default,
+            metavar="N",
+            help=f"{option.help} (default: {option.default:,.0f})",
+        )

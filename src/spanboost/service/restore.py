@@ -1,0 +1,57 @@
+"""Restore the state of a service at an earlier record or time, in a new folder."""
+
+from datetime import datetime
+from pathlib import Path
+
+from spanboost.atomic_files import atomic_write
+from spanboost.errors import UsageError
+from spanboost.service.repair import Report, Snapshot, write_journal
+from spanboost.service.salvage import number_ranges
+
+
+def find_record(report: Report, to: str) -> int:
+    """Return the record that a point in time names: its number, or a time in ISO 8601.
+
+    A time names the last record before the first one that was written later.
+    """
+    if to.isdecimal():
+        return int(to)
+    try:
+        when = datetime.fromisoformat(to).astimezone().timestamp()
+    except ValueError:
+        raise UsageError(
+            f"--to must be the number of a record or a time like 2026-01-31T12:00 (got {to!r})"
+        ) from None
+    places = report.salvage.records
+    later = [number for number, one in places.items() if one.time is not None and one.time > when]
+    return min(later, default=report.last + 1) - 1
+
+
+def check_restore(report: Report, record: int, new: Path) -> Snapshot:
+    """Return the snapshot to start from; UsageError if the record cannot be restored."""
+    readable = [one for one in report.snapshots if one.error is None]
+    snapshot = next((one for one in readable if one.record <= record), None)
+    if snapshot is None or record > report.last:
+        oldest = min((one.record for one in readable), default=None)
+        what = "no snapshot can be read" if oldest is None else f"{oldest} to {report.last} can"
+        raise UsageError(f"{report.folder}: record {record} cannot be restored; {what}")
+    lost = [number for number in report.lost if number <= record]
+    if lost:
+        raise UsageError(
+            f"{report.folder}: records {number_ranges(lost)} cannot be read; see what `spanboost "
+            "repair` would lose"
+        )
+    if new.exists() and (not new.is_dir() or any(new.iterdir())):
+        raise UsageError(f"{new} exists and is not an empty folder; choose another --dir")
+    return snapshot
+
+
+def restore_folder(report: Report, record: int, new: Path) -> None:
+    """Write a state folder that ends at a record; the old one does not change."""
+    snapshot = check_restore(report, record, new)
+    new.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_journal(report, new / "journal", record)
+    (new / "snapshots").mkdir(mode=0o700)
+    # last: a folder without a snapshot is refused, so an interrupted restore cannot be served
+    with atomic_write(new / "snapshots" / snapshot.path.name, private=True) as file:
+        file.write(snapshot.path.read_bytes())
