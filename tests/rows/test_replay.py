@@ -287,7 +287,7 @@ def test_memory_holds_only_the_active_features():
     model = SpanBoost(LinearSGD(), 2, replay=1, memory=10_000)
     model.learn_many(Csr(np.ones((1, 5000))), [0.1])
     model.learn_many(Csr(np.eye(3, 5000)), [0.1] * 3)
-    assert sum(len(columns) for columns, _ in model.core.memory.rows.entries) == 5003
+    assert sum(len(columns) for columns, _ in model.core.memory.rows.entries.values()) == 5003
 
 
 def test_rows_are_copied_before_they_are_remembered():

@@ -21,6 +21,15 @@ def streams(seed: int, n: int) -> Array:
     return rng.integers(1, _M2, size=(n, 6), dtype=np.int64)
 
 
+def are_streams(states: Array) -> bool:
+    """Return whether these are states of streams, [n, 6]; one of zeros would never change."""
+    first, second = states[:, :3], states[:, 3:]
+    return all(
+        bool(((part >= 0) & (part < m)).all() and part.any(axis=1).all())
+        for part, m in ((first, _M1), (second, _M2))
+    )
+
+
 @kernel
 def uniform(state: Array) -> float:
     """Return the next number in (0, 1), and advance the state."""

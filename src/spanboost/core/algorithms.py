@@ -48,6 +48,11 @@ class Span(NamedTuple):
     scale: float  # lambda: every weak prediction is multiplied by it
     at_final: bool  # corollary 1: take every gradient at the answer y_t^N
 
+    @property
+    def sound(self) -> bool:
+        """Whether the shrinkage is in [0, 1]."""
+        return bool(((self.sigma >= 0) & (self.sigma <= 1)).all())
+
     def forward(self, trace: Trace) -> None:
         """Lines 5-10: combine the weak predictions into the answer."""
         one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 
 
@@ -47,6 +48,10 @@ class Target:
         """Return the target as JSON values, for `target_from_json`."""
         return {"kind": self.kind} | vars(self) | {"values": [*self.values]}
 
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        raise NotImplementedError
+
     def _encode(self, value: str) -> float:
         raise NotImplementedError
 
@@ -80,6 +85,14 @@ class NumberTarget(Target):
         low, high = self.limits or (-math.inf, math.inf)
         return np.where(np.isfinite(labels) & (labels >= low) & (labels <= high), labels, math.nan)
 
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        limits = self.limits
+        if limits is None:
+            return
+        if not (len(limits) == 2 and all(map(is_number, limits)) and limits[0] < limits[1]):
+            raise ValueError(f"limits must be (low, high) with low < high (got {limits!r:.40})")
+
     def _encode(self, value: str) -> float:
         number = as_number(value)
         return math.nan if number is None else float(self.encode_numbers(np.array([number]))[0])
@@ -104,6 +117,11 @@ class BinaryTarget(Target):
     def __init__(self, positive: str | None = None) -> None:
         super().__init__()
         self.positive = positive  # encoded as +1, every other value as -1
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        if not (self.positive is None or isinstance(self.positive, str)):
+            raise ValueError(f"positive must be a string (got {self.positive!r:.40})")
 
     def _encode(self, value: str) -> float:
         if self.positive is not None:
@@ -134,6 +152,11 @@ class ClassTarget(Target):
         super().__init__()
         self.classes = classes
 
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        if not (is_integer(self.classes) and self.classes >= len(self.values)):
+            raise ValueError(f"classes must be an integer (got {self.classes!r:.40})")
+
     def _encode(self, value: str) -> float:
         return self._index(value, self.classes)
 
@@ -142,12 +165,16 @@ class ClassTarget(Target):
 
 
 def target_from_json(state: dict[str, Any]) -> Target:
-    """Return the target that `Target.state` described; raise KeyError or TypeError if invalid."""
+    """Return the target that `Target.state` described.
+
+    Raise a KeyError, TypeError or ValueError if it is invalid.
+    """
     parameters = dict(state)
     kinds = {cls.kind: cls for cls in (NumberTarget, BinaryTarget, ClassTarget)}
     cls, values = kinds[parameters.pop("kind")], parameters.pop("values")
     target = cls(**parameters)
     target.values = [str(value) for value in values]
+    target.check()
     return target
 
 

@@ -53,7 +53,12 @@ class Columns(NamedTuple):
     def sound(self) -> bool:
         """Whether all indices are in range; compiled code does not check."""
         used, place = int(self.used[0]), self.place[self.place != WAITING]
-        return 0 <= used <= len(self.prior) and int(np.abs(place).max(initial=0)) <= used
+        own = np.sort(place[place > 0])  # one column each; `add_column` takes the next one
+        return (
+            used == len(own) <= len(self.prior)
+            and bool((own == np.arange(1, used + 1)).all())
+            and int(place.min(initial=0)) >= -used
+        )
 
     def grown(self, features: int, width: int) -> "Columns":
         """Return the same columns with room for more features.

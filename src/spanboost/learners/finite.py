@@ -15,8 +15,9 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.compiling.random_numbers import streams, uniform
+from spanboost.compiling.random_numbers import are_streams, streams, uniform
 from spanboost.core.experts import hedge_rate, hedge_regret
+from spanboost.errors import ParameterError
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.validation import parse_rows, refuse_first
 
@@ -41,9 +42,15 @@ class FiniteClass:
         return not self.randomised
 
     def check(self, task: Task) -> None:
-        """Raise a ValueError if there are no functions."""
-        if self.functions is not None and len(tuple(self.functions)) == 0:
+        """Raise a ValueError if there are no functions, or other values than functions."""
+        if not isinstance(self.randomised, bool):
+            raise ParameterError("randomised", f"must be True or False (got {self.randomised!r})")
+        if self.functions is None:
+            return
+        if len(tuple(self.functions)) == 0:
             raise ValueError("FiniteClass needs at least one function")
+        if not all(map(callable, self.functions)):
+            raise ParameterError("functions", "must be functions of a row")
 
     def encode(self, X: Any, D: float = math.inf) -> Array:
         """Return the values of all functions on each row, [rows, M, d]."""
@@ -133,6 +140,12 @@ class FiniteBank(NamedTuple):
     randomised: bool
     rng: Array  # [N, 6] state of each copy's random stream
     scratch: FiniteScratch
+
+    @property
+    def sound(self) -> bool:
+        """Whether `_draw` ends: some function has the smallest sum, and the streams are random."""
+        best = bool((self.best == self.sums.min(axis=0, initial=np.inf)).all())
+        return best and bool((self.spread > 0).all()) and self.t[0] > 0 and are_streams(self.rng)
 
     def predict(self, x: Array, h: Array) -> None:
         """Predict Hedge's weighted mean of the functions, or one function drawn by the weights."""

@@ -53,8 +53,10 @@ class Fits(NamedTuple):
 
     def widened(self, K: int) -> "Fits":
         """Return the same fits with K columns; nothing is known about the new ones."""
-        more = (0, K - self.R.shape[1])
-        return Fits(np.pad(self.R, [(0, 0), more, more]), np.pad(self.c, [(0, 0), more, (0, 0)]))
+        fits, known, lanes = self.c.shape
+        wide = Fits(np.zeros((fits, K, K)), np.zeros((fits, K, lanes)))
+        wide.R[:, :known, :known], wide.c[:, :known] = self.R, self.c
+        return wide  # np.pad would write to all of it, and so take memory
 
     def coefficients(self, used: int) -> Array:
         """Return the coefficients of the first `used` columns, [fit, used, lane]."""

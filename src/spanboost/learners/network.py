@@ -33,7 +33,7 @@ from spanboost.learners.feature_weights import (
     rescale_squares,
     shrink_to_bound,
 )
-from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.protocol import BankSize, Feedback, Task
 from spanboost.rows.block import Row
 
 
@@ -48,6 +48,11 @@ class Network(Descent):
         super().check(task)
         if not (is_integer(self.hidden) and self.hidden >= 1):
             raise ParameterError("hidden", f"must be a positive integer (got {self.hidden!r})")
+
+    def bank_size(self, n: int, d: int, features: int) -> BankSize:
+        """Return the numbers in n copies: files contain `key`; the weights start at random."""
+        units = int(self.hidden) * n
+        return BankSize(units, units * features)
 
     def bank(self, task: Task) -> "NetworkBank":
         """Return N copies with different units and an output layer of 0."""

@@ -28,6 +28,13 @@ class Task(NamedTuple):
     rounds: int = 1  # how often each row is learned, with replay
 
 
+class BankSize(NamedTuple):
+    """How many numbers a bank needs, as far as model files are limited (models/claims.py)."""
+
+    stored: int  # at least this many are in every file of a model that has learned
+    filled: int = 0  # in tables that do not start as zeros, so that they take memory at once
+
+
 class Bank(Protocol):
     """The state of N copies. Arrays are [output, copy].
 
@@ -64,6 +71,8 @@ class Learner(Protocol):
     - `scalable = True`: its bank has `rescale`.
     - `named = True`: it reads sparse rows, so rows may be dictionaries of features.
     - `greedy_step`: the step alpha of greedy feedback, instead of that of Algorithm 1.
+    - `bank_size(n, d, features)`: the `BankSize` of n copies; without it, n numbers are stored.
+      It is called before `check`.
     """
 
     def check(self, task: Task) -> None:

@@ -26,7 +26,7 @@ from spanboost.learners.feature_weights import (
     shrink_to_bound,
     update_scale,
 )
-from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.protocol import BankSize, Feedback, Task
 from spanboost.rows.block import Row
 
 
@@ -38,6 +38,10 @@ class Stumps(Descent):
     """
 
     intercept: bool = False
+
+    def bank_size(self, n: int, d: int, features: int) -> BankSize:
+        """Return the numbers in n copies: the sums of intercepts do not start at 0."""
+        return BankSize(n, n * d * features if self.intercept else 0)
 
     def bank(self, task: Task) -> "StumpBank":
         """Return N copies with all weights and scores 0."""

@@ -22,7 +22,7 @@ from spanboost.core.experts import hedge_rate, hedge_regret
 from spanboost.core.feedback import LinearFeedback
 from spanboost.core.projection import Output, output_of
 from spanboost.learners.objects import as_learner
-from spanboost.learners.protocol import Provable, Task
+from spanboost.learners.protocol import BankSize, Provable, Task
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,11 @@ class Symmetrised:
     def encode(self, X: Any, D: float = math.inf) -> Any:
         """Encode rows for the wrapped learner."""
         return self.learner.encode(X, D)
+
+    def bank_size(self, n: int, d: int, features: int) -> BankSize:
+        """Return the numbers in 2 n copies of the wrapped learner."""
+        size_of = getattr(self.learner, "bank_size", None)
+        return BankSize(2 * n) if size_of is None else size_of(2 * n, d, features)
 
     def bank(self, task: Task) -> "SymmetrisedBank":
         """Return 2 N copies of the wrapped learner, in N pairs."""

@@ -33,6 +33,7 @@ import numpy as np
 from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.compiling.random_numbers import are_streams
 from spanboost.errors import ParameterError
 from spanboost.learners.candidates import (
     GROUP,
@@ -44,9 +45,10 @@ from spanboost.learners.candidates import (
     new_candidates,
 )
 from spanboost.learners.feature_weights import grow_table
-from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
+from spanboost.learners.protocol import BankSize, Feedback, ReadsFeatures, Task
 from spanboost.rows.block import Cells, Row, block_of
 
+DEEPEST = 20
 FLOOR = 1e-7  # added to the variance, so that tiny gains cause no split (labels are in [-1, 1])
 
 
@@ -88,7 +90,7 @@ class Trees(ReadsFeatures):
         """Raise a ValueError if a parameter is out of range."""
         C, bits = self.candidates, self.bits
         for name, good, allowed in (
-            ("depth", _is_in(self.depth, 1, 20), "an integer from 1 to 20"),
+            ("depth", _is_in(self.depth, 1, DEEPEST), f"an integer from 1 to {DEEPEST}"),
             ("candidates", is_integer(C) and C > 0 and C % GROUP == 0, "a positive even integer"),
             (
                 "evidence",
@@ -106,6 +108,10 @@ class Trees(ReadsFeatures):
     def encode(self, X: Any, D: float = math.inf) -> Cells:
         """Return the block, to be read as cells."""
         return Cells(*block_of(X, self.dtype, self.bits))
+
+    def bank_size(self, n: int, d: int, features: int) -> BankSize:
+        """Return the numbers in n copies: the places of nodes start at -1."""
+        return BankSize(n, n * 2 ** (1 + min(max(int(self.depth), 0), DEEPEST)))
 
     def bank(self, task: Task) -> "TreeBank":
         """Return N copies, each a root that has seen no rows."""
@@ -262,12 +268,14 @@ class TreeBank(NamedTuple):
     def sound(self) -> bool:
         """Whether all indices are in range; compiled code does not check."""
         places, leaves = len(self.scratch.values), self.candidates.seen.shape[1]
+        choices = self.candidates.place[self.candidates.phases != 0]  # the others are 0
         return bool(
             (self.place >= -1).all()
             and (self.place < places).all()
             and (self.place[:, 2 * leaves - 1 :] == -1).all()
-            and (self.candidates.place >= 0).all()
-            and (self.candidates.place < places).all()
+            and (choices >= 0).all()
+            and (choices < places).all()
+            and are_streams(self.candidates.state)
             and (self.candidates.seen >= 0).all()
             and (self.candidates.seen < 2**62).all()
             and (self.candidates.phases <= self.candidates.place.shape[2]).all()

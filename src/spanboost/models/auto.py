@@ -187,10 +187,7 @@ class AutoBoost(AutoSpec, Model):
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         pairs = list(zip(self.experts.values(), block.experts, strict=True))
-        for (
-            expert,
-            part,
-        ) in pairs:  # reserve memory first: if it runs out, no expert has learned a row
+        for expert, part in pairs:  # reserve memory: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
         answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
         return self._learn_weights(_stack(answers), block)
@@ -242,13 +239,14 @@ class AutoBoost(AutoSpec, Model):
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
-        saved = [name for name in tensors if name.startswith(AGGREGATOR)]
-        weights = {name: tensors.pop(name) for name in saved}
+        weights = {name: tensors.pop(name) for name in list(tensors) if name.startswith(AGGREGATOR)}
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
         experts = dict(zip(names, boosters, strict=True))
-        if not experts or any(one.loss_ != model.loss_ for one in boosters):
+        if any(one.loss_ != model.loss_ for one in boosters):
             raise ModelFileError("the file contains no experts for its loss")
+        if not any(isinstance(one.learner, Trees) for one in boosters):
+            raise ModelFileError("the file contains no experts that boost trees")
         if len(experts) != len(names) or len(set(map(_stream_key, boosters))) != 1:
             raise ModelFileError("the experts have not learned the same rows")
         model._assemble(experts)
@@ -306,6 +304,9 @@ class AutoBoost(AutoSpec, Model):
             raise ModelFileError("the file has unexpected arrays")
         if self.aggregator.relative and not self.aggregator.regressions.sound:
             raise ModelFileError("a factor of the regressions over the experts is not positive")
+        with np.errstate(all="ignore"):
+            if not np.isfinite(self.aggregator.candidate_weights()).all():
+                raise ModelFileError("the weights of the experts are not finite")
 
     def _units(self) -> Units:
         """Return the units in which the aggregator gets the next row."""

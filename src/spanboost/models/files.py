@@ -3,7 +3,8 @@
 A file holds what was learned and, if the model uses replay, the rows that may be learned again. The
 same rows in the same order give the same bytes, no matter how they are split into blocks. A file is
 written under a temporary name and then renamed, so it is always complete. Before a model is built
-from a file, its header (header.py) and the dtype and shape of every array (state.py) are checked.
+from a file, the sizes in its header (claims.py) and its parameters (header.py) are checked. The
+dtype and shape of every array and all indices in them are checked before they are used (state.py).
 """
 
 import json
@@ -21,6 +22,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
 from spanboost.models.auto import AutoBoost
+from spanboost.models.claims import check_claims
 from spanboost.models.committee import Committee
 from spanboost.models.members import BOOSTERS
 from spanboost.models.model import Model
@@ -61,21 +63,34 @@ def to_bytes(model: Model, *, run: Any = None) -> bytes:
     return tensors_to_bytes(tensors, metadata={"spanboost": text})
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """Load a model from a file, ready to continue learning."""
-    return load_checkpoint(path)[0]
+def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:
+    """Load a model from a file, ready to continue learning.
+
+    A file that is not `trusted` is refused if its tables would take far more memory than its size
+    suggests (claims.py). All other checks are the same.
+    """
+    return _load(path, trusted)[0]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> tuple[Model, Any]:
-    """Load a model from a file, and the progress of its run if the file is a checkpoint."""
+    """Load a model and the progress of its run, from a file that this program wrote."""
+    return _load(path, trusted=True)
+
+
+def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
     try:
-        return _load(Path(path))
+        return _restore(*_read(Path(path)), trusted)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        # the error may quote the file: keep it short, without line breaks and control characters
+        text = "".join(c if c.isprintable() else " " for c in f"{error!s:.400}")
+        raise ModelFileError(f"{path}: {text}") from None
+    except MemoryError:
+        raise ModelFileError(f"{path}: not enough memory for the tables of the model") from None
+    except RecursionError:
+        raise ModelFileError(f"{path}: the header is nested too deeply") from None
 
 
-def _load(path: Path) -> tuple[Model, Any]:
-    header, tensors = _read(path)
+def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Model, Any]:
     try:
         if header["format"] > FORMAT:
             raise ModelFileError(
@@ -88,15 +103,14 @@ def _load(path: Path) -> tuple[Model, Any]:
             raise ModelFileError(f"this version does not know {header['booster']!r}")
         if header["format"] == 1:
             _upgrade(header)
+        check_claims(header, tensors, trusted)
         model = MODELS[header["booster"]].restore(header, tensors)
         if header["schema"] is not None:
             model.schema = schema_from_json(header["schema"])
         run = header["run"]
     except ModelFileError:
         raise
-    except MemoryError:
-        raise ModelFileError("not enough memory for the tables of the model") from None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise ModelFileError(f"the parts of the file do not match each other: {error}") from None
     return model, run
 

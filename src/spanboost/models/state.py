@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.models.booster_core import BoosterCore
@@ -25,6 +26,8 @@ MEMORY_ARRAYS = (
     {"X", "labels", "weights"},
     {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
 )
+
+INDICES = {"codes", "indptr", "indices"}
 
 
 def core_header(core: BoosterCore) -> dict[str, Any]:
@@ -145,14 +148,26 @@ def _rows_to_json(core: BoosterCore) -> dict[str, Any] | None:
 
 
 def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
-    features = int(rows["features"])
+    features = rows["features"]
     kind = RowKind(from_json(rows["shape"]), bool(rows["named"]))
     names = {str(name): column for column, name in enumerate(rows["names"])}
-    if not 0 <= features <= 2**40 or len(names) != len(rows["names"]):
+    if (
+        not (is_integer(features) and 0 <= features <= 2**40)
+        or len(names) != len(rows["names"])
+        or not _is_shape(core, kind.shape)
+    ):
         raise ModelFileError("the description of the rows is invalid")
     if core.encoder.names is not None:
         core.encoder.names.add(names)
     core.prepare_unread(kind, features)
+
+
+def _is_shape(core: BoosterCore, shape: Any) -> bool:
+    """Return whether rows can have this shape: for arrays, their own shape is the second part."""
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return False
+    counts = shape if core.encoder.names is not None else (shape[0], *shape[1])
+    return all(is_integer(count) and 0 <= count < 2**40 for count in counts)
 
 
 def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
@@ -175,7 +190,9 @@ def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
     ):
         raise ModelFileError("the rows for replay are invalid")
     rows: Any = kept["X"]
-    fits = len(rows) == number
+    if len(rows) != number or any(kept[name].dtype != np.int64 for name in INDICES & set(kept)):
+        raise ModelFileError("the rows for replay are invalid")
+    fits = True
     if "codes" in kept:
         sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
         numbers = sparse if not rows.shape[1] else rows

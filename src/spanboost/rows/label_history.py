@@ -88,7 +88,7 @@ class LabelHistory(NamedTuple):
         return bool(
             0 <= filled < CHUNK
             and 0 <= complete <= CHUNKS
-            and (self.counts >= 0).all()
+            and ((self.counts >= 0) & (self.counts < 2**50)).all()
             and not any(np.isnan(part).any() for part in self[:4])
         )
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
@@ -152,12 +153,20 @@ class Labels:
     def restore(self, state: dict[str, Any]) -> None:
         """Set the range and the counts to those that `to_json` returned."""
         centre = np.array(state["centre"], dtype=np.float64)
-        sizes = [state["half"], state["rows"], state["seen"]]
-        if centre.shape != self.centre.shape or not np.isfinite([*centre, *sizes]).all():
+        half, rows, seen = float(state["half"]), state["rows"], state["seen"]
+        if (
+            centre.shape != self.centre.shape
+            or not self._allows(centre, half)
+            or not (is_integer(rows) and is_integer(seen) and 0 <= seen <= rows < 2**50)
+        ):
             raise ModelFileError("the label range is invalid")
-        self.centre, self.half = centre, float(state["half"])
-        self.rows, self.seen = int(state["rows"]), int(state["seen"])
+        self.centre, self.half = centre, half
+        self.rows, self.seen = rows, seen
         self.warned = bool(state["warned"])
+
+    def _allows(self, centre: Array, half: float) -> bool:
+        """Return whether the range can be that of a file."""
+        raise NotImplementedError
 
     def _finite(self, y: Any, rows: int) -> Array:
         given = _to_matrix(y, rows, self.d, "labels")
@@ -189,6 +198,9 @@ class FixedLabels(Labels):
             return None
         label = (float(y) - self.centre.item()) / self.half if abs(y) < LARGEST else math.inf
         return label if -1 <= label <= 1 else None
+
+    def _allows(self, centre: Array, half: float) -> bool:
+        return half == self.half and bool((centre == self.centre).all())
 
     def _to_model(self, given: Array) -> Array:
         """Return checked labels [rows, d] as the loss expects them."""
@@ -236,6 +248,10 @@ class UnboundedLabels(Labels):
             )
         super().__init__(loss, d, 0.0, 0.0)
         self.around_first = not label_range.endswith("-zero")
+
+    def _allows(self, centre: Array, half: float) -> bool:
+        width = half == 0 or NARROWEST <= half <= 8 * LARGEST  # it doubles, up to twice a distance
+        return width and bool((np.abs(centre) <= LARGEST).all())
 
     def _bounded(self, y: Any, rows: int) -> Array:
         given = self._finite(y, rows)

@@ -69,10 +69,11 @@ class ReplayMemory:
 
         A range shrinks after labels near its centre only. With a long memory, there may be others.
         """
-        self.labels *= a
+        labels = self.labels[: min(self.learned, self.ring)]  # unused slots take no memory
+        labels *= a
         if a > 1:
-            norms = np.hypot.reduce(np.abs(self.labels), axis=1, keepdims=True)
-            self.labels /= np.maximum(norms, 1)
+            norms = np.hypot.reduce(np.abs(labels), axis=1, keepdims=True)
+            labels /= np.maximum(norms, 1)
 
     def state(self) -> dict[str, Array]:
         """Return the rows that can still be drawn, oldest first; empty if there are none."""
@@ -133,10 +134,10 @@ class BlockSlots:
         self.kind, self.mask = type(like), like.mask
         self.X: Array = np.zeros((slots, like.X.shape[1]), like.X.dtype)
         self.codes: Array = np.zeros((slots, like.codes.shape[1]), np.int64)
-        # sparse rows: (columns, values), each of its own length
+        # sparse rows by slot: (columns, values), each of its own length
         self.sparse = not like.X.shape[1]
-        empty = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
-        self.entries = [empty] * (slots if self.sparse else 1)
+        self.empty = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
+        self.entries: dict[int, tuple[Array, Array]] = {}
 
     def put(self, block: Block, first: int, last: int, to: Array) -> None:
         """Write the rows first <= t < last of a block into these slots."""
@@ -171,7 +172,7 @@ class BlockSlots:
     def _entries(self, index: Array) -> tuple[Array, Array, Array]:
         indptr = np.zeros(len(index) + 1, np.int64)
         if not self.sparse:
-            return indptr, *self.entries[0]
+            return indptr, *self.empty
         rows = [self.entries[slot] for slot in index.tolist()]
         np.cumsum([len(columns) for columns, _ in rows], out=indptr[1:])
         return indptr, np.concatenate([c for c, _ in rows]), np.concatenate([v for _, v in rows])

@@ -11,6 +11,7 @@ import numpy as np
 
 from spanboost.analysis.explanations import coefficients
 from spanboost.analysis.importances import feature_importances
+from spanboost.checks import finite_or_none
 from spanboost.learners.trees import Trees
 from spanboost.models.booster import Booster
 from spanboost.models.files import load
@@ -23,8 +24,21 @@ def inspect(args: Namespace) -> int:
     """Print a report of a model."""
     model = load(args.model)
     facts = report(model, args.top) | {"bytes": os.path.getsize(args.model)}
-    print(json.dumps(facts, indent=2, allow_nan=False) if args.json else describe(facts))
+    print(as_json(facts) if args.json else describe(facts))
     return 0
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """Return a report as JSON text, with null for numbers that are not finite."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: finite(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [finite(part) for part in value]
+        return finite_or_none(value) if isinstance(value, float) else value
+
+    return json.dumps(finite(facts), indent=2, allow_nan=False)
 
 
 def report(model: Model, top: int) -> dict[str, Any]:
@@ -62,7 +76,7 @@ def _effects(model: Booster, top: int) -> dict[str, Any]:
     each, total = moved.sum(axis=1), float(moved.sum())
     order = np.argsort(-each, kind="stable")[:top]
     name = _feature_namer(model)
-    stages = moved.sum(axis=0) / total if total > 0 else np.zeros(model.n)
+    stages = moved.sum(axis=0) / total if 0 < total < np.inf else np.zeros(model.n)
     return {
         "features": len(features),
         "largest_effects": {name(int(features[k])): float(each[k]) for k in order},
@@ -179,7 +193,9 @@ def _feature_namer(model: Booster) -> Any:
             return f"slot {feature}"
         column, code = origin_of(feature, len(categories))
         if code is not None:
-            return f"{categories[column].name}={texts[column][code]}"
+            known_codes = texts[column]
+            text = known_codes[code] if code < len(known_codes) else f"code {code}"
+            return f"{categories[column].name}={text}"
         for given in (numbers, known):
             if column < len(given):
                 return given[column]

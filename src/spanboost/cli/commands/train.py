@@ -148,7 +148,7 @@ def _report_complete(args: Namespace, output: Path, model: Model) -> int:
     The parameters and the schema must match. The data cannot be checked, because a model file does
     not record what it was trained on.
     """
-    done = load(output)
+    done = load(output, trusted=True)
     parameters = [
         one.parameters()["parameters"] for one in (done, model)
     ]  # a committee has those of its members
