@@ -43,7 +43,7 @@ from spanboost.models import files
 from spanboost.models.files import to_bytes
 
 MEMORY = 6 * 2**30  # bytes of address space; compilers need a part of it
-PATIENCE = 300  # seconds after which a case counts as endless
+PATIENCE = 600  # seconds after which a case counts as endless
 ROWS = 50
 WILD = [0, -1, 1, 2, 3, 255, 2**30, 2**31, 2**53, 2**63, -(2**64), 10**400, 1e9, 1e308, -0.0, 0.5]
 OTHER = [None, True, "", "x" * 999, "auto", [], {}, [1, 2], [[3, [3]]], {"class": "Hinge"}]
