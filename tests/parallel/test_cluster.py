@@ -265,6 +265,82 @@ with Cluster(processors=1) as executor:
     assert out == "a machine of the cluster has too little memory for a task", err
 
 
+def listening_addresses():
+    """Return the addresses on which Ray's processes of this test listen, with their ports."""
+    from ipaddress import ip_address
+
+    sockets = {}
+    for process in descendants(os.getpid()):
+        for file in Path(f"/proc/{process}/fd").glob("*"):
+            try:
+                sockets[os.readlink(file)] = process
+            except OSError:
+                continue
+    found = []
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in sockets:
+                words = bytes.fromhex(local.partition(":")[0])
+                groups = [words[k : k + 4][::-1] for k in range(0, len(words), 4)]
+                address = ip_address(b"".join(groups))
+                found.append(getattr(address, "ipv4_mapped", None) or address)
+    return found
+
+
+def descendants(root):
+    """Return the processes that a process started, directly or not."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+    found, more = set(), {root}
+    while more:
+        found |= more
+        more = {one for one, parent in parents.items() if parent in found} - found
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
+def test_a_local_cluster_listens_on_the_loopback_address_only(cluster):
+    assert cluster.results([cluster.call(lambda: 1)]) == [1]
+    addresses = listening_addresses()
+    assert len(addresses) >= 3
+    assert [address for address in addresses if not address.is_loopback] == []
+
+
+STRANGER = """
+import ray
+from pathlib import Path
+from ray._private import ray_constants
+ray_constants.ENABLE_RAY_CLUSTER = False  # keep the loopback address
+try:
+    ray.init(ADDRESS, log_to_driver=False)
+    ray.get(ray.remote(lambda: Path(MARK).touch()).remote(), timeout=60)
+    print("ran")
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("token", ["own", "other", "none"])
+def test_a_local_cluster_refuses_clients_without_its_token(cluster, tmp_path, token):
+    assert cluster.results([cluster.call(lambda: 1)]) == [1]
+    address, mark = ray.get_runtime_context().gcs_address, tmp_path / "mark"
+    program = STRANGER.replace("ADDRESS", repr(address)).replace("MARK", repr(str(mark)))
+    variables = {
+        "own": {},
+        "other": {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+        "none": {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "", "HOME": str(tmp_path)},
+    }[token]
+    out, err = run_program(program, **variables)
+    assert ("ran" in out) == mark.exists() == (token == "own"), err
+
+
 def test_no_cluster_at_the_address():
     program = """
 from spanboost.parallel.cluster import Cluster

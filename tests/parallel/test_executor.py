@@ -1,5 +1,6 @@
 """Executors without a cluster: tuning with snapshots gives the same bits."""
 
+import os
 import sys
 
 import numpy as np
@@ -13,7 +14,9 @@ from spanboost.data.batch import Batch, join_batches
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import NumberTarget
+from spanboost.errors import UserError
 from spanboost.parallel.executor import LocalExecutor
+from spanboost.parallel.private_cluster import check_version, require_token
 from spanboost.rows.validation import Sparse
 
 GRID = {"rate": [0.2, 1.0], "eta": [0.25, 1.0]}
@@ -136,3 +139,34 @@ def test_missing_ray_is_reported(data, monkeypatch, capsys):
 def test_batches_without_labels_are_joined():
     one = Batch(np.ones((2, 1)), None, None, "a", np.arange(2))
     assert [batch.rows for batch in join_batches([one, one, one], 4)] == [4, 2]
+
+
+@pytest.mark.parametrize("version", ["2.40.0", "2.58.1", "1.13.0", "2.9.3"])
+def test_versions_of_ray_without_tokens_are_refused(version):
+    with pytest.raises(UserError, match=rf"Ray 2\.59 or later.*found {version}"):
+        check_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.59.0", "2.60.0", "3.0.0.dev0"])
+def test_versions_of_ray_with_tokens_are_accepted(version):
+    check_version(version)
+
+
+@pytest.mark.parametrize("mode", [None, "disabled", "token"])
+@pytest.mark.parametrize("source", [None, "variable", "path", "file"])
+def test_a_new_cluster_has_a_token(monkeypatch, tmp_path, mode, source):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("RAY_AUTH_MODE", mode or "")
+    if source == "variable":
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "mine")
+    elif source == "path":
+        monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
+    elif source == "file":
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("mine")
+    require_token()
+    assert os.environ.get("RAY_AUTH_MODE", "token") == "token"  # unset: on by default
+    token = os.environ["RAY_AUTH_TOKEN"]
+    assert {None: len(token) == 64, "variable": token == "mine"}.get(source, token == "")

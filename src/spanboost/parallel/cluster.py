@@ -13,6 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from spanboost.errors import ClusterError, UserError
+from spanboost.parallel.private_cluster import (
+    check_loopback,
+    check_version,
+    listen_on_loopback,
+    require_token,
+)
 
 LOCAL = "local"
 RETRIES = 3  # of a task whose worker was lost
@@ -25,7 +31,8 @@ class Cluster:
     """Runs tasks on many machines, or on the processors of this one.
 
     address: HOST:PORT, ray://HOST:PORT or "auto" for an existing cluster; "local" starts a cluster
-        on this machine, which stops on `close`. All machines need this version of the package.
+        on this machine, which stops on `close`. Only this machine can reach it, with a token. All
+        machines need this version of the package.
     processors: number of processors of a local cluster; None is all.
 
     If this process is already connected to Ray, that connection is used and stays open.
@@ -89,16 +96,26 @@ class Cluster:
 
     def _connect(self, address: str, processors: int | None) -> None:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if address == LOCAL:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            quiet |= {"include_dashboard": False, "num_cpus": processors}
         _hush()
         try:
-            _check_address(address)
-            self._ray.init(address, **quiet)
+            if address == LOCAL:
+                self._start(processors, quiet)
+            else:
+                _check_address(address)
+                self._ray.init(address, **quiet)
+        except ClusterError:
+            raise
         except (OSError, ValueError, RuntimeError) as error:
             first = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
             raise ClusterError(f"cannot connect to a Ray cluster at {address}: {first}") from None
+
+    def _start(self, processors: int | None, quiet: dict[str, Any]) -> None:
+        """Start a cluster on this machine."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        require_token()
+        with listen_on_loopback() as options:
+            self._ray.init(LOCAL, include_dashboard=False, num_cpus=processors, **quiet, **options)
+        check_loopback(self._ray)
 
 
 def _hush() -> None:
@@ -128,6 +145,7 @@ def _ray() -> Any:
         import ray
     except ImportError:
         raise UserError("clusters need Ray: pip install 'spanboost[ray]'") from None
+    check_version(ray.__version__)
     return ray
 
 

@@ -17,7 +17,7 @@ from typing import Any
 TEXT, JSON = "text", "json"
 LOGGER = logging.getLogger("spanboost.service")
 WINDOW_SECONDS, WINDOW_LINES = 60.0, 10  # lines of one kind in each window
-_LOGGERS = ("spanboost", "uvicorn")
+_LOGGERS = ("spanboost", "uvicorn", "asyncio")
 
 
 class TextFormatter(logging.Formatter):

@@ -212,6 +212,7 @@ class Server(uvicorn.Server):  # type: ignore[misc]
     """Answers all requests before it stops, and stops if the service fails."""
 
     failure: str | None = None  # why the service can no longer predict or learn
+    _deadline: threading.Timer | None = None
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Stop the application, then the server."""
@@ -232,10 +233,16 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         if self.failure is None:
             self.failure = why
             write_log(logging.CRITICAL, f"the server ends: {why}")
-            timer = threading.Timer(END_SECONDS, os._exit, [FAILED])
-            timer.daemon = True
-            timer.start()
+            self._deadline = threading.Timer(END_SECONDS, os._exit, [FAILED])
+            self._deadline.daemon = True
+            self._deadline.start()
         self.stop()
+
+    def finish(self) -> int:
+        """Return the exit status after everything has ended."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        return 0 if self.failure is None else FAILED
 
 
 class Tls(NamedTuple):
@@ -331,4 +338,4 @@ def run(server: Server, sock: socket.socket, start: Callable[[], None]) -> int:
     app.health.progress.cancel()
     thread.wait(GRACE_SECONDS)
     app.close()
-    return 0 if server.failure is None else FAILED
+    return server.finish()
