@@ -2,9 +2,11 @@
 
 import json
 import logging
+import os
 import shutil
 import ssl
 import subprocess
+import sys
 from datetime import datetime
 
 import httpx
@@ -36,8 +38,9 @@ def test_lines_of_json(capsys):
         except MemoryError:
             write_log(logging.ERROR, "failed", traceback=True)
         logging.getLogger("uvicorn.error").error("from the HTTP server")
+        print("spanboost: compiling", file=sys.stderr)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["level"] for line in lines] == ["info", "error", "error"]
+    assert [line["level"] for line in lines] == ["info", "error", "error", "info"]
     assert lines[0] | {"time": ""} == {
         "time": "",
         "level": "info",
@@ -46,7 +49,16 @@ def test_lines_of_json(capsys):
     }
     assert "MemoryError" in lines[1]["traceback"]
     assert lines[2]["message"] == "from the HTTP server"
+    assert lines[3]["message"] == "compiling"
     assert all(datetime.fromisoformat(line["time"]) for line in lines)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_log_that_cannot_be_written_raises_no_error(monkeypatch, form):
+    with open(os.devnull) as broken:  # not open for writing
+        monkeypatch.setattr(sys, "stderr", broken)
+        with log_to_stderr(form):
+            write_log(logging.INFO, "started")
 
 
 def test_lines_of_one_kind_are_limited(caplog):

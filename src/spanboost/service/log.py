@@ -4,15 +4,16 @@ A line never contains values of rows. Lines that clients or a failing disk could
 are limited to a number per minute.
 """
 
+import io
 import json
 import logging
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 TEXT, JSON = "text", "json"
 LOGGER = logging.getLogger("spanboost.service")
@@ -83,13 +84,38 @@ def log_disk_error(what: str, error: OSError) -> None:
     _disk_log.write(what, logging.ERROR, f"{what} failed ({reason})")
 
 
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Writes lines to a stream; a log that cannot be written does not stop the service."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop the line: reporting the error would need the same stream."""
+
+
+class PrintedLines(io.TextIOBase):
+    """A text stream that logs the lines that other code prints."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        """Log the lines that are complete."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            write_log(logging.INFO, line.removeprefix("spanboost: "))
+        return len(text)
+
+
 @contextmanager
 def log_to_stderr(form: str) -> Iterator[None]:
-    """Log everything in one format, including warnings and the errors of the HTTP server."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Log everything in one format, including warnings and the errors of the HTTP server.
+
+    As JSON, also log what other code prints to standard error, so that every line is an object.
+    """
+    handler = LogHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == JSON else TextFormatter())
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    with warnings.catch_warnings():
+    printed = redirect_stderr(PrintedLines()) if form == JSON else nullcontext()
+    with warnings.catch_warnings(), printed:
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         for logger in loggers:
             logger.addHandler(handler)
