@@ -7,9 +7,9 @@ import os
 import shutil
 
 import pytest
-from faulty_disk import FaultyDisk
+from faulty_disk import KILLED, FaultyDisk
 from state_folders import (
-    commit_and_learn,
+    build_entry,
     new_model,
     some_rows,
     trained_model,
@@ -36,7 +36,7 @@ def fast_syncs(monkeypatch):
     monkeypatch.setattr(record_files, "_sync", lambda file: None)
 
 
-def serve(folder, first):
+def serve(folder, first, on_acknowledged=lambda rows: None):
     """Run a service: learn blocks from row `first`, with retries, and stop.
 
     Returns the number of the first row that is not acknowledged. An error that ends the process
@@ -50,8 +50,11 @@ def serve(folder, first):
     for attempt in range(ATTEMPTS):
         try:
             state.pending.add({f"pending {n} {attempt}": {"x": 1.0}})
-            commit_and_learn(state, n, n + BLOCK, DATA)
+            entry = build_entry(n, n + BLOCK, DATA)
+            state.commit(entry)
             n += BLOCK
+            on_acknowledged(n)
+            state.learn(entry, 0, BLOCK)
         except OSError:
             if state.journal.failure is not None:
                 break
@@ -111,6 +114,43 @@ def test_no_error_of_a_system_call_loses_a_label(tmp_path, monkeypatch, steps, l
         k += STEP
     assert k > 100
     assert STEP > 1 or names >= {"open", "_sync", "fsync", "pwrite", "write", "replace", "flock"}
+
+
+def serve_until_killed(monkeypatch, folder, k, first):
+    """Serve in another process, which ends at call k; return its status and acknowledged rows."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with monkeypatch.context() as patch:
+                FaultyDisk(patch, folder, range(k, k + 1), None)
+                serve(folder, first, lambda rows: os.write(writer, f" {rows}".encode()))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        acknowledged = file.read().split()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), int(acknowledged[-1]) if acknowledged else first
+
+
+@pytest.mark.parametrize("steps", [[], [2, 1]], ids=["new", "existing"])
+@pytest.mark.process
+def test_a_kill_at_any_system_call_loses_no_label(tmp_path, monkeypatch, steps):
+    start, folder = tmp_path / "start", tmp_path / "state"
+    rows = write_folder(start, steps, DATA, BLOCK) if steps else 0
+    for k in range(0, 10**9, STEP):
+        shutil.rmtree(folder, ignore_errors=True)
+        if steps:
+            shutil.copytree(start, folder)
+        status, acknowledged = serve_until_killed(monkeypatch, folder, k, rows)
+        if status == 0:
+            break
+        assert status == KILLED
+        learned = check_restart(folder, acknowledged)
+        assert serve(folder, learned) == learned + ATTEMPTS * BLOCK
+    assert k > 100
 
 
 @pytest.mark.parametrize("code", ERRORS, ids=errno.errorcode.get)

@@ -7,6 +7,7 @@ import os
 from spanboost.service import record_files
 
 PATH_CALLS = ("open", "mkdir", "unlink", "rename", "replace", "scandir", "chmod")
+KILLED = 9  # exit status of a process that is ended by a call
 FILE_CALLS = ("write", "pwrite", "pread", "ftruncate", "fsync", "close")
 
 
@@ -14,6 +15,7 @@ class FaultyDisk:
     """Counts the calls on files in a folder; the ones in `failing` raise an error.
 
     A write that fails has written some of the bytes; a close that fails has closed the file.
+    If the code is None, the process ends at once instead, as if it were killed.
     """
 
     def __init__(self, monkeypatch, folder, failing=range(0), code=0):
@@ -34,10 +36,13 @@ class FaultyDisk:
         """Whether any call has failed."""
         return len(self.calls) > self.failing.start
 
-    def check(self, name):
+    def check(self, name, write_some=lambda: None):
         """Count a call, and raise an error if it is one of those that fail."""
         self.calls.append(name)
         if len(self.calls) - 1 in self.failing:
+            write_some()
+            if self.code is None:
+                os._exit(KILLED)
             raise OSError(self.code, f"{os.strerror(self.code)} (in {name})")
 
     def _is_inside(self, path):
@@ -53,12 +58,10 @@ class FaultyDisk:
                 self._open_files.discard(first)
                 call(first)
                 return self.check(name)
-            try:
+            if name in ("write", "pwrite"):
+                self.check(name, lambda: call(first, rest[0][:3], *rest[1:]))
+            else:
                 self.check(name)
-            except OSError:
-                if name in ("write", "pwrite"):
-                    call(first, rest[0][:3], *rest[1:])
-                raise
             result = call(first, *rest, **options)
             if module is os and name == "open":
                 self._open_files.add(result)

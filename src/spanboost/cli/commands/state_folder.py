@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spanboost.errors import UsageError
 from spanboost.service.folder_lock import lock_folder
-from spanboost.service.record_files import StateError
+from spanboost.service.record_files import WAY_OUT, StateError
 from spanboost.service.repair import (
     Report,
     check_folder,
@@ -87,7 +87,7 @@ def _describe(report: Report) -> Iterator[str]:
 def _describe_losses(report: Report, quarantined: int | None) -> Iterator[str]:
     assert report.snapshot is not None
     if report.problem is not None:
-        yield report.problem
+        yield report.problem.removesuffix(f"; {WAY_OUT}")
         learned = [number for number in report.lost if number <= report.snapshot.record]
         others = [number for number in report.lost if number > report.snapshot.record]
         if others:
@@ -105,7 +105,9 @@ def _describe_losses(report: Report, quarantined: int | None) -> Iterator[str]:
 
 def _describe_quarantine(report: Report, number: int) -> Iterator[str]:
     place = report.salvage.records[number]
-    when = "" if place.time is None else f", written {datetime.fromtimestamp(place.time, UTC):%c}"
+    when = ""
+    if place.time is not None:
+        when = f", written {datetime.fromtimestamp(place.time, UTC):%Y-%m-%d %H:%M:%S} UTC"
     yield f"Quarantine: record {number} ({place.payload_bytes} bytes{when})."
     yield (
         f"The model does not learn its rows, and their ids are forgotten. The rows are written to "
