@@ -18,6 +18,7 @@ from state_folders import (
 )
 
 from spanboost.models.files import to_bytes
+from spanboost.service.limits import StateLimits
 from spanboost.service.record_files import StateError, encode_record
 from spanboost.service.state import Entry, State
 
@@ -64,14 +65,43 @@ def test_an_error_at_the_beginning_of_a_file_does_not_spoil_the_folder(tmp_path,
     commit_and_learn(state, 100, 150, DATA)
     state.close()
     assert_learned(tmp_path, 150)
-    assert [path.stem.lstrip("0") for path in journal_files(tmp_path)] == ["1", "3"]
+    assert [path.name.lstrip("0") for path in journal_files(tmp_path)] == ["1.v2.log", "3.v2.log"]
 
 
 def test_an_empty_file_out_of_sequence_is_ignored(tmp_path):
     rows = write_folder(tmp_path, [3], DATA)
-    (tmp_path / "journal" / f"{2:020}.log").touch()
+    for name in (f"{2:020}.v2.log", f"{3:020}.log"):
+        (tmp_path / "journal" / name).touch()
     assert_learned(tmp_path, rows)
     assert len(journal_files(tmp_path)) == 1
+
+
+def test_files_that_were_to_be_deleted_need_not_be_complete(tmp_path):
+    """After a power failure, only some of the deletions of old files may be on the disk."""
+    limits = StateLimits(remembered_ids=50)
+    state = State(tmp_path, new_model, limits)
+    for first in range(0, 200, 25):
+        commit_and_learn(state, first, first + 25, DATA)
+        if first == 50:
+            saved = {path: path.read_bytes() for path in journal_files(tmp_path)}
+        state.save()
+    state.close()
+    kept = journal_files(tmp_path)
+    deleted = [path for path in saved if path not in kept]
+    assert len(deleted) > 1
+    deleted[0].write_bytes(saved[deleted[0]])
+    state = State(tmp_path, new_model, limits)
+    assert to_bytes(state.model) == trained_model(DATA, 200)
+    state.close()
+    assert journal_files(tmp_path) == kept
+
+
+def test_versions_without_headers_refuse_the_names_of_the_files(tmp_path):
+    """They would take the last file for an interrupted write, and empty it."""
+    write_folder(tmp_path, [1], DATA)
+    (path,) = journal_files(tmp_path)
+    with pytest.raises(ValueError, match="invalid literal"):
+        int(path.stem)
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

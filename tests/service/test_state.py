@@ -292,6 +292,27 @@ def test_a_journal_that_ends_before_the_snapshot_is_refused(tmp_path):
         State(tmp_path, new_model)
 
 
+def test_a_journal_that_begins_after_the_snapshot_is_refused(tmp_path):
+    data = some_rows(30)
+    state = State(tmp_path, new_model)
+    (oldest,) = (tmp_path / "snapshots").iterdir()
+    model = oldest.read_bytes()
+    for first in (0, 10, 20):
+        commit_and_learn(state, first, first + 10, data)
+        state.save()
+    state.journal.append(build_entry(0, 1, data).encode())
+    state.journal.rotate(4)
+    state.close()
+    for path in (tmp_path / "snapshots").iterdir():
+        path.unlink()
+    (tmp_path / "journal" / f"{1:020}.log").touch()  # a deletion that is not on the disk
+    changed_path = tmp_path / "snapshots" / oldest.name
+    changed_path.write_bytes(model)
+    changed(changed_path, lambda header: header["run"].pop("journal"))
+    with pytest.raises(StateError, match="begins at record 4, but the snapshot ends at record 0"):
+        State(tmp_path, new_model)
+
+
 @pytest.mark.parametrize("name", ["journal/a.log", "pending/a.log", "snapshots/a.sb"])
 def test_a_foreign_file_is_named(tmp_path, name):
     State(tmp_path, new_model).close()

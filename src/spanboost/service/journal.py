@@ -14,13 +14,15 @@ from spanboost.service.journal_chain import Chain, journal_paths, read_chain
 from spanboost.service.journal_files import (
     END,
     HEADER_BYTES,
+    SUFFIX,
     FileHeader,
     JournalFile,
     MarkedRecords,
     Position,
+    journal_number,
     new_header,
 )
-from spanboost.service.record_files import WAY_OUT, LogFile, Record, StateError, file_number
+from spanboost.service.record_files import WAY_OUT, LogFile, Record, StateError
 
 SEGMENT_BYTES = 1 << 26  # approximate size at which a new file is started
 
@@ -95,7 +97,7 @@ class Journal:
         assert self._header is not None
         if self._file.end == HEADER_BYTES:
             return
-        numbers = [*map(file_number, self._paths), self.last + 1]
+        numbers = [*map(journal_number, self._paths), self.last + 1]
         first = max(number for number in numbers if number <= max(needed, numbers[0]))
         previous = Position(self._header.file, self.last, self._file.end)
         old, (file, header) = self._file, self._create_file(first, previous)
@@ -109,13 +111,13 @@ class Journal:
         old.close()
         self._file, self._header = file, header
         self._paths.append(file.path)
-        while file_number(self._paths[0]) < first:
+        while journal_number(self._paths[0]) < first:
             self._paths[0].unlink(missing_ok=True)
             del self._paths[0]
 
     def first_numbers(self) -> list[int]:
         """Return the number of the first record of every file."""
-        return [file_number(path) for path in journal_paths(self.folder)]
+        return [journal_number(path) for path in journal_paths(self.folder)]
 
     def close(self) -> None:
         """Close the file that records are appended to."""
@@ -190,22 +192,23 @@ class Journal:
             file, end = old[-1]
             _truncate(file.path, end)
             previous = Position("", self.last, end)
-        self._file = None
         first = old[0][0].number if old else self.last + 1
         self._file, self._header = self._create_file(first, previous)
         self._paths = [*(file.path for file, _ in old), self._file.path]
+        for file, end in zip(chain.files, ends, strict=True):
+            if not end:  # the new file has the records that this one was begun for
+                file.path.unlink()
 
     def _create_file(self, first: int, previous: Position | None) -> tuple[LogFile, FileHeader]:
         """Begin a file for the records to come."""
         header = new_header(first, previous, self._replaces)
-        path = self.folder / f"{self.last + 1:020}.log"
+        path = self.folder / f"{self.last + 1:020}{SUFFIX}"
         try:
             with atomic_write(path, private=True) as file:
                 file.write(header.encode())
             return LogFile(path, HEADER_BYTES), header
         except OSError:
-            if self._file is not None:  # at a start, the name of an old file may be the same
-                _unlink_quietly(path)
+            _unlink_quietly(path)
             raise
 
     def _write(

@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from spanboost.service.journal_files import JournalFile, open_file
-from spanboost.service.record_files import WAY_OUT, StateError, file_number
+from spanboost.service.journal_files import JournalFile, journal_number, open_file
+from spanboost.service.record_files import WAY_OUT, StateError
 
 
 class Chain(NamedTuple):
-    """The files of a journal in order, and files without records that were begun in vain."""
+    """The files of a journal in order, and files that are not needed, which `read` deletes."""
 
     files: list[JournalFile]
     unused: list[Path]
@@ -29,7 +29,7 @@ class Chain(NamedTuple):
 
 def journal_paths(folder: Path) -> list[Path]:
     """Return the paths of all files of a journal, in the order of their numbers."""
-    return sorted(folder.glob("*.log"), key=file_number)
+    return sorted(sorted(folder.glob("*.log")), key=journal_number)
 
 
 def read_chain(folder: Path) -> Chain:
@@ -42,6 +42,10 @@ def read_chain(folder: Path) -> Chain:
             unused.append(path)  # a record is written only to a file that the one before names
         else:
             files.append(file)
+    last = files[-1].header if files else None
+    if last is not None:  # older files were about to be deleted
+        unused += [file.path for file in files if file.number < last.first]
+        files = [file for file in files if file.number >= last.first]
     _check(files)
     return Chain(files, unused)
 

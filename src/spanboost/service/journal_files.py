@@ -22,6 +22,7 @@ from spanboost import __version__
 from spanboost.service import record_files
 from spanboost.service.record_files import WAY_OUT, Record, StateError, file_number
 
+SUFFIX = ".v2.log"  # a name that versions without headers refuse; they would empty the file
 HEADER_BYTES = 512
 SECTOR = 512  # smallest number of bytes that a disk writes completely or not at all
 END = 0  # number of the last record of a complete file; its payload is the mark of the next file
@@ -193,9 +194,14 @@ class JournalFile(NamedTuple):
         return self.size if self.next is None else self.size - _END_BYTES
 
 
+def journal_number(path: Path) -> int:
+    """Return the number of the first record of a journal file, from its name."""
+    return file_number(path.parent / path.name.replace(SUFFIX, ".log"))
+
+
 def open_file(path: Path) -> JournalFile:
     """Read the header and the end of a journal file; StateError if its header is damaged."""
-    number = file_number(path)
+    number = journal_number(path)
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES)
         size = file.seek(0, 2)

@@ -13,9 +13,10 @@ from spanboost.service.journal_files import (
     MarkedRecords,
     PlainRecords,
     decode_header,
+    journal_number,
     open_file,
 )
-from spanboost.service.record_files import StateError, file_number
+from spanboost.service.record_files import StateError
 
 
 class Place(NamedTuple):
@@ -62,7 +63,7 @@ def salvage_journal(folder: Path, marks: Iterable[str]) -> Salvage:
     are known.
     """
     paths = journal_paths(folder)
-    first = min(map(file_number, paths), default=1)
+    first = min(map(journal_number, paths), default=1)
     known = set[str | None](marks)
     for path in paths:
         with suppress(StateError):

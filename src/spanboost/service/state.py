@@ -1,7 +1,7 @@
 """The state folder of a service. A start loads the last snapshot and replays the journal.
 
     STATE/lock                process id of the one server that uses the folder (folder_lock.py)
-    STATE/journal/N.log       labelled rows in the order in which they are learned (journal.py)
+    STATE/journal/N.v2.log    labelled rows in the order in which they are learned (journal.py)
     STATE/snapshots/N.sb      the model after record N; the last two are kept
     STATE/pending/N.log       predicted rows that wait for their labels (pending_rows.py)
 
@@ -266,6 +266,11 @@ class State:
             )
 
     def _learn_record(self, record: Record) -> None:
+        if record.number != self.learned_record + 1:
+            raise StateError(
+                f"{self.journal.folder}: the journal begins at record {record.number}, but the "
+                f"snapshot ends at record {self.learned_record}; {WAY_OUT}"
+            )
         try:
             entry = decode_entry(record.payload)
             self.learn(entry, 0, len(entry.rows))
