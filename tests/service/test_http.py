@@ -36,7 +36,7 @@ def start_service(folder, *options, tokens=None, limits=None, state_limits=None)
     words = ["serve", "--dir", str(folder), *(options or SMALL)]
     state = open_state(parser().parse_args(words), state_limits or StateLimits())
     limits = limits or RequestLimits()
-    engine = Engine(state, limits.waiting_rows)
+    engine = Engine(state, limits)
     app = build_app(engine, tokens, "id", limits)
     with serving_app(app) as client:
         client.engine, client.app = engine, app
@@ -454,14 +454,16 @@ def request_head(path, length):
 
 
 def test_too_many_open_body_bytes_get_503(tmp_path):
-    with start_service(tmp_path / "state", limits=RequestLimits(body_bytes=1000)) as client:
+    size = 40_000
+    with start_service(tmp_path / "state", limits=RequestLimits(body_bytes=size)) as client:
         counters, slow = client.app.counters, [connect(client) for _ in range(16)]
         for sock in slow:
-            sock.sendall(request_head("/predict", 1000) + b" " * 998)
-        wait_until(lambda: counters.open_body_bytes == 16 * 998)
-        response = client.post("/predict", content=b" " * 100, headers=JSON)
+            sock.sendall(request_head("/predict", size) + b" " * (size - 2))
+        wait_until(lambda: counters.open_body_bytes == 16 * (size - 2))
+        response = client.post("/predict", content=b" " * 20_000, headers=JSON)
         assert response.status_code == 503
         assert response.headers["retry-after"]
+        assert client.post("/predict", json={}).status_code == 200  # small bodies are still read
         for sock in slow:
             sock.sendall(b"{}")
             assert sock.recv(100).startswith(b"HTTP/1.1 200")

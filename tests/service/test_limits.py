@@ -16,6 +16,8 @@ CHANGED = [
     ("--max-width", "7", RequestLimits(row_keys=7)),
     ("--max-open", "7", RequestLimits(open_requests=7)),
     ("--max-waiting", "7", RequestLimits(waiting_rows=7)),
+    ("--max-memory", "700", RequestLimits(memory_bytes=700 << 20)),
+    ("--max-features", "7", RequestLimits(features=7)),
 ]
 
 

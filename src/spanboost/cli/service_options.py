@@ -85,10 +85,11 @@ def _add_folder(command: Any) -> None:
 def _add_limits(group: Any, limits: type) -> None:
     """Add the options that set the limits of the service."""
     for option in limit_options(limits):
+        default = "" if option.default is None else f" (default: {option.default:,.0f})"
         group.add_argument(
             option.flag,
-            type=at_least(1) if isinstance(option.default, int) else days,
+            type=days if isinstance(option.default, float) else at_least(1),
             default=option.default,
             metavar="N",
-            help=f"{option.help} (default: {option.default:,.0f})",
+            help=f"{option.help}{default}",
         )

@@ -55,6 +55,13 @@ class ReplayMemory:
             self.labels, self.weights = np.zeros((slots, d), dtype), np.zeros(slots, dtype)
             self.rows = _new_slots(rows, slots)
 
+    @property
+    def cells(self) -> int:
+        """Number of entries of the sparse rows in memory."""
+        if not isinstance(self.rows, BlockSlots):
+            return 0
+        return sum(len(columns) for columns, _ in self.rows.entries)
+
     def pieces(
         self, rows: Any, labels: Array, weights: Array, first: int, last: int
     ) -> Iterator[Piece]:

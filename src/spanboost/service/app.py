@@ -15,17 +15,18 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
-from spanboost.service.engine import (
+from spanboost.service.engine import Engine
+from spanboost.service.health import Health
+from spanboost.service.jobs import (
     CopyJob,
-    Engine,
     LearnJob,
     Predictions,
     PredictJob,
     RowConflictError,
     StorageError,
 )
-from spanboost.service.health import Health
 from spanboost.service.limits import RequestLimits
+from spanboost.service.memory_pool import Reservation, TooLargeError
 from spanboost.service.metrics import RequestCounters, collect_metrics
 from spanboost.service.middleware import EVENTS_PATH, Middleware, error_response
 from spanboost.service.openapi import describe_api
@@ -33,6 +34,7 @@ from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_bodies import (
     MEDIA_TYPES,
     BodyError,
+    estimate_memory,
     parse_body,
 )
 from spanboost.service.request_rows import (
@@ -73,7 +75,13 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = _flag(request, "keep", True), _skips_bad_rows(request)
-        parsed = await self._parse(request, self.parser.parse_features)
+        with Reservation(self.engine.work_memory) as memory:
+            parsed = await self._parse(request, self.parser.parse_features, memory)
+            return await self._predict(parsed, keep, skip, memory)
+
+    async def _predict(
+        self, parsed: ParsedRequest, keep: bool, skip: bool, memory: Reservation
+    ) -> Response:
         if parsed.rejected and not skip:
             return self._reject(parsed.rejected)
         predictions = Predictions([] if keep else None, {"prediction": []})
@@ -81,7 +89,8 @@ class Service:
             numbers = list(parsed.rows)
             ids, rows = zip(*parsed.rows.values(), strict=True)
             try:
-                predictions = await self._run(self.engine.predictor, PredictJob(rows, ids, keep))
+                job = PredictJob(rows, ids, keep, memory)
+                predictions = await self._run(self.engine.predictor, job)
                 break
             except DataError as error:
                 return self._reject([RejectedRow(numbers[error.row], None, error.what)])
@@ -105,13 +114,22 @@ class Service:
         With `wait`, they are also learned by then, so the next prediction uses them.
         """
         skip, wait = _skips_bad_rows(request), _flag(request, "wait", False)
-        parsed = await self._parse(request, self.parser.parse_example)
+        with Reservation(self.engine.work_memory) as memory:
+            parsed = await self._parse(request, self.parser.parse_example, memory)
+            examples = parsed.rows.values()
+            if any(example.row is None for example in examples):
+                memory.grow_now(await run_in_threadpool(self.engine.pending_memory, examples))
+            return await self._learn(parsed, skip, wait, memory)
+
+    async def _learn(
+        self, parsed: ParsedRequest, skip: bool, wait: bool, memory: Reservation
+    ) -> Response:
         rejected = parsed.rejected
         if rejected and not skip:
             return self._reject(rejected)
         learned = duplicates = 0
         if parsed.rows:
-            job = LearnJob(parsed.rows, skip, wait)
+            job = LearnJob(parsed.rows, skip, wait, memory)
             learned, duplicates, more = await self._run(self.engine.writer, job)
             rejected = sorted([*rejected, *more])
             if rejected and not skip:
@@ -166,8 +184,10 @@ class Service:
 
         return StreamingResponse(stream(), media_type=EVENT_STREAM)
 
-    async def _parse(self, request: Request, parse: Callable[[Any], Any]) -> ParsedRequest:
-        """Read the body of a request, and apply `parse` to each of its rows."""
+    async def _parse(
+        self, request: Request, parse: Callable[[Any], Any], memory: Reservation
+    ) -> ParsedRequest:
+        """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         media_type = MEDIA_TYPES.get(content_type)
         if media_type is None:
@@ -184,13 +204,16 @@ class Service:
             return ParsedRequest(*parse_rows(parse, body.rows), media_type, body.single)
 
         if len(data) <= SMALL_BODY:
+            await memory.grow(estimate_memory(media_type, data))
             return parse_all()
+        await memory.grow(await run_in_threadpool(estimate_memory, media_type, data))
         async with self._parsers:
             return await run_in_threadpool(parse_all)
 
     async def _read_body(self, request: Request) -> bytes:
         """Return the whole body, unless it is too large or too slow."""
         limit, length = self.limits.body_bytes, request.headers.get("content-length", "")
+        open_limit = min(16 * limit, self.engine.memory.body_bytes)
         too_large = HTTPException(
             413, f"the body is too large (maximum: {limit:,} bytes)", {"Connection": "close"}
         )
@@ -206,7 +229,7 @@ class Service:
                     data += chunk
                     if len(data) > limit:
                         raise too_large
-                    if self.counters.open_body_bytes > self.limits.open_body_bytes:
+                    if len(data) > SMALL_BODY and self.counters.open_body_bytes > open_limit:
                         raise too_many
         except TimeoutError:
             raise HTTPException(408, "the body did not arrive in time") from None
@@ -316,6 +339,10 @@ async def _on_pending_full(request: Request, error: Exception) -> Response:
     return error_response(429, str(error), {"Retry-After": "10"})
 
 
+async def _on_too_large(request: Request, error: Exception) -> Response:
+    return error_response(413, str(error))
+
+
 async def _on_closed(request: Request, error: Exception) -> Response:
     return error_response(503, str(error), {"Retry-After": "5"})
 
@@ -341,6 +368,7 @@ _HANDLERS: dict[Any, Any] = {
     HTTPException: _on_http_error,
     BusyError: _on_busy,
     PendingFullError: _on_pending_full,
+    TooLargeError: _on_too_large,
     ClosedError: _on_closed,
     StorageError: _on_storage_error,
     BodyError: _on_body_error,

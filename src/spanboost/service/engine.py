@@ -9,15 +9,28 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
+from spanboost.models.memory import fixed_bytes
 from spanboost.service.disk_status import DiskStatus
 from spanboost.service.fair_lock import FairLock
 from spanboost.service.histogram import Histogram
+from spanboost.service.jobs import (
+    CopyJob,
+    LearnJob,
+    Outcome,
+    Predictions,
+    PredictJob,
+    RowConflictError,
+    StorageError,
+)
 from spanboost.service.limits import RequestLimits
+from spanboost.service.memory import plan_memory
+from spanboost.service.memory_pool import IdleTrimmer, MemoryPool
+from spanboost.service.model_budget import Growth, ModelBudget
 from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_rows import (
     GONE,
@@ -32,61 +45,9 @@ from spanboost.service.worker import Job, Worker
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
+PENDING_FACTOR = 24  # memory for a pending row and its copies, compared with its size on disk
 ID_BYTES = 12  # random bytes in an id that the service makes
 DEFAULT_LIMITS = RequestLimits()
-
-
-class Predictions(NamedTuple):
-    """Predictions, column by column; `ids` is None if the rows are not kept for their labels."""
-
-    ids: list[str] | None
-    columns: dict[str, list[Any]]
-
-
-class Outcome(NamedTuple):
-    """The result of a request to learn."""
-
-    learned: int
-    duplicates: int
-    rejected: list[RejectedRow]
-
-
-class StorageError(Exception):
-    """A write to the disk failed, so nothing was learned; retry later."""
-
-
-class RowConflictError(Exception):
-    """Other rows wait under the ids of some rows; `reasons` has the positions of these rows."""
-
-    def __init__(self, reasons: dict[int, str]) -> None:
-        super().__init__()
-        self.reasons = reasons
-
-
-class PredictJob(Job):
-    """Predict rows; with `keep`, store them under their ids until their labels arrive."""
-
-    def __init__(self, features: Sequence[Row], ids: Sequence[str | None], keep: bool) -> None:
-        super().__init__(len(features))
-        self.features, self.ids, self.keep = features, ids, keep
-
-
-class LearnJob(Job):
-    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones.
-
-    The result arrives when the rows are in the journal; with `wait`, when they are learned.
-    """
-
-    def __init__(self, examples: dict[int, Example], skip: bool, wait: bool = False) -> None:
-        super().__init__(len(examples))
-        self.examples, self.skip, self.wait = examples, skip, wait
-
-
-class CopyJob(Job):
-    """Return the model as the bytes of a file."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
 
 
 class Engine:
@@ -95,16 +56,19 @@ class Engine:
     def __init__(
         self,
         state: State,
-        waiting_rows: int = DEFAULT_LIMITS.waiting_rows,
+        limits: RequestLimits = DEFAULT_LIMITS,
         on_failure: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """Start the threads.
+        """Start the threads; UsageError if --max-memory is too small for the model.
 
-        waiting_rows: maximum number of rows in each queue.
         on_failure: receives the reason when the service can no longer predict or learn. The
             process must end then, so that a supervisor starts it again.
         """
         self.state, self._on_failure = state, on_failure
+        self.memory = plan_memory(limits.memory_bytes, fixed_bytes(state.model))
+        self.work_memory = MemoryPool(self.memory.work_bytes)
+        self._trimmer = IdleTrimmer(self.work_memory)
+        self._budget = ModelBudget(state.model, self.memory, limits.features)
         self.journal_writes = DiskStatus("a write to the journal")
         self.pending_writes = DiskStatus("a write of pending rows")
         self.snapshot_writes = DiskStatus("writing a snapshot")
@@ -114,13 +78,16 @@ class Engine:
         self._model_lock = FairLock()
         self._row_seconds = 1e-4  # moving average of the time to learn a row
         self._prediction_seconds = 0.0  # moving average of the time to predict a group
-        self.writer = Worker("writer", self._write, waiting_rows, on_failure=on_failure)
-        self.predictor = Worker("predictor", self._predict, waiting_rows, on_failure=on_failure)
+        self.writer = Worker("writer", self._write, limits.waiting_rows, on_failure=on_failure)
+        self.predictor = Worker(
+            "predictor", self._predict, limits.waiting_rows, on_failure=on_failure
+        )
 
     def close(self) -> None:
         """Learn what is in the journal, write a snapshot and close the state folder."""
         self.predictor.close()
         self.writer.close()
+        self._trimmer.close()
         if self.failure is None:
             self._save()
             if self.snapshot_writes.problem is not None:
@@ -129,6 +96,11 @@ class Engine:
                     "next start replays the journal instead"
                 )
         self.state.close()
+
+    def pending_memory(self, examples: Iterable[Example]) -> int:
+        """Return an estimate of the memory for the pending rows whose labels these are."""
+        ids = (example.id for example in examples if example.row is None)
+        return PENDING_FACTOR * sum(self.state.pending.row_bytes(id or "") for id in ids)
 
     @property
     def failure(self) -> str | None:
@@ -254,11 +226,11 @@ class Engine:
 
         Returns the entry to learn, and the jobs to acknowledge after that with their outcomes.
         """
-        accepted = list[Example]()
+        accepted, growth = list[Example](), Growth()
         taken_ids, outcomes = set[str](), list[Outcome]()
         target = deepcopy(self.state.model.schema.target)
         for job in jobs:
-            examples, outcome, target = self._validate(job, taken_ids, target)
+            examples, outcome, target = self._validate(job, taken_ids, target, growth)
             accepted += examples
             taken_ids.update(example.id for example in examples if example.id is not None)
             outcomes.append(outcome)
@@ -272,6 +244,7 @@ class Engine:
                 self._report_failure(self.state.journal.failure)
                 return None, []
             self.journal_writes.note_success()
+            self._budget.accept(growth)
         waiting = list[tuple[LearnJob, Outcome]]()
         for job, outcome in zip(jobs, outcomes, strict=True):
             self.duplicates += outcome.duplicates
@@ -282,11 +255,12 @@ class Engine:
         return entry if accepted else None, waiting
 
     def _validate(
-        self, job: LearnJob, taken_ids: set[str], target: Target
+        self, job: LearnJob, taken_ids: set[str], target: Target, growth: Growth
     ) -> tuple[list[Example], Outcome, Target]:
         """Return the rows of a request to learn, its outcome, and the target after these rows.
 
         taken_ids: ids of rows accepted from earlier requests of the same group.
+        growth: of the model by the same rows; the rows of this request are added if it succeeds.
         """
         rejected, examples = list[RejectedRow](), job.examples
         while True:
@@ -295,9 +269,14 @@ class Engine:
             numbers, labels = list(good), [example.label for example in good.values()]
             wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
             rejected += [RejectedRow(number, self._label, what) for number, what in wrong.items()]
+            rows = {number: one.row or {} for number, one in good.items() if number not in wrong}
+            excess, own = self._budget.check(rows, growth)
+            rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
+            wrong |= excess
             if (rejected or gone) and not job.skip:
                 return [], Outcome(0, 0, rejected + gone), target
             if not wrong:
+                growth.add(own.features, own.cells)
                 return list(good.values()), Outcome(len(good), duplicates, rejected + gone), after
             # repeat without them: a later row with the id of a bad one is not a duplicate
             examples = {number: one for number, one in examples.items() if number not in wrong}

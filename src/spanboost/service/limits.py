@@ -52,23 +52,35 @@ class RequestLimits(NamedTuple):
     waiting_rows: Annotated[
         int, Limit("Maximum number of rows that wait to be learned", "--max-waiting")
     ] = 50_000
+    memory_bytes: Annotated[
+        int | None,
+        Limit(
+            "Maximum memory of the process in MiB (default: half of the memory of the machine or "
+            "the container)",
+            "--max-memory",
+            MIB,
+        ),
+    ] = None
+    features: Annotated[
+        int,
+        Limit(
+            "Maximum number of features that the model may learn; with --bits, the table has a "
+            "fixed size",
+            "--max-features",
+        ),
+    ] = 1_000_000
     body_seconds: Annotated[float, Limit("Time for a request body to arrive")] = 30.0
     request_seconds: Annotated[
         float, Limit("Time from the first byte of a request to the last byte of its response")
     ] = 120.0
     dashboards: Annotated[int, Limit("Maximum number of dashboards that are open at a time")] = 16
 
-    @property
-    def open_body_bytes(self) -> int:
-        """Maximum size of all request bodies that are held in memory at a time."""
-        return 16 * self.body_bytes
-
 
 class Option(NamedTuple):
     """An option of `spanboost serve` that sets a limit."""
 
     flag: str
-    default: float  # in the unit of the option
+    default: float | None  # in the unit of the option; None if the help describes it
     help: str
 
 
@@ -77,16 +89,18 @@ def limit_options(limits: type) -> Iterator[Option]:
     defaults = limits()
     for field, limit in _limits(limits):
         if limit.flag is not None:
-            yield Option(limit.flag, getattr(defaults, field) // limit.unit, limit.help)
+            default = getattr(defaults, field)
+            yield Option(limit.flag, default and default // limit.unit, limit.help)
 
 
 def limit_values(limits: type, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a class of limits that parsed options set."""
-    return {
-        field: args[limit.flag.lstrip("-").replace("-", "_")] * limit.unit
+    values = {
+        field: (args[limit.flag.lstrip("-").replace("-", "_")], limit.unit)
         for field, limit in _limits(limits)
         if limit.flag is not None
     }
+    return {field: value and value * unit for field, (value, unit) in values.items()}
 
 
 def _limits(limits: type) -> Iterator[tuple[str, Limit]]:

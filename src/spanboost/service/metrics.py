@@ -1,10 +1,8 @@
 """The metrics of the service, for Prometheus and for the dashboard."""
 
 import math
-import os
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
@@ -14,6 +12,7 @@ from spanboost.models.predictions import class_names
 from spanboost.rows.labels import LabelHealth
 from spanboost.service.engine import Engine
 from spanboost.service.histogram import Histogram, format_histograms
+from spanboost.service.memory import resident_memory
 from spanboost.service.record_files import SYNC_SECONDS
 from spanboost.service.startup import StartProgress
 from spanboost.service.state import State
@@ -122,7 +121,7 @@ def prometheus_text(
         lines += _format_metric(name, "gauge", f"Bytes of the journal {which}.", {"": size})
     if engine is not None:
         lines += _format_engine(engine, counters)
-    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": _resident_memory()})
+    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": resident_memory()})
     responses = {
         f'path="{path}",status="{code}"': n for (path, code), n in list(counters.responses.items())
     }
@@ -182,8 +181,3 @@ def _format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> l
 
 def _format_number(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
-
-
-def _resident_memory() -> int:
-    statm = Path("/proc/self/statm")
-    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0

@@ -14,6 +14,7 @@ JSON, JSON_LINES, ARROW = (
 )
 MEDIA_TYPES = {JSON: JSON, JSON_LINES: JSON_LINES, "application/jsonl": JSON_LINES, ARROW: ARROW}
 _BATCH, _DICTIONARY = 3, 2  # types of Arrow messages that hold buffers
+_BYTE_MEMORY, _TOKEN_MEMORY = 6, 100  # bytes for each byte and each token of a body, at most
 _CELL_BYTES = 4  # size that an Arrow value counts for, since some take no space in the stream
 
 
@@ -26,6 +27,14 @@ class Body(NamedTuple):
 
     rows: list[Any]
     single: bool = False  # whether the body is one object, so that the response is one, too
+
+
+def estimate_memory(media_type: str, data: bytes) -> int:
+    """Return an estimate of the memory for the rows of a body, before it is parsed."""
+    if media_type == ARROW:
+        return _BYTE_MEMORY * len(data) + _TOKEN_MEMORY * _count_arrow_cells(data)
+    tokens = sum(map(data.count, (b",", b":", b"[", b"{", b"\n")))
+    return _BYTE_MEMORY * len(data) + _TOKEN_MEMORY * tokens
 
 
 def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool) -> Body:
@@ -64,6 +73,26 @@ def _check_rows(rows: int, limits: RequestLimits) -> None:
         raise BodyError(f"too many rows in one request: {rows:,} (maximum: {limits.rows:,})")
 
 
+def _count_arrow_cells(data: bytes) -> int:
+    """Return the number of values in an Arrow stream, counting each column name as three."""
+    import pyarrow as pa
+
+    try:
+        _check_uncompressed(data)
+        with pa.ipc.open_stream(data) as reader:
+            columns = len(reader.schema)
+            return columns * (3 + 2 * sum(batch.num_rows for batch in reader))
+    except Exception as error:  # Arrow raises many types
+        raise _arrow_error(error) from None
+
+
+def _arrow_error(error: Exception) -> BodyError:
+    if isinstance(error, BodyError):
+        return error
+    what = " ".join(str(error).split())[:200]
+    return BodyError(f"the body is not a valid Arrow stream: {what}")
+
+
 def _parse_arrow(data: bytes, limits: RequestLimits) -> list[Any]:
     """Parse an Arrow stream; Arrow does not check what it reads, so all of it is validated."""
     import pyarrow as pa
@@ -84,11 +113,8 @@ def _parse_arrow(data: bytes, limits: RequestLimits) -> list[Any]:
             raise BodyError(f"duplicate column {name!r:.40} in the Arrow stream")
         _check_unpacked_size(table, limits.body_bytes)
         columns = [_column_values(name, table.column(name)) for name in names]
-    except BodyError:
-        raise
     except Exception as error:  # Arrow raises many types
-        what = " ".join(str(error).split())[:200]
-        raise BodyError(f"the body is not a valid Arrow stream: {what}") from None
+        raise _arrow_error(error) from None
     if not names:
         return [{} for _ in range(len(table))]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

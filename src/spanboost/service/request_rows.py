@@ -13,6 +13,7 @@ from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 
 MAX_ID_LENGTH = 128
+BLOCK_CELLS = 1 << 18  # maximum number of values in a block of several rows
 MAX_LABEL = 1e300  # the width of a range of larger labels overflows
 
 UNPROCESSABLE, GONE, CONFLICT = 422, 410, 409
@@ -139,6 +140,21 @@ def _parse_cell(column: Column, value: Any) -> Any:
     if isinstance(value, str):
         raise BadRowError(f"{column.name!r:.40} is {value!r:.40}; expected a number", column.name)
     return value
+
+
+def split_by_cells(rows: Sequence[Row], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of blocks of the rows from `first` to before `last`.
+
+    The number of values in a block is limited, because the model needs a hundred bytes for each.
+    """
+    start, cells = first, 0
+    for t in range(first, last):
+        cells += len(rows[t])
+        if cells > BLOCK_CELLS and start < t:
+            yield start, t
+            start, cells = t, len(rows[t])
+    if start < last:
+        yield start, last
 
 
 def find_invalid_labels(target: Target, labels: Sequence[float | str]) -> dict[int, str]:

@@ -10,7 +10,7 @@ from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
-from spanboost.service.request_rows import Row, prediction_batches
+from spanboost.service.request_rows import Row, prediction_batches, split_by_cells
 
 MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one
 
@@ -19,8 +19,14 @@ def predict_rows(model: Model, rows: list[Row]) -> Array:
     """Return the model's predictions; DataError names the first row that it cannot read."""
     if model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
         return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
-    batches = prediction_batches(model.schema, rows)
-    return np.concatenate([model.predict_many(batch.X) for batch in batches])
+    answers = list[Array]()
+    for first, last in split_by_cells(rows, 0, len(rows)):
+        try:
+            batches = prediction_batches(model.schema, rows[first:last])
+            answers += [model.predict_many(batch.X) for batch in batches]
+        except DataError as error:
+            raise DataError(first + error.row, error.what) from None
+    return np.concatenate(answers)
 
 
 def _predict_row(model: Model, t: int, row: Row) -> Any:

@@ -33,7 +33,7 @@ from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
 from spanboost.service.pending_rows import PendingRows
 from spanboost.service.record_files import WAY_OUT, Record, StateError, file_number
-from spanboost.service.request_rows import Row, learning_batches
+from spanboost.service.request_rows import Row, learning_batches, split_by_cells
 from spanboost.service.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.running_loss import RunningLoss
 
@@ -150,13 +150,12 @@ class State:
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """Learn the rows from `first` to before `last` of the next entry of the journal."""
-        rows, labels, weights = entry.slice(first, last)
-        if rows:
-            for batch in learning_batches(self.model.schema, rows, labels, weights):
+        for start, end in split_by_cells(entry.rows, first, last):
+            for batch in learning_batches(self.model.schema, *entry.slice(start, end)):
                 self._learn(batch)
         if last == len(entry.rows):
             self.learned_record += 1
-        self._unsaved += len(rows)
+        self._unsaved += last - first
 
     def save(self) -> None:
         """Write a snapshot, then delete old snapshots and journal files.

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from logging import ERROR
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,12 +21,23 @@ class ClosedError(Exception):
     """The worker has stopped; the message says why."""
 
 
+class Holder(Protocol):
+    """Memory that several holders share; the last one to release it returns it."""
+
+    def share(self) -> None:
+        """Add a holder."""
+
+    def release(self) -> None:
+        """Remove a holder."""
+
+
 class Job(Future[Any]):
     """A task and the future of its result; its size is a number of rows."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, memory: Holder | None = None) -> None:
+        """Create a job; `memory` is held from `submit` until the job is done."""
         super().__init__()
-        self.rows = rows
+        self.rows, self.memory = rows, memory
         self.created = time.monotonic()
 
 
@@ -66,6 +77,8 @@ class Worker:
             if self.waiting and self.waiting + job.rows > self.max_waiting:
                 raise BusyError
             self.waiting += job.rows
+            if job.memory is not None:
+                job.memory.share()
             self._jobs.append(job)
             self._change.notify()
 
@@ -92,16 +105,27 @@ class Worker:
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # the loss of labels like 1e300 overflows
-            while self.failure is None and (jobs := self._wait_for_group()):
-                try:
-                    self._work(jobs)
-                except BaseException as error:  # otherwise callers would wait for ever
-                    write_log(ERROR, f"the {self._name} thread failed", traceback=True)
-                    self._fail(jobs, f"the {self._name} failed: {describe_failure(error)}")
-                finally:
-                    with self._change:
-                        self.waiting -= sum(job.rows for job in jobs)
-                        self._running = []
+            while self.failure is None and self._run_group():
+                pass
+
+    def _run_group(self) -> bool:
+        """Wait for jobs and run a group; return False after `close`.
+
+        This is a function of its own so that the jobs are not held in memory until the next ones.
+        """
+        jobs = self._wait_for_group()
+        try:
+            if jobs:
+                self._work(jobs)
+        except BaseException as error:  # otherwise callers would wait for ever
+            write_log(ERROR, f"the {self._name} thread failed", traceback=True)
+            self._fail(jobs, f"the {self._name} failed: {describe_failure(error)}")
+        finally:
+            with self._change:
+                self.waiting -= sum(job.rows for job in jobs)
+                self._running = []
+            _release_memory(jobs)
+        return bool(jobs)
 
     def _wait_for_group(self) -> list[Job]:
         """Wait for jobs and return the next group; an empty list after `close`."""
@@ -123,15 +147,17 @@ class Worker:
                 rows += job.rows
             else:
                 self.waiting -= job.rows
+                _release_memory([job])
         return jobs
 
     def _fail(self, jobs: list[Job], why: str) -> None:
         with self._change:
             self.failure, self._open = why, False
-            jobs = [*jobs, *self._jobs]
+            rest = list(self._jobs)
             self._jobs.clear()
         self._on_failure(why)
-        for job in jobs:
+        _release_memory(rest)
+        for job in [*jobs, *rest]:
             if not job.done():
                 job.set_exception(ClosedError(why))
 
@@ -143,3 +169,9 @@ def describe_failure(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"a disk error ({error.strerror or error})"
     return f"internal error ({type(error).__name__}); see the log"
+
+
+def _release_memory(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.memory is not None:
+            job.memory.release()

@@ -75,7 +75,7 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
         _log_repairs(state)
         progress.begin_compiling()
         warm_up(state)
-        app.begin(Engine(state, limits.waiting_rows, server.fail))
+        app.begin(Engine(state, limits, server.fail))
         _log(f"serving {state.model!r} on {scheme}://{url_host}:{port}, state in {args.dir}")
 
     return run(server, sock, start)

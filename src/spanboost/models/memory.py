@@ -1,0 +1,62 @@
+"""How much memory a model needs for more features and for wider rows."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from spanboost.models.booster import Booster
+    from spanboost.models.model import Model
+
+CELL_BYTES = 12  # an entry of a row that is kept for replay: its column and its value
+_NAME_BYTES = 100  # a name in a dictionary, without its characters
+_PROBE = 1 << 13  # number of features; beyond it, the memory of all learners grows linearly
+
+
+def feature_bytes(model: "Model") -> int:
+    """Return an upper bound on the bytes that one more feature takes, without its name.
+
+    Tables are doubled when they are full, so on average they are three quarters full.
+    """
+    tables = sum(_table_bytes(booster) for booster in _boosters(model))
+    return int(1.5 * tables) + _NAME_BYTES * (1 + len(_boosters(model)))
+
+
+def fixed_bytes(model: "Model") -> int:
+    """Return the bytes that the model takes apart from features and rows for replay."""
+    return sum(_array_bytes(booster.core.fresh_bank()) for booster in _boosters(model))
+
+
+def replay_slots(model: "Model") -> int:
+    """Return how many rows the memories for replay have room for."""
+    return sum(memory.ring + memory.piece for memory in _memories(model))
+
+
+def replay_cells(model: "Model") -> int:
+    """Return the number of entries of sparse rows that the model keeps for replay."""
+    return sum(memory.cells for memory in _memories(model))
+
+
+def _boosters(model: "Model") -> "list[Booster]":
+    return list(model.parts.values()) or [model.as_booster()]
+
+
+def _memories(model: "Model") -> Iterator[Any]:
+    for booster in _boosters(model):
+        if booster.core.memory is not None:
+            yield booster.core.memory
+
+
+def _table_bytes(booster: "Booster") -> float:
+    """Return the bytes of a booster's tables for each feature."""
+    bank = booster.core.fresh_bank()
+    sizes = [_array_bytes(bank.grown(features, 1)) for features in (_PROBE, 2 * _PROBE)]
+    return (sizes[1] - sizes[0]) / _PROBE
+
+
+def _array_bytes(value: Any) -> int:
+    """Return the size of all arrays in a tree of tuples."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    return sum(map(_array_bytes, value)) if isinstance(value, tuple) else 0

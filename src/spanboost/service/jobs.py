@@ -1,0 +1,73 @@
+"""What the threads of the service do for requests, and what they return."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from spanboost.service.memory_pool import Reservation
+from spanboost.service.request_rows import Example, RejectedRow, Row
+from spanboost.service.worker import Job
+
+
+class Predictions(NamedTuple):
+    """Predictions, column by column; `ids` is None if the rows are not kept for their labels."""
+
+    ids: list[str] | None
+    columns: dict[str, list[Any]]
+
+
+class Outcome(NamedTuple):
+    """The result of a request to learn."""
+
+    learned: int
+    duplicates: int
+    rejected: list[RejectedRow]
+
+
+class StorageError(Exception):
+    """A write to the disk failed, so nothing was learned; retry later."""
+
+
+class RowConflictError(Exception):
+    """Other rows wait under the ids of some rows; `reasons` has the positions of these rows."""
+
+    def __init__(self, reasons: dict[int, str]) -> None:
+        super().__init__()
+        self.reasons = reasons
+
+
+class PredictJob(Job):
+    """Predict rows; with `keep`, store them under their ids until their labels arrive."""
+
+    def __init__(
+        self,
+        features: Sequence[Row],
+        ids: Sequence[str | None],
+        keep: bool,
+        memory: Reservation | None = None,
+    ) -> None:
+        super().__init__(len(features), memory)
+        self.features, self.ids, self.keep = features, ids, keep
+
+
+class LearnJob(Job):
+    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones.
+
+    The result arrives when the rows are in the journal; with `wait`, when they are learned.
+    """
+
+    def __init__(
+        self,
+        examples: dict[int, Example],
+        skip: bool,
+        wait: bool = False,
+        memory: Reservation | None = None,
+    ) -> None:
+        super().__init__(len(examples), memory)
+        self.examples, self.skip, self.wait = examples, skip, wait
+
+
+class CopyJob(Job):
+    """Return the model as the bytes of a file."""
+
+    def __init__(self) -> None:
+        super().__init__(0)

@@ -1,0 +1,141 @@
+"""Limits on the growth of the model, checked before a row is written to the journal.
+
+Every row in the journal is learned, now and at every replay. So a row that would need more memory
+than the model may take is refused while it can still be refused.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from spanboost.models.memory import CELL_BYTES, feature_bytes, replay_cells, replay_slots
+from spanboost.models.model import Model
+from spanboost.rows.feature_names import feature_name
+from spanboost.service.memory import MemoryPlan
+from spanboost.service.request_rows import Row
+
+CHARACTER_BYTES = 4  # memory for a character of a name, at most
+
+Feature = tuple[str, str]  # a column and a category in it; for dictionaries "" and a name
+
+
+class Growth:
+    """What rows add to the model that are accepted and not learned yet."""
+
+    def __init__(self) -> None:
+        self.features: set[Feature] = set()
+        self.by_column: Counter[str] = Counter()
+        self.text_bytes = 0  # of the names
+        self.cells = 0  # entries of rows that are kept for replay
+
+    def add(self, features: Iterable[Feature], cells: int) -> None:
+        """Add new features, and entries of rows."""
+        for feature in features:
+            if feature not in self.features:
+                self.features.add(feature)
+                self.by_column[feature[0]] += 1
+                self.text_bytes += CHARACTER_BYTES * len(feature[1])
+        self.cells += cells
+
+
+class FeatureTable:
+    """The features of a model, by name or by category."""
+
+    def __init__(self, model: Model) -> None:
+        self._names, self._schema = model.encoder.names, model.schema
+
+    def new_features(self, row: Row) -> set[Feature]:
+        """Return the features of a row that the model does not know."""
+        if self._schema.bits is not None or self._names is None or self._names.bits is not None:
+            return set()  # a hashed table does not grow
+        if self._schema.columns is None:
+            columns = self._names.columns
+            names = (feature_name(name, value) for name, value in row.items())
+            return {("", name) for name in names if name not in columns}
+        return {
+            (column.name, value)
+            for column in self._schema.categories
+            if (value := row.get(column.name)) and value not in column.codes
+        }
+
+    def count(self, new: Counter[str]) -> int:
+        """Return the number of features that the model needs room for; `new`: by column."""
+        if self._schema.columns is None:
+            return new[""] + (0 if self._names is None else len(self._names.columns))
+        categories = self._schema.categories  # all columns get room for the longest one
+        most = max((len(one.codes) + new[one.name] for one in categories), default=0)
+        return 2 * max(len(self._schema.numbers), len(categories) * most)
+
+    def known_names(self) -> Iterator[str]:
+        """Yield the names and categories that the model holds in memory."""
+        if self._names is not None:
+            yield from self._names.columns
+        for column in self._schema.categories:
+            yield from column.codes
+
+
+class ModelBudget:
+    """Decides which rows the model may learn."""
+
+    def __init__(self, model: Model, plan: MemoryPlan, max_features: int) -> None:
+        self._model, self._plan, self._max_features = model, plan, max_features
+        self._table = FeatureTable(model)
+        self._feature_bytes = feature_bytes(model)
+        self._text_bytes = CHARACTER_BYTES * sum(map(len, self._table.known_names()))
+        slots, self._max_cells = replay_slots(model), plan.replay_bytes // CELL_BYTES
+        # rows of this width can always be kept: all of them together take half of the space
+        self._fair_cells = self._max_cells // (2 * slots) if slots else None
+        self._cells = replay_cells(model)  # an upper bound
+
+    def check(self, rows: Mapping[int, Row], before: Growth) -> tuple[dict[int, str], Growth]:
+        """Return why some of the rows, given by number, cannot be learned; and the others' growth.
+
+        before: the growth by earlier rows that are accepted and not learned yet.
+        """
+        reasons, own = dict[int, str](), Growth()
+        for number, row in rows.items():
+            new = self._table.new_features(row) - before.features - own.features
+            reason = self._refuse_features(new, before, own) if new else None
+            reason = reason or self._refuse_cells(before.cells + own.cells, len(row))
+            if reason is None:
+                own.add(new, len(row))
+            else:
+                reasons[number] = reason
+        return reasons, own
+
+    def accept(self, growth: Growth) -> None:
+        """Count rows that were written to the journal."""
+        self._text_bytes += growth.text_bytes
+        self._cells += growth.cells
+
+    def _refuse_features(self, new: set[Feature], before: Growth, own: Growth) -> str | None:
+        """Return why the model cannot have new features besides those that it has and will have."""
+        by_column = before.by_column + own.by_column + Counter(column for column, _ in new)
+        count = self._table.count(by_column)
+        what = f"the row has {len(new):,} new feature names or categories"
+        if count > self._max_features:
+            return (
+                f"{what}, and the model may have at most {self._max_features:,} features "
+                "(--max-features)"
+            )
+        text = CHARACTER_BYTES * sum(len(name) for _, name in new)
+        size = self._text_bytes + before.text_bytes + own.text_bytes + text
+        if size + count * self._feature_bytes > self._plan.model_bytes:
+            return (
+                f"{what}, and the model may take at most {self._plan.model_bytes:,} bytes for its "
+                "features (a share of --max-memory)"
+            )
+        return None
+
+    def _refuse_cells(self, before: int, width: int) -> str | None:
+        """Return why a row cannot be kept for replay after others."""
+        if self._fair_cells is None or width <= self._fair_cells:
+            return None
+        if self._cells + before + width > self._max_cells:
+            self._cells = replay_cells(self._model)
+        if self._cells + before + width <= self._max_cells:
+            return None
+        return (
+            f"the row has {width:,} keys, and the rows that the model keeps for replay take all of "
+            f"their memory (a share of --max-memory); rows with up to {self._fair_cells:,} keys "
+            "can be learned"
+        )
