@@ -3,11 +3,12 @@
 import gzip
 import json
 import socket
+import threading
 
 import pytest
 from test_http import JSON, start_service
 
-from spanboost.service.limits import StateLimits
+from spanboost.service.limits import RequestLimits, StateLimits
 from spanboost.service.token_guard import MAX_FAILURES
 
 pytestmark = pytest.mark.slow  # the file as a whole
@@ -110,3 +111,86 @@ def test_ids_of_the_service_cannot_be_guessed(client):
     ids = predict(client, [{"x": 1}] * 50).json()["id"]
     assert len({id[:8] for id in ids}) == 50
     assert all(len(id) >= 22 for id in ids)
+
+
+def learn(client, rows, **query):
+    return client.post("/learn", json=rows, params=query)
+
+
+def test_new_names_are_refused_before_they_are_acknowledged(tmp_path):
+    limits = RequestLimits(features=20)
+    with start_service(tmp_path / "state", limits=limits) as client:
+        rows = [{f"name {10 * row + k}": 1.0 for k in range(10)} | {"label": 1} for row in range(3)]
+        refused = learn(client, rows)
+        assert refused.status_code == 422
+        (problem,) = refused.json()["problems"]
+        assert problem["row"] == 2
+        assert "--max-features" in problem["reason"]
+        skipped = learn(client, rows, on_error="skip").json()
+        assert (skipped["learned"], len(skipped["problems"])) == (2, 1)
+        assert learn(client, [{"x": 1.0, "label": 1}]).status_code == 422
+        assert learn(client, [{"name 3": 7.0, "label": 1}]).json()["learned"] == 1
+        assert predict(client, {"x": 1.0}).status_code == 200
+        client.engine.writer.close()
+        assert len(client.engine.state.model.encoder.names.columns) == 20
+
+
+def test_names_of_several_requests_count_together(tmp_path):
+    limits = RequestLimits(features=30)
+    with start_service(tmp_path / "state", limits=limits) as client:
+        statuses = []
+
+        def send(number):
+            row = {f"{number} {k}": 1.0 for k in range(10)} | {"label": 1}
+            statuses.append(learn(client, row).status_code)
+
+        threads = [threading.Thread(target=send, args=[number]) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(statuses) == [200] * 3 + [422] * 5
+
+
+@pytest.fixture
+def small_service(tmp_path):
+    """A service with little memory."""
+    with start_service(tmp_path / "state", limits=RequestLimits(memory_bytes=520 << 20)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/predict", "/learn"])
+def test_a_body_that_takes_too_much_memory_is_refused_before_it_is_parsed(small_service, path):
+    for body in ("[" + "{}," * 2_000_000 + "{}]", "[" + "1," * 4_000_000 + "1]"):
+        response = small_service.post(path, content=body, headers=JSON)
+        assert response.status_code == 413
+        assert "--max-memory" in response.json()["error"]
+    assert small_service.engine.work_memory.reserved == 0
+
+
+def test_labels_of_large_pending_rows_are_refused_before_they_are_read(small_service):
+    row = {f"k{k}": "x" * 100 for k in range(4000)}
+    ids = []
+    for _ in range(10):
+        response = predict(small_service, [row] * 3)
+        assert response.status_code == 200
+        ids += response.json()["id"]
+    labels = [{"id": id, "label": 1} for id in ids]
+    refused = learn(small_service, labels)
+    assert refused.status_code == 413
+    assert "fewer rows" in refused.json()["error"]
+    for first in range(0, 30, 3):
+        assert learn(small_service, labels[first : first + 3]).json()["learned"] == 3
+    small_service.engine.writer.close()
+    assert small_service.engine.work_memory.reserved == 0
+
+
+def test_requests_return_their_memory(client):
+    assert learn(client, [{"x": 1, "label": 1}] * 100).status_code == 200
+    assert learn(client, [{"x": 1}]).status_code == 422
+    assert predict(client, [{"x": 1}] * 5000).status_code == 200
+    assert client.post("/predict", content="[", headers=JSON).status_code == 400
+    assert learn(client, [{"id": "unknown", "label": 1}]).status_code == 410
+    client.engine.writer.close()
+    client.engine.predictor.close()
+    assert client.engine.work_memory.reserved == 0

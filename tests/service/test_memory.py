@@ -55,6 +55,10 @@ def test_the_shares_leave_room_for_copies():
 # the memory of requests
 
 
+def take(memory, size):
+    asyncio.run(memory.grow(size))
+
+
 def test_large_requests_wait_and_small_ones_do_not():
     pool = MemoryPool(LARGE)
     first, second, third = (pool.ask(5 * SMALL) for _ in range(3))
@@ -112,17 +116,28 @@ def test_memory_that_is_granted_while_a_request_gives_up_is_returned():
     assert pool.reserved == 0
 
 
-def test_a_request_that_holds_memory_does_not_wait_for_more():
+def test_requests_that_need_more_memory_do_not_wait_for_each_other():
     pool = MemoryPool(LARGE)
-    pool.take(4 * SMALL)
-    memory = Reservation(pool)
-    memory.grow_now(3 * SMALL)
+
+    async def need_more(first, second):
+        with Reservation(pool) as memory:
+            await memory.grow(first)
+            await asyncio.sleep(0.01)
+            await memory.enlarge(second)
+            assert memory.size == first + second
+            await asyncio.sleep(0.01)
+
+    async def many(first, second):
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(need_more(first, second) for _ in range(20)))
+
+    asyncio.run(many(SMALL, 6 * SMALL))
+    assert pool.reserved == 0
     with pytest.raises(BusyError):
-        memory.grow_now(3 * SMALL)
+        asyncio.run(many(3 * SMALL, 3 * SMALL))
     with pytest.raises(TooLargeError):
-        memory.grow_now(pool.most)
-    memory.release()
-    assert pool.reserved == 4 * SMALL
+        asyncio.run(need_more(SMALL, pool.most))
+    assert pool.reserved == 0
 
 
 def test_a_worker_holds_the_memory_until_the_job_is_done():
@@ -138,7 +153,7 @@ def test_a_worker_holds_the_memory_until_the_job_is_done():
     worker = Worker("test", work, 100)
     for _ in range(2):
         memory = Reservation(pool)
-        memory.grow_now(SMALL)
+        take(memory, SMALL)
         job = Job(1, memory)
         worker.submit(job)
         memory.release()  # the request is answered
@@ -161,7 +176,7 @@ def test_a_worker_that_fails_returns_the_memory():
     worker = Worker("test", work, 100, group_rows=1)
     for _ in range(3):
         with Reservation(pool) as memory:
-            memory.grow_now(SMALL)
+            take(memory, SMALL)
             worker.submit(Job(1, memory))
     go_on.set()
     worker.close()
@@ -242,7 +257,7 @@ def test_every_category_takes_room_in_all_columns_of_a_table():
 
 def test_the_rows_kept_for_replay_are_limited():
     model, _ = new_model(ModelSpec(learner="linear", n=2, replay=1, memory=100))
-    narrow, wide = {"a": 1.0}, {f"n{k}": 1.0 for k in range(1000)}
+    narrow, wide = {"n0": 1.0}, {f"n{k}": 1.0 for k in range(1000)}
     learn_all(model, [wide])
     cells = replay_cells(model)
     assert cells >= 1000

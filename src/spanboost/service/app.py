@@ -118,7 +118,7 @@ class Service:
             parsed = await self._parse(request, self.parser.parse_example, memory)
             examples = parsed.rows.values()
             if any(example.row is None for example in examples):
-                memory.grow_now(await run_in_threadpool(self.engine.pending_memory, examples))
+                await memory.enlarge(await run_in_threadpool(self.engine.pending_memory, examples))
             return await self._learn(parsed, skip, wait, memory)
 
     async def _learn(
@@ -212,8 +212,8 @@ class Service:
 
     async def _read_body(self, request: Request) -> bytes:
         """Return the whole body, unless it is too large or too slow."""
-        limit, length = self.limits.body_bytes, request.headers.get("content-length", "")
-        open_limit = min(16 * limit, self.engine.memory.body_bytes)
+        length, share = request.headers.get("content-length", ""), self.engine.memory.body_bytes
+        limit, open_limit = (min(n * self.limits.body_bytes, share) for n in (1, 16))
         too_large = HTTPException(
             413, f"the body is too large (maximum: {limit:,} bytes)", {"Connection": "close"}
         )

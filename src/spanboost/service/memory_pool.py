@@ -128,14 +128,20 @@ class Reservation:
             raise
         self.size += size
 
-    def grow_now(self, size: int) -> None:
-        """Reserve more memory; raises BusyError instead of waiting.
+    async def enlarge(self, size: int) -> None:
+        """Reserve more memory besides what is reserved.
 
-        Two requests that both hold memory and wait for more would wait for ever.
+        Two requests that hold memory and wait for more would wait for each other. So a small
+        request returns its memory while it waits, and a large one gets a BusyError.
         """
         self.pool.check(self.size + size)
-        self.pool.take(size)
-        self.size += size
+        if self.size > SMALL:
+            self.pool.take(size)
+            self.size += size
+            return
+        total, self.size = self.size + size, 0
+        self.pool.give_back(total - size)
+        await self.grow(total)
 
     def share(self) -> None:
         """Add a holder, who must call `release` as well."""

@@ -147,6 +147,7 @@ def _predict() -> dict[str, Any]:
                 "content": {JSON: {"schema": _ref("Predictions")}, JSON_LINES: {}, ARROW: {}},
             },
             **_errors(),
+            "409": _error("Another row waits for its label under this id."),
         },
     }
 
@@ -177,11 +178,12 @@ def _errors() -> dict[str, Any]:
         "400": "The body is not valid JSON or not a valid Arrow stream, or has too many rows.",
         "401": _INVALID_TOKEN,
         "408": "The body did not arrive in time.",
-        "413": "The body is too large.",
-        "415": "Unsupported content type.",
+        "413": "The body is too large, or its rows would take too much memory.",
+        "415": "Unsupported content type or content encoding.",
         "422": "A row is bad, so nothing was done; `problems` lists the row, the field and the "
         "reason.",
-        "429": "Too many rows are waiting; retry after the time in `Retry-After`.",
+        "429": "Too many rows are waiting, or too many requests had a wrong token; retry after "
+        "the time in `Retry-After`.",
         "503": "The server is starting or stopping, too many requests are open, or the disk fails; "
         "retry after the time in `Retry-After`.",
     }
