@@ -60,7 +60,7 @@ class ReplayMemory:
         """Number of entries of the sparse rows in memory."""
         if not isinstance(self.rows, BlockSlots):
             return 0
-        return sum(len(columns) for columns, _ in self.rows.entries)
+        return sum(len(columns) for columns, _ in self.rows.entries.values())
 
     def pieces(
         self, rows: Any, labels: Array, weights: Array, first: int, last: int
