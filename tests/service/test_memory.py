@@ -28,14 +28,21 @@ def test_the_default_is_half_of_the_memory():
 
 
 def test_a_container_limits_the_memory(tmp_path):
-    machine = available_memory(tmp_path)
+    own, group = tmp_path / "own", tmp_path / "system.slice" / "some.service"
+    machine = available_memory(tmp_path, own)
     (tmp_path / "memory.max").write_text("max\n")
-    assert available_memory(tmp_path) == machine
+    assert available_memory(tmp_path, own) == machine
     (tmp_path / "memory.max").write_text("1000000\n")
-    assert available_memory(tmp_path) == 1_000_000
+    assert available_memory(tmp_path, own) == 1_000_000
     (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("2000\n")
-    assert available_memory(tmp_path) == 2000
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("200000\n")
+    assert available_memory(tmp_path, own) == 200_000
+    group.mkdir(parents=True)
+    (group.parent / "memory.max").write_text("3000\n")
+    own.write_text("1:cpu:/other\n0::/system.slice/some.service\n")
+    assert available_memory(tmp_path, own) == 3000
+    (group / "memory.max").write_text("2000\n")
+    assert available_memory(tmp_path, own) == 2000
 
 
 def test_a_limit_that_is_too_small_is_refused():

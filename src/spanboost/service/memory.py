@@ -63,23 +63,36 @@ def plan_memory(limit: int | None = None, fixed: int = 0) -> MemoryPlan:
     return MemoryPlan(limit, base)
 
 
-def available_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the memory of the machine, or the limit of this process if that is less."""
-    return min([*_cgroup_limits(groups), *_process_limits(), _machine_memory()])
+def available_memory(
+    groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> int:
+    """Return the memory of the machine, or the limit of this process if that is less.
+
+    groups: the folder of control groups. own: the file that names the groups of this process.
+    """
+    return min([*_cgroup_limits(groups, own), *_process_limits(), _machine_memory()])
 
 
 def _machine_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _cgroup_limits(groups: Path) -> Iterator[int]:
-    for name in CGROUP_LIMITS:
-        try:
-            text = (groups / name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():  # otherwise "max"
-            yield int(text)
+def _cgroup_limits(groups: Path, own: Path) -> Iterator[int]:
+    folders = [groups, *_cgroup_folders(groups, own)]
+    for path in (folder / name for folder in folders for name in CGROUP_LIMITS):
+        with suppress(OSError):
+            text = path.read_text().strip()
+            if text.isdigit():  # otherwise "max"
+                yield int(text)
+
+
+def _cgroup_folders(groups: Path, own: Path) -> Iterator[Path]:
+    """Yield the folder of this process's group (version 2), and those of the groups around it."""
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            if line.startswith("0::"):
+                folder = groups / line.removeprefix("0::").strip("/")
+                yield from (folder, *folder.parents)
 
 
 def _process_limits() -> Iterator[int]:
