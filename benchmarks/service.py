@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,20 +60,21 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def running(command: Callable[[int], Sequence[str]]) -> Iterator[Server]:
-    """Start a server and wait until it answers."""
+def running(command: Callable[[int], Sequence[str]], ready: str = "/healthz") -> Iterator[Server]:
+    """Start a server and wait until it answers requests to the path `ready` with status 200."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, "-m", *command(port)], stderr=subprocess.PIPE)
     try:
         while True:
-            try:
-                ask(http.client.HTTPConnection("127.0.0.1", port, timeout=5), "GET", "/healthz")
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise SystemExit(process.stderr.read().decode()) from None
-                time.sleep(0.2)
+            with suppress(OSError):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                connection.request("GET", ready)
+                if connection.getresponse().status == 200:
+                    break
+            if process.poll() is not None:
+                raise SystemExit(process.stderr.read().decode())
+            time.sleep(0.2)
         yield Server(port, process)
     finally:
         process.terminate()
@@ -85,7 +86,7 @@ def ours(options: Sequence[str]) -> Iterator[Server]:
     """Start `spanboost serve` with an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         start = ["spanboost", "serve", "--dir", folder, "--quiet", *options, "--port"]
-        with running(lambda port: [*start, str(port)]) as server:
+        with running(lambda port: [*start, str(port)], "/readyz") as server:
             yield server
 
 

@@ -327,6 +327,18 @@ def test_histograms_of_a_running_server(client):
     assert metrics["spanboost_snapshot_seconds_sum"] > 0
 
 
+def test_the_age_of_the_oldest_pending_row(client):
+    pending, now = client.engine.state.pending, time.time()
+    assert read_metrics(client)["spanboost_pending_oldest_seconds"] == 0
+    for age in (50, 20):
+        pending.clock = lambda age=age: now - age
+        client.post("/predict", json={"id": f"{age}", "x": 1})
+    pending.clock = lambda: now
+    assert read_metrics(client)["spanboost_pending_oldest_seconds"] == pytest.approx(50)
+    client.post("/learn?wait=true", json={"id": "50", "label": 1})
+    assert read_metrics(client)["spanboost_pending_oldest_seconds"] == pytest.approx(20)
+
+
 def test_a_histogram_counts_each_bucket_and_those_below():
     histogram = Histogram()
     for seconds in (0.0, BUCKETS[0], BUCKETS[3], BUCKETS[-1] + 1):

@@ -39,6 +39,10 @@ from spanboost.service.state import State
 break_function(State, 'learn', MemoryError())
 """,
     "pending": f"break_function(os, 'pread', {IO_ERROR})",
+    "store": f"""
+break_function(os, 'pwrite', {IO_ERROR})
+break_function(os, 'ftruncate', {IO_ERROR})
+""",
     "predictor": """
 from spanboost.service import engine
 break_function(engine, 'predict_rows', RuntimeError())
@@ -48,8 +52,10 @@ REASONS = {
     "sync": "the disk failed (Input/output error)",
     "memory": "the writer failed: out of memory",
     "pending": "the writer failed: a disk error (Input/output error)",
+    "store": "the disk failed (Input/output error)",
     "predictor": "the predictor failed: internal error (RuntimeError)",
 }
+PREDICTING = {"store", "predictor"}  # faults that a prediction meets
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def test_a_fatal_failure_ends_the_process_and_loses_nothing(tmp_path, start_brok
             acknowledged += client.label(id, 1.0).learned
         else:
             with pytest.raises(ServiceError) as caught:
-                client.predict({"x": 2}) if fault == "predictor" else client.label(id, 1.0)
+                client.predict({"x": 2}) if fault in PREDICTING else client.label(id, 1.0)
             assert caught.value.status == 503
     assert server.process.wait(60) == 1
     server.wait()

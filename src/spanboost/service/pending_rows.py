@@ -171,6 +171,13 @@ class PendingRows:
                 self._segments[-1].file.write(encode_record(self._number, payload), sync=False)
 
     @property
+    def oldest_seconds(self) -> float:
+        """How long the oldest row has waited; 0 if no row waits."""
+        with self._lock:  # the rows of a file are in the order in which they were added
+            first = [next(iter(one.rows.values()))[0].time for one in self._segments if one.rows]
+            return max(0.0, self.clock() - min(first)) if first else 0.0
+
+    @property
     def failure(self) -> str | None:
         """Why rows can no longer be stored; None if they can."""
         return self._segments[-1].file.failure if self._segments else None

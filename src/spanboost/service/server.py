@@ -31,6 +31,7 @@ from spanboost.service.token_guard import MIN_TOKEN_LENGTH
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads and connections
 TAKING_SECONDS = 30.0  # time in which a client must read some of its response
 OWN_FILES = 256  # files that the service needs besides its connections
+MAX_FILES = 1 << 16  # connections before their TLS handshake are files, but are not counted
 GRACE_SECONDS = 5.0  # time for open requests after a signal; then they get status 503
 END_SECONDS = 30.0  # time to end after a failure; then the process is ended at once
 FAILED = 1  # exit status of a service that can no longer predict or learn
@@ -200,11 +201,10 @@ def max_connections() -> int:
 
 
 def raise_file_limit() -> None:
-    """Allow this process as many open files as it needs, if the system permits it."""
+    """Allow this process many open files, if the system permits it."""
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS + OWN_FILES
-    if 0 <= files < wanted:
-        new = wanted if most < 0 else min(wanted, most)
+    new = MAX_FILES if most < 0 else min(MAX_FILES, most)
+    if 0 <= files < new:
         resource.setrlimit(resource.RLIMIT_NOFILE, (new, most))
 
 
