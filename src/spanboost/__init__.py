@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spanboost.analysis import pictures
+    from spanboost.analysis.comparison import Comparison, compare
     from spanboost.analysis.drift import Drift
     from spanboost.analysis.explanations import explain
     from spanboost.analysis.importances import feature_importances
@@ -36,6 +37,7 @@ _HOMES = {  # public names, and the modules that hold them
     "SpanBoost": "models.booster",
     "HullBoost": "models.booster",
     "Cluster": "parallel.cluster",
+    "Comparison": "analysis.comparison",
     "ConstantWarning": "errors",
     "DataError": "errors",
     "Drift": "analysis.drift",
@@ -52,6 +54,7 @@ _HOMES = {  # public names, and the modules that hold them
     "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
     "VowpalWabbit": "learners.external.vw",
+    "compare": "analysis.comparison",
     "explain": "analysis.explanations",
     "feature_importances": "analysis.importances",
     "FromBank": "learners.from_bank",
@@ -65,6 +68,7 @@ _HOMES = {  # public names, and the modules that hold them
 __all__ = [
     "AutoBoost",
     "Cluster",
+    "Comparison",
     "ConstantWarning",
     "DataError",
     "Drift",
@@ -86,6 +90,7 @@ __all__ = [
     "TorchModule",
     "Trees",
     "VowpalWabbit",
+    "compare",
     "explain",
     "feature_importances",
     "load",

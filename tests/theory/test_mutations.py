@@ -99,6 +99,19 @@ MUTANTS = {
             ("if heaviest > 1", "if heaviest > 2"),
         ],
     },
+    "analysis/test_confidence_sequence.py": {
+        "analysis/confidence_sequence.py": [
+            ("math.log(2 / level)", "math.log(1 / level)"),
+            ("-np.log1p(-_EXPONENTS) - _EXPONENTS", "_EXPONENTS**2 / 2"),
+            ("np.log1p(np.arange(2048)) + np.log1p(np.arange(1, 2049))", "np.zeros(2048)"),
+            ("prices[counts[2] + k]", "prices[k]"),
+            ("WIDE = 9 / 8", "WIDE = 2"),
+            ("min(max(value, -limit), limit)", "value"),
+            ("limit = sums[0]", "limit = max(sums[0], abs(value))"),
+            ("charges[-1] = psi[-1] * sums[2]", "charges[-1] = 0"),
+            ("sums[2] /= 4", "sums[2] /= 8"),
+        ],
+    },
     "core/test_experts.py": {
         "core/experts.py": [
             ("return math.log(K) / rate", "return math.log(K) / (2 * rate)"),

@@ -1,0 +1,184 @@
+"""Comparison of two models on the same rows, with an interval that is valid at every row."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from spanboost.analysis.confidence_sequence import add_values, new_sequence, restore_sequence
+from spanboost.analysis.progressive import losses_of, running_totals
+from spanboost.compiling.arrays import Array
+from spanboost.models.model import Model
+
+LEVEL = 0.05
+
+
+class Comparison:
+    """The difference of two models' average losses, with a confidence interval after every row.
+
+    level: the probability that any interval, after any row, misses its mean. The default, 0.05,
+        gives 95 % intervals. You can look at all of them and stop at any row.
+    state: what `state` returned, to continue.
+
+    The mean of an interval is the average, over the rows so far, of the expected difference given
+    everything before the row. Rows may depend on each other, and the difference may change. Losses
+    need no bound: a row counts up to a limit, about twice the largest difference before it. The
+    module `analysis.confidence_sequence` has the formulas. Memory does not grow with the rows.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.normal(0, 1, 5000)
+    >>> champion, challenger = (noise + 0.5) ** 2, (noise + 0.1 * rng.normal(0, 1, 5000)) ** 2
+    >>> comparison = Comparison()
+    >>> after_each_row = comparison.add(champion, challenger)
+    >>> low, high = comparison.interval
+    >>> 0.1 < low < 0.24 < high < 0.4
+    True
+    >>> comparison.better, 0 < comparison.since < 1000
+    ('second', True)
+    """
+
+    def __init__(self, level: float = LEVEL, state: dict[str, Any] | None = None) -> None:
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1 (got {level})")
+        self.level = level
+        self._sequence = new_sequence()
+        self._totals = np.zeros(3)  # weights, losses of the first model, losses of the second
+        self._side, self._since = 0, 0  # 1 if the second model is better, -1 if the first is
+        self.interval = (-math.inf, math.inf)  # of first loss - second loss, after the last row
+        if state is not None:
+            self._restore(state)
+
+    def add(self, first: Any, second: Any, weights: Any = None) -> Array:
+        """Add the losses of both models on the next rows, and the weights of the rows.
+
+        Return [rows, 3]: the difference of the average losses, first - second, and both ends of its
+        interval, after each row. The result does not depend on how rows are grouped in blocks.
+        """
+        losses = [np.asarray(one, np.float64) for one in (first, second)]
+        rows = len(losses[0])
+        weights = np.ones(rows) if weights is None else np.asarray(weights, np.float64)
+        if not losses[0].shape == losses[1].shape == weights.shape == (rows,):
+            raise ValueError(
+                f"losses and weights must have one number for each row (got shapes "
+                f"{losses[0].shape}, {losses[1].shape} and {weights.shape})"
+            )
+        if rows == 0:
+            return np.empty((0, 3))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            gains = np.stack([weights, weights * losses[0], weights * losses[1]], axis=1)
+            totals = running_totals(self._totals, gains)
+            sums, widths = add_values(self._sequence, gains[:, 1] - gains[:, 2], self.level).T
+            weight = totals[:, 0]
+            low = np.where(weight > 0, (sums - widths) / weight, -np.inf)
+            high = np.where(weight > 0, (sums + widths) / weight, np.inf)
+            self._find_since((sums > widths).astype(np.int64) - (-sums > widths))
+            self._totals, self.interval = totals[-1], (float(low[-1]), float(high[-1]))
+            return np.stack([(totals[:, 1] - totals[:, 2]) / weight, low, high], axis=1)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows so far."""
+        return int(self._sequence.counts[0])
+
+    @property
+    def limited(self) -> int:
+        """The number of rows whose difference exceeded the limit and counts in part."""
+        return int(self._sequence.counts[1])
+
+    @property
+    def losses(self) -> tuple[float, float]:
+        """The average losses of the first and the second model; NaN before the first row."""
+        weight, first, second = self._totals.tolist()
+        return (first / weight, second / weight) if weight > 0 else (math.nan, math.nan)
+
+    @property
+    def difference(self) -> float:
+        """The average loss of the first model minus that of the second; NaN before the first."""
+        first, second = self.losses
+        return first - second
+
+    @property
+    def better(self) -> str | None:
+        """The model with the lower loss, "first" or "second"; None while 0 is in the interval."""
+        return {1: "second", -1: "first", 0: None}[self._side]
+
+    @property
+    def since(self) -> int | None:
+        """The row after which `better` was first certain, without a break until now; or None."""
+        return self._since if self._side else None
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as JSON values; floats are hexadecimal, since JSON has no infinity."""
+        return {
+            "level": self.level,
+            "sequence": self._sequence.state(),
+            "totals": [value.hex() for value in self._totals.tolist()],
+            "side": self._side,
+            "since": self._since,
+            "interval": [value.hex() for value in self.interval],
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        try:
+            self.level = float(state["level"])
+            self._sequence = restore_sequence(state["sequence"])
+            self._totals = np.array([*map(float.fromhex, state["totals"])])
+            self._side, self._since = int(state["side"]), int(state["since"])
+            low, high = map(float.fromhex, state["interval"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"invalid comparison: {error!r}") from None
+        if self._totals.shape != (3,) or self._side not in (-1, 0, 1) or not 0 < self.level < 1:
+            raise ValueError("invalid comparison: wrong sizes or numbers")
+        self.interval = low, high
+
+    def _find_since(self, sides: Array) -> None:
+        """Set the better model and since when, from the side of 0 of each new interval."""
+        last = int(sides[-1])
+        others = np.flatnonzero(sides != last)
+        if len(others) or self._side != last:
+            start = int(others[-1]) + 1 if len(others) else 0
+            self._since = self.rows - len(sides) + start + 1 if last else 0
+        self._side = last
+
+
+def compare(
+    first: Model,
+    second: Model,
+    X: Any,
+    y: Any,
+    weights: Any = None,
+    *,
+    learn: bool = True,
+    comparison: Comparison | None = None,
+) -> Comparison:
+    """Predict each row with two models, let both learn from it, and compare their losses.
+
+    learn: False compares the models as they are.
+    comparison: the result of the rows before, to continue it.
+
+    >>> import numpy as np
+    >>> from spanboost import LinearSGD, SpanBoost, Stumps
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    >>> models = SpanBoost(LinearSGD(), n=4), SpanBoost(Stumps(), n=4)
+    >>> found = compare(*models, X, 0.5 * X[:, 0] + 0.2 * X[:, 1])
+    >>> found.better, found.rows
+    ('first', 3000)
+    """
+    if first is second:
+        raise ValueError("first and second must be two models, not the same one")
+    if first.loss_ != second.loss_:
+        raise ValueError(f"the models have different losses: {first.loss_} and {second.loss_}")
+    if learn:
+        blocks = [model.check(X, y, weights) for model in (first, second)]  # before any learns
+        answers = [
+            model.learn_checked(block) for model, block in zip((first, second), blocks, strict=True)
+        ]
+    else:
+        answers = [model.predict_many(X) for model in (first, second)]
+    losses = [
+        losses_of(model, y, answer) for model, answer in zip((first, second), answers, strict=True)
+    ]
+    comparison = comparison or Comparison()
+    comparison.add(losses[0], losses[1], weights)
+    return comparison
