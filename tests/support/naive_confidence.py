@@ -4,7 +4,7 @@ import math
 
 
 def psi(u):
-    return -math.log(1 - u) - u
+    return -math.log1p(-u) - u
 
 
 class Path:

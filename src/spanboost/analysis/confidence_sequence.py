@@ -59,7 +59,6 @@ _EXPONENTS = (
     SLOPE * WIDE * 0.5 ** np.arange(SLOTS + 1)
 )  # lambda c of each slot, and of the next one
 _PSI = -np.log1p(-_EXPONENTS) - _EXPONENTS
-_PRICES = np.log1p(np.arange(2048)) + np.log1p(np.arange(1, 2049))  # -ln of the weight of each j
 
 
 class MeanSequence(NamedTuple):
@@ -67,7 +66,7 @@ class MeanSequence(NamedTuple):
 
     counts: Array  # [3] integers: rows, rows beyond the limit, doublings of the limit
     sums: Array  # [3] the limit (0 before the first difference), the sum of x, the sum of z^2
-    charges: Array  # [SLOTS] Q of the usable lambdas, the largest lambda first
+    charges: Array  # [SLOTS] Q_j + ln((j + 1) (j + 2)), for the largest usable lambda_j first
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON values, for `restore_sequence`; floats are hexadecimal."""
@@ -80,7 +79,8 @@ class MeanSequence(NamedTuple):
 
 def new_sequence() -> MeanSequence:
     """Return the confidence sequence of a stream that has not begun."""
-    return MeanSequence(np.zeros(3, np.int64), np.zeros(3), np.zeros(SLOTS))
+    j = np.arange(SLOTS)
+    return MeanSequence(np.zeros(3, np.int64), np.zeros(3), np.log((j + 1) * (j + 2)))
 
 
 def restore_sequence(state: dict[str, Any]) -> MeanSequence:
@@ -104,13 +104,13 @@ def add_values(sequence: MeanSequence, values: Array, level: float) -> Array:
     The width is infinite before the first value that is not 0. NaN counts as 0.
     """
     found = np.empty((len(values), 2))
-    _add_values(sequence, np.asarray(values, np.float64), math.log(2 / level), _PSI, _PRICES, found)
+    _add_values(sequence, np.asarray(values, np.float64), math.log(2 / level), _PSI, found)
     return found
 
 
 @jit
 def _add_values(
-    sequence: MeanSequence, values: Array, price: float, psi: Array, prices: Array, found: Array
+    sequence: MeanSequence, values: Array, price: float, psi: Array, found: Array
 ) -> None:
     counts, sums, charges = sequence
     for t in range(values.shape[0]):
@@ -131,30 +131,31 @@ def _add_values(
         sums[2] += z * z
         for k in range(SLOTS):
             charges[k] += psi[k] * (z * z)
-        found[t, 0], found[t, 1] = sums[1], _width(sequence, price, prices)
+        found[t, 0], found[t, 1] = sums[1], _width(sequence, price)
         for _ in range(DOUBLINGS):
             if size > sums[0] and sums[0] < LARGEST:
                 for k in range(SLOTS - 1):
                     charges[k] = charges[k + 1]
-                charges[-1] = psi[-1] * sums[2]
+                j = counts[2] + float(SLOTS)
+                charges[-1] = psi[-1] * sums[2] + np.log((j + 1) * (j + 2))
                 sums[0] *= 2
                 sums[2] /= 4
                 counts[2] += 1
 
 
 @kernel
-def _width(sequence: MeanSequence, price: float, prices: Array) -> float:
+def _width(sequence: MeanSequence, price: float) -> float:
     """Return the width: at first the least that one slot allows alone, then what all allow."""
-    counts, sums, charges = sequence
+    _, sums, charges = sequence
     steepest = SLOPE / sums[0]
     width, slope = np.inf, steepest
     for k in range(SLOTS):
-        width = min(width, (charges[k] + prices[counts[2] + k] + price) / slope)
+        width = min(width, (charges[k] + price) / slope)
         slope /= 2
     for _ in range(2):
         total, slopes, slope = 0.0, 0.0, steepest
         for k in range(SLOTS):
-            exponent = slope * width - charges[k] - prices[counts[2] + k] - price
+            exponent = slope * width - charges[k] - price
             if exponent > -10:  # to leave out the others saves time, and is safe
                 total += np.exp(exponent)
                 slopes += slope * np.exp(exponent)

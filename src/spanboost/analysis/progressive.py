@@ -22,6 +22,7 @@ class Step(NamedTuple):
     answers: dict[str, Array]  # predictions, by the model's name
     first: int  # number of rows before the batch
     totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
+    losses: Array  # [rows, models] of each row, without its weight
 
 
 class LossTape:
@@ -90,11 +91,11 @@ def progressive(
             else model.predict_many(batch.X)
             for name, model in models.items()
         }
-        first, gains = tape.rows, np.empty((batch.rows, tape.columns))
-        gains[:, 0] = weights
-        for k, (name, model) in enumerate(models.items(), 1):
-            gains[:, k] = weights * losses_of(model, batch.y, answers[name])
-        yield Step(batch, answers, first, tape.extend(gains))
+        losses = np.stack(
+            [losses_of(model, batch.y, answers[name]) for name, model in models.items()], axis=1
+        )
+        gains = np.column_stack([weights, weights[:, None] * losses])
+        yield Step(batch, answers, tape.rows, tape.extend(gains), losses)
 
 
 def running_totals(start: Array, gains: Array) -> Array:

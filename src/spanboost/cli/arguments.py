@@ -10,6 +10,7 @@ from typing import Any
 
 from spanboost.checks import LABEL_RANGES
 from spanboost.models.model_spec import model_options
+from spanboost.models.spec import Option
 
 OPTIONS = model_options()
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
@@ -106,6 +107,33 @@ def _add_parameter(group: Any, name: str) -> None:
     """Add a parameter of `ModelSpec` as an option, as its field describes it."""
     option = OPTIONS[name]
     flags = option.flags or (f"--{name.replace('_', '-')}",)
+    group.add_argument(
+        *flags,
+        dest=name,
+        type=_parser_of(option),
+        choices=option.choices,
+        metavar=option.metavar,
+        help=option.help,
+    )
+
+
+def parse_parameter(name: str, text: str) -> Any:
+    """Parse the value of a parameter of `ModelSpec`; raise ArgumentTypeError if it is invalid."""
+    option = OPTIONS[name]
+    parse = _parser_of(option)
+    try:
+        value = parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid {parse.__name__} value: {text!r}") from None
+    if option.choices is not None and value not in option.choices:
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {text!r} (choose from {', '.join(option.choices)})"
+        )
+    return value
+
+
+def _parser_of(option: Option) -> Any:
+    """Return the function that parses the value of an option."""
     kinds = {
         "count": between(option.least, option.most or sys.maxsize),
         "number": float,
@@ -113,14 +141,7 @@ def _add_parameter(group: Any, name: str) -> None:
         "range": _range,
         "text": str,
     }
-    group.add_argument(
-        *flags,
-        dest=name,
-        type=kinds[option.kind],
-        choices=option.choices,
-        metavar=option.metavar,
-        help=option.help,
-    )
+    return kinds[option.kind]
 
 
 def add_run(parser: Any) -> None:

@@ -12,20 +12,13 @@ from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Targe
 from spanboost.errors import UsageError
 from spanboost.models.files import load
 from spanboost.models.model import Model
-from spanboost.models.model_spec import (
-    AUTO,
-    LEARNERS,
-    ModelSpec,
-    model_options,
-    single_booster_parameters,
-)
-from spanboost.models.spec import BOOSTERS, parameter_names
+from spanboost.models.model_spec import AUTO, ModelSpec, model_options
+from spanboost.models.spec import parameter_names
 
 OPTIONS = model_options()
 OF_MODELS = tuple(OPTIONS)
 OF_BOOSTERS = tuple(name for name, option in OPTIONS.items() if option.implies_booster)
 OF_DATA = ("label", "weight", "ignore", "categorical", "positive", "classes")
-OF_EVALUATE = ("baseline", "compare")
 
 
 def stream_from_args(args: Namespace) -> Stream:
@@ -67,7 +60,8 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     if spec.learner == AUTO and chosen:
         raise UsageError(f"{_option(chosen[0])} cannot be combined with --learner auto")
     others = (getattr(args, "compare", None) or "").split(",")
-    if args.budget is not None and AUTO not in (spec.learner, *others):
+    learners = (spec.learner, *(entry.partition(":")[0] for entry in others))
+    if args.budget is not None and AUTO not in learners:
         raise UsageError("--budget requires --learner auto")
     for name in ("memory", "replay_weight"):
         if given[name] is not None and not spec.replay:
@@ -113,22 +107,6 @@ def load_with_schema(path: str) -> Model:
     return model
 
 
-def models_to_compare(args: Namespace, spec: ModelSpec) -> dict[str, ModelSpec]:
-    """Return the models of `evaluate` by name: one, or those of --compare, and the baselines."""
-    specs = [spec]
-    if args.compare is not None:
-        if args.learner is not None or args.booster is not None:
-            raise UsageError("--compare cannot be combined with --learner or --booster")
-        specs = [_spec_of_entry(spec, entry) for entry in args.compare.split(",")]
-        if len(set(specs)) < len(specs):
-            raise UsageError(f"--compare {args.compare}: duplicate model")
-    if not args.baseline:
-        return {one.name: one for one in specs}
-    # a model of one copy is its own baseline, under two names
-    named = {AUTO if one.learner == AUTO else f"{one.learner}:{one.booster}": one for one in specs}
-    return named | {one.alone.name: one.alone for one in specs}
-
-
 def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
     """Return the schema that the options define; the data complete it."""
     if form in ("vw", "svmlight"):
@@ -158,7 +136,7 @@ def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[st
 
 def refuse_with_model(args: Namespace, option: str) -> None:
     """Raise UsageError if an option would change the parameters of a loaded model."""
-    for name in (*OF_MODELS, *OF_DATA, *OF_EVALUATE):
+    for name in (*OF_MODELS, *OF_DATA, "baseline"):
         given = getattr(args, name, None)
         if given is not None and given is not False:
             raise UsageError(
@@ -171,25 +149,6 @@ def _option(name: str) -> str:
 
 
 _OPTION_NAMES = {name: _option(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
-
-
-def _spec_of_entry(spec: ModelSpec, entry: str) -> ModelSpec:
-    """Return `spec` with the learner and booster of an entry of --compare."""
-    if entry == AUTO:
-        return spec.replace(learner=AUTO, **single_booster_parameters())
-    learner, _, booster = entry.partition(":")
-    booster = booster or spec.booster
-    if learner not in LEARNERS or booster not in BOOSTERS:
-        raise UsageError(
-            f"--compare: unknown model {entry!r}; use auto, LEARNER or LEARNER:BOOSTER with "
-            f"learners {', '.join(LEARNERS)} and boosters span, hull"
-        )
-    return spec.replace(
-        learner=learner,
-        booster=booster,
-        step=spec.step if booster == "span" else None,
-        x_norm=spec.x_norm if learner == "ball" else None,
-    )
 
 
 def _target(args: Namespace, spec: ModelSpec) -> Target:

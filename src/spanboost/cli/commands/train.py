@@ -13,6 +13,7 @@ from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
+from spanboost.cli.compared_models import models_to_evaluate
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
@@ -32,15 +33,7 @@ def evaluate(args: Namespace) -> int:
         raise UsageError("-t needs a model to test; name it with -i MODEL")
     stream = from_args.stream_from_args(args)
     check_outputs(args, stream)
-    if args.initial is not None:
-        models = {"model": _load_initial(args)}
-    else:
-        spec = from_args.spec_from_args(args, stream.form)
-        schema = from_args.schema_from_args(args, stream.form, spec)
-        specs = from_args.models_to_compare(args, spec)
-        models = {name: from_args.build_model(one, stream.form) for name, one in specs.items()}
-        for model in models.values():
-            model.schema = schema
+    models = models_to_evaluate(args, stream.form)
     check_model(args, next(iter(models.values())))
     witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(LossTape(1 + len(models))) as tape:
