@@ -191,7 +191,15 @@ def _add_comparison(evaluate: Any) -> None:
     group.add_argument(
         "--compare",
         metavar="LIST",
-        help="Evaluate several models, for example linear,stumps:hull,network:span",
+        help="Evaluate several models on the same rows, and say since which row the first is "
+        "certainly better or worse than each other one. A model is auto or LEARNER[:BOOSTER], with "
+        "options of its own if needed: linear,stumps:hull,trees:n=50:seed=1. With -i MODEL, which "
+        "is then the first, it can also be a model file: other.sb",
+    )
+    group.add_argument(
+        "--plot-compare",
+        metavar="FILE",
+        help="Plot the differences of --compare over the rows, with their intervals (.png or .svg)",
     )
     group.add_argument(
         "-t", "--test", action="store_true", help="Test the model given by -i, without learning"

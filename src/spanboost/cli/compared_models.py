@@ -126,6 +126,11 @@ def _spec_of_entry(spec: ModelSpec, entry: str) -> tuple[str, ModelSpec]:
         }
     with usage_errors():
         made = spec.replace(learner=learner, **(changes | own))
+    if "budget" in own and learner != AUTO:
+        raise UsageError(f"--compare {entry}: budget requires auto")
+    for name in ("memory", "replay_weight"):
+        if name in own and not made.replay:
+            raise UsageError(f"--compare {entry}: {name.replace('_', '-')} requires replay")
     return entry if own else made.name, made
 
 

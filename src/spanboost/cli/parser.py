@@ -62,10 +62,12 @@ printed loss is measured on unseen labels.""",
         "measure the loss of one or more models on a stream (progressive validation)",
         """\
 Predict each row of DATA, then learn from it. Print the average loss; write no model. With
---compare, all models see the same rows in the same pass.""",
+--compare, all models see the same rows in the same pass. The differences of their losses have 95 %
+intervals that are valid at every row, so you may stop as soon as one model is better.""",
         """examples:
   spanboost evaluate houses.csv --label price --baseline
   spanboost evaluate houses.csv --compare linear,stumps:hull,network:span --plot curves.png
+  spanboost evaluate houses.csv -i champion.sb --compare challenger.sb --plot-compare both.png
   spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
-from spanboost.analysis import loss_curves
+from spanboost.analysis import comparison_curves, loss_curves
 from spanboost.analysis.drift import Drift
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
@@ -16,6 +16,7 @@ from spanboost.atomic_files import check_writable
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe
+from spanboost.cli.output.comparisons import PairComparisons
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
 from spanboost.cli.output.summary import format_summary, result_of
@@ -52,6 +53,8 @@ class ProgressivePass:
         self.plots = plots.PlotCollector(args, self.first)
         detector = getattr(args, "drift", None)
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
+        several = getattr(args, "compare", None) is not None and len(self.names) > 1
+        self.pairs = PairComparisons(self.names) if several else None
         self.began, self.before = time.perf_counter(), tape.rows
 
     def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
@@ -81,6 +84,8 @@ class ProgressivePass:
                 for step in progressive(self.models, parts, self.tape, learn=learn):
                     answers = step.answers[self.names[0]]
                     self._count(step.batch, answers)
+                    if self.pairs is not None:
+                        self.pairs.add(step)
                     self.table.show(step)
                     self.plots.watch(step, answers)
                     if predictions is not None:
@@ -105,6 +110,8 @@ class ProgressivePass:
         moments = () if self.drift is None else self.drift.moments
         if self.drift is not None:
             result["drift"] = {"detector": self.drift.name, "rows": moments}
+        if self.pairs is not None:
+            result["comparisons"] = self.pairs.as_json()
         for message in problems.first:
             self.table.write(f"left out: {message}")
         self.table.write(format_summary(result, self.labels.label_sum))
@@ -120,16 +127,21 @@ class ProgressivePass:
         if self.args.plot is not None:
             curves = (self.names, self.tape, result["best_constant_loss"], moments)
             loss_curves.save(self.args.plot, *curves)
+        curves_of_pairs = {} if self.pairs is None else self.pairs.curves
+        if getattr(self.args, "plot_compare", None) is not None:
+            comparison_curves.save(self.args.plot_compare, self.names[0], curves_of_pairs)
         self.plots.save()
         if self.args.report is not None:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
-            report.save(self.args.report, report.page(*page))
+            report.save(self.args.report, report.page(*page, curves_of_pairs))
 
 
 def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Check that all requested files can be written, before anything is learned."""
-    written = (output, args.predictions, args.plot, args.report, *plots.plot_paths(args).values())
+    pairs = getattr(args, "plot_compare", None)
+    drawn = (args.plot, pairs, *plots.plot_paths(args).values())
+    written = (output, args.predictions, args.report, *drawn)
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
         raise UsageError("-o must name a file; a model cannot be written to standard output")
@@ -151,6 +163,10 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         check_writable(args.predictions)
     if args.plot is not None:
         loss_curves.check_plot_path(args.plot)
+    if pairs is not None:
+        if "," not in (args.compare or "") and (args.compare is None or args.initial is None):
+            raise UsageError("--plot-compare requires --compare with at least two models")
+        loss_curves.check_plot_path(pairs)
     plots.check_plot_paths(args)
     if args.report is not None:
         report.check(args.report)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
-from spanboost.analysis import loss_curves
+from spanboost.analysis import comparison_curves, loss_curves
+from spanboost.analysis.comparison_curves import ComparisonCurve
 from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
+from spanboost.cli.output.comparisons import format_end, format_interval, verdict
 from spanboost.cli.output.summary import baseline_of, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.models.model import Model
@@ -71,10 +73,12 @@ def page(
     tape: LossTape,
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
+    compared: Mapping[str, ComparisonCurve],
 ) -> str:
     """Return the report of a command as HTML.
 
     words: the arguments of the command. bad_rows: messages about the first rows left out.
+    compared: the curves of the other models, compared with the first; empty without --compare.
     """
     title = f"spanboost {words[0]}: {files[0]}"
     if len(files) > 1:
@@ -83,6 +87,7 @@ def page(
     sections = [
         section("Loss", _losses(names, tape)),
         section("Curves", _curves(names, tape, result)),
+        section("Comparison", _comparison(result, compared)) if compared else "",
         section("Drift", _drift(result["drift"])) if "drift" in result else "",
         section("The stream", _stream(result)),
         section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
@@ -152,6 +157,27 @@ def _curves(names: Sequence[str], tape: LossTape, result: Mapping[str, Any]) -> 
     label = f"Loss curves of {', '.join(names)} over {tape.rows:,} rows; the numbers are below."
     caption = "The average over all rows so far (rows on a logarithmic scale), and of each window."
     return figure(svg, label, caption)
+
+
+def _comparison(result: Mapping[str, Any], compared: Mapping[str, ComparisonCurve]) -> str:
+    """Return the difference of the first model and each other one, as a table and a plot."""
+    rows = [
+        [
+            f"{one['first']} - {one['second']}",
+            format_end(one["difference"]),
+            format_interval(one),
+            verdict(one),
+        ]
+        for one in result["comparisons"]
+    ]
+    head = ["difference of average losses", "value", "95 % interval", "result"]
+    svg = comparison_curves.inline_svg(result["model"], compared)
+    label = f"Difference of the losses of {result['model']} and of each other model over the rows."
+    caption = (
+        "The difference of the average losses after each row (rows on a logarithmic scale). With a "
+        "probability of 95 %, all bands are right at every row."
+    )
+    return f"{table(head, rows)}\n{figure(svg, label, caption)}"
 
 
 def figure(svg: str, label: str, caption: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape
 from spanboost.checks import finite_or_none
+from spanboost.cli.output.comparisons import describe
 
 BASELINE = " alone"
 WINDOWS = 20
@@ -107,6 +108,8 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
             f"{name}: average loss {_format(one['loss'])}, "
             f"second half {_format(one['loss_second_half'])}"
         )
+    if "comparisons" in result:
+        lines += describe(result["comparisons"])
     if result.get("relative_improvement") is not None:
         lines.append(
             f"improvement over {baseline_of(result['model'])}, second half = "
