@@ -74,10 +74,53 @@ def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkey
             "--baseline cannot be combined with -i",
         ),
         (
-            ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "linear"],
-            "--compare cannot be combined with -i",
+            ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "linear", "-t"],
+            "--compare linear: a new model needs to learn; leave out -t",
+        ),
+        (
+            ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "houses.sb"],
+            "--compare houses.sb: duplicate model",
+        ),
+        (
+            ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "none.sb"],
+            "none.sb: No such file",
+        ),
+        (
+            ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "houses.csv"],
+            "houses.csv: not a model file",
+        ),
+        (
+            ["evaluate", "houses.csv", "--compare", "linear,houses.sb"],
+            "--compare houses.sb: to compare model files, name the first one with -i MODEL",
         ),
         (["evaluate", "houses.csv", "--compare", "tree"], "unknown model 'tree'"),
+        (["evaluate", "houses.csv", "--compare", "linear:"], "unknown model 'linear:'"),
+        (["evaluate", "houses.csv", "--compare", "linear:n=0"], "n: must be at least 1 (got 0)"),
+        (["evaluate", "houses.csv", "--compare", "linear:n=x"], "n: invalid integer value: 'x'"),
+        (
+            ["evaluate", "houses.csv", "--compare", "linear:feedback=x"],
+            "feedback: invalid choice: 'x' (choose from greedy, linear)",
+        ),
+        (["evaluate", "houses.csv", "--compare", "linear:n=2:hull"], "got 'hull'"),
+        (["evaluate", "houses.csv", "--compare", "linear:loss=absolute"], "got 'loss=absolute'"),
+        (["evaluate", "houses.csv", "--compare", "linear:budget=fast"], "budget requires auto"),
+        (["evaluate", "houses.csv", "--compare", "linear:memory=9"], "memory requires replay"),
+        (
+            ["evaluate", "houses.csv", "--compare", "linear:n=2,linear", "--baseline"],
+            "--baseline cannot be combined with options in --compare",
+        ),
+        (
+            ["evaluate", "houses.csv", "--plot-compare", "x.png"],
+            "--plot-compare requires --compare with at least two models",
+        ),
+        (
+            ["evaluate", "houses.csv", "--compare", "linear", "--plot-compare", "x.png"],
+            "--plot-compare requires --compare with at least two models",
+        ),
+        (
+            ["evaluate", "houses.csv", "--compare", "linear,stumps", "--plot-compare", "x.gif"],
+            "x.gif: plots are .png or .svg files",
+        ),
         (
             ["evaluate", "houses.csv", "--compare", "linear", "--learner", "linear"],
             "--compare cannot be combined with --learner",

@@ -77,7 +77,7 @@ def example():
     with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
         result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
-        return Page(report.page(words, [NASTY, "b"], models, tape, result, bad)), words
+        return Page(report.page(words, [NASTY, "b"], models, tape, result, bad, {})), words
 
 
 def test_a_page_shows_the_command_and_the_results(example):

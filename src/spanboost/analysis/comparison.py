@@ -17,7 +17,7 @@ class Comparison:
     """The difference of two models' average losses, with a confidence interval after every row.
 
     level: the probability that any interval, after any row, misses its mean. The default, 0.05,
-        gives 95 % intervals. You can look at all of them and stop at any row.
+        gives 95% intervals. You can look at all of them and stop at any row.
     state: what `state` returned, to continue.
 
     The mean of an interval is the average, over the rows so far, of the expected difference given

@@ -72,7 +72,7 @@ def _figure(first: str, curves: Mapping[str, ComparisonCurve]) -> Any:
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     axes = figure.subplots()
     ends = [0.0]
-    for k, (name, curve) in enumerate(curves.items()):
+    for k, (name, curve) in enumerate(curves.items(), 1):  # the colour of the loss curves
         rows, difference, low, high = curve.points().T
         colour = COLOURS[k % len(COLOURS)]
         axes.plot(rows, difference, color=colour, linewidth=1.5, label=f"{first} - {name}")

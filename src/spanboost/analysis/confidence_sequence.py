@@ -157,8 +157,9 @@ def _width(sequence: MeanSequence, price: float) -> float:
         for k in range(SLOTS):
             exponent = slope * width - charges[k] - price
             if exponent > -10:  # to leave out the others saves time, and is safe
-                total += np.exp(exponent)
-                slopes += slope * np.exp(exponent)
+                part = np.exp(exponent)
+                total += part
+                slopes += slope * part
             slope /= 2
         width -= np.log(total) * total / slopes
     return width

@@ -62,7 +62,7 @@ printed loss is measured on unseen labels.""",
         "measure the loss of one or more models on a stream (progressive validation)",
         """\
 Predict each row of DATA, then learn from it. Print the average loss; write no model. With
---compare, all models see the same rows in the same pass. The differences of their losses have 95 %
+--compare, all models see the same rows in the same pass. The differences of their losses have 95%
 intervals that are valid at every row, so you may stop as soon as one model is better.""",
         """examples:
   spanboost evaluate houses.csv --label price --baseline

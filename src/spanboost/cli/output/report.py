@@ -170,12 +170,12 @@ def _comparison(result: Mapping[str, Any], compared: Mapping[str, ComparisonCurv
         ]
         for one in result["comparisons"]
     ]
-    head = ["difference of average losses", "value", "95 % interval", "result"]
+    head = ["difference of average losses", "value", "95% interval", "result"]
     svg = comparison_curves.inline_svg(result["model"], compared)
     label = f"Difference of the losses of {result['model']} and of each other model over the rows."
     caption = (
         "The difference of the average losses after each row (rows on a logarithmic scale). With a "
-        "probability of 95 %, all bands are right at every row."
+        "probability of 95%, all bands are right at every row."
     )
     return f"{table(head, rows)}\n{figure(svg, label, caption)}"
 
