@@ -74,7 +74,7 @@ def _walk(steps: Any) -> None:
 def adversarial(rng: Draw, rows: int, gain: float) -> Losses:
     """Return losses whose scale falls to almost 0 once the challenger looks better, and rises else.
 
-    The usual interval for one look misses 0 at the end of nearly all such streams.
+    The usual interval for one look misses 0 at the end of about half of such streams.
     """
     first, second = same_noise(rng, rows, gain)
     _flatter(first, second)
