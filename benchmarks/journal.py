@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import common
-from spanboost.service.journal import Journal
-from spanboost.service.state import Entry
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.state import Entry
 
 ABOUT = """\
 Write the same rows with ids to the journal, whose ids are looked up in memory, and to SQLite

@@ -52,7 +52,7 @@ def test_machine_code_is_kept_and_follows_every_edit_of_a_kernel(package):
     assert second.stderr == ""  # nothing was compiled
     assert second.stdout == first.stdout
     # files without kernels
-    for name in ("cli/main.py", "service/server.py", "models/files.py"):
+    for name in ("cli/main.py", "service/http/server.py", "models/files.py"):
         edit(package / "spanboost" / name, '"""', '"""Edited. ')
     assert in_new_process(package, both).stderr == ""
     # a file that the compiled loop calls into, far from the loop's own file

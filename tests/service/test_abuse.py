@@ -8,8 +8,8 @@ import threading
 import pytest
 from test_http import JSON, start_service
 
+from spanboost.service.http.token_guard import MAX_FAILURES
 from spanboost.service.limits import RequestLimits, StateLimits
-from spanboost.service.token_guard import MAX_FAILURES
 
 pytestmark = pytest.mark.slow  # the file as a whole
 

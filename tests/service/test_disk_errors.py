@@ -17,10 +17,10 @@ from state_folders import (
 )
 
 from spanboost.models.files import to_bytes
-from spanboost.service import record_files
-from spanboost.service.journal import Journal
-from spanboost.service.record_files import StateError
-from spanboost.service.state import State
+from spanboost.service.storage import record_files
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.record_files import StateError
+from spanboost.service.storage.state import State
 
 DATA, BLOCK = some_rows(300), 10
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EMFILE)

@@ -13,11 +13,11 @@ from serving import serving_app, wait_until
 from spanboost.cli.commands.serve import open_state
 from spanboost.cli.parser import parser
 from spanboost.client import AsyncClient, Client, ServiceError, _parse_metrics
-from spanboost.service.app import build_app
-from spanboost.service.engine import Engine
 from spanboost.service.histogram import BUCKETS, Histogram, format_histograms
+from spanboost.service.http.app import build_app
+from spanboost.service.http.startup import CancelledError, StartProgress
+from spanboost.service.learning.engine import Engine
 from spanboost.service.limits import RequestLimits, StateLimits
-from spanboost.service.startup import CancelledError, StartProgress
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
@@ -132,7 +132,7 @@ def test_slow_bodies_do_not_shut_out_metrics(tmp_path):
 
 
 def test_a_new_connection_replaces_the_oldest_idle_one(client, monkeypatch):
-    monkeypatch.setattr("spanboost.service.server.CONNECTIONS", 10)
+    monkeypatch.setattr("spanboost.service.http.server.CONNECTIONS", 10)
     client.close()  # its connection would be one more
     with httpx.Client(base_url=client.base_url, trust_env=False) as kept:
         busy = connect(client)
@@ -168,7 +168,7 @@ def test_every_part_is_in_the_readiness_check(tmp_path, monkeypatch):
             patch.setattr(state.pending, "add", full_disk)
             assert client.post("/predict", json={"x": 1}).status_code == 503
             check_part(client, "pending", 503)
-            patch.setattr("spanboost.service.disk_status.RECENT_SECONDS", 0)
+            patch.setattr("spanboost.service.storage.disk_status.RECENT_SECONDS", 0)
             check_part(client, None, 200)  # otherwise no request would try again
         assert client.post("/predict", json={"x": 1}).status_code == 200
         state.limits = state.limits._replace(snapshot_rows=1)
@@ -231,7 +231,7 @@ def test_wait_answers_after_the_rows_are_learned(client):
 
 
 def test_stopping_answers_queued_requests_with_503(tmp_path, monkeypatch):
-    monkeypatch.setattr("spanboost.service.server.GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("spanboost.service.http.server.GRACE_SECONDS", 0.3)
     with start_service(tmp_path) as client:
         resume = hold_learning(client.engine)
         assert client.post("/learn", json=some_rows(3)).status_code == 200

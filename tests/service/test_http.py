@@ -18,9 +18,9 @@ from spanboost.cli.commands.serve import open_state
 from spanboost.cli.main import main
 from spanboost.cli.parser import parser
 from spanboost.client import _parse_metrics
-from spanboost.service import token_guard
-from spanboost.service.app import build_app
-from spanboost.service.engine import Engine
+from spanboost.service.http import token_guard
+from spanboost.service.http.app import build_app
+from spanboost.service.learning.engine import Engine
 from spanboost.service.limits import RequestLimits, StateLimits
 
 pytestmark = pytest.mark.slow  # the file as a whole
@@ -473,7 +473,7 @@ def test_too_many_open_body_bytes_get_503(tmp_path):
 
 
 def test_a_client_cannot_keep_sending_after_its_response(client, monkeypatch):
-    monkeypatch.setattr("spanboost.service.server.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("spanboost.service.http.server.HEAD_SECONDS", 0.2)
     for path in ("/nothing", "/metrics"):
         with connect(client) as sock:
             sock.sendall(request_head(path, 1000))
@@ -496,7 +496,7 @@ def send_slowly(sock):
 
 
 def test_a_client_that_reads_no_response_is_disconnected(client, monkeypatch):
-    monkeypatch.setattr("spanboost.service.server.TAKING_SECONDS", 0.2)
+    monkeypatch.setattr("spanboost.service.http.server.TAKING_SECONDS", 0.2)
     body = json.dumps([{"id": "x" * 128}] * 10_000).encode()
     message = request_head("/predict?keep=true", len(body)) + body
     connections = client.server.server_state.connections

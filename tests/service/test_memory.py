@@ -11,11 +11,11 @@ from spanboost.data.target import NumberTarget
 from spanboost.errors import UsageError
 from spanboost.models.memory import CELL_BYTES, feature_bytes, fixed_bytes, replay_cells
 from spanboost.models.model_spec import ModelSpec
+from spanboost.service.learning.memory_pool import SMALL, MemoryPool, Reservation, TooLargeError
+from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.learning.worker import BusyError, Job, Worker
 from spanboost.service.memory import BASE_BYTES, MIB, MemoryPlan, available_memory, plan_memory
-from spanboost.service.memory_pool import SMALL, MemoryPool, Reservation, TooLargeError
-from spanboost.service.model_budget import Growth, ModelBudget
 from spanboost.service.request_rows import BLOCK_CELLS, split_by_cells
-from spanboost.service.worker import BusyError, Job, Worker
 
 LARGE = 10 * SMALL
 

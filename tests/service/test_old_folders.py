@@ -13,9 +13,9 @@ from state_folders import (
 
 from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
-from spanboost.service.journal import Journal
-from spanboost.service.record_files import StateError, encode_record
-from spanboost.service.state import State
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.record_files import StateError, encode_record
+from spanboost.service.storage.state import State
 
 DATA = some_rows(600)
 

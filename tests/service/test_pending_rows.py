@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanboost.service.layout_cache import LayoutCache
 from spanboost.service.limits import StateLimits
-from spanboost.service.pending_rows import MAX_FILES, PendingFullError, PendingRows
-from spanboost.service.row_codec import Layout
+from spanboost.service.storage.layout_cache import LayoutCache
+from spanboost.service.storage.pending_rows import MAX_FILES, PendingFullError, PendingRows
+from spanboost.service.storage.row_codec import Layout
 
 
 class Clock:

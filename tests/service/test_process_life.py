@@ -35,7 +35,7 @@ IO_ERROR = "OSError(5, 'Input/output error')"
 FAULTS = {
     "sync": f"break_function(os, 'fdatasync', {IO_ERROR})",
     "memory": """
-from spanboost.service.state import State
+from spanboost.service.storage.state import State
 break_function(State, 'learn', MemoryError())
 """,
     "pending": f"break_function(os, 'pread', {IO_ERROR})",
@@ -44,7 +44,7 @@ break_function(os, 'pwrite', {IO_ERROR})
 break_function(os, 'ftruncate', {IO_ERROR})
 """,
     "predictor": """
-from spanboost.service import engine
+from spanboost.service.learning import engine
 break_function(engine, 'predict_rows', RuntimeError())
 """,
 }
@@ -97,7 +97,7 @@ def test_a_fatal_failure_ends_the_process_and_loses_nothing(tmp_path, start_brok
 def test_a_failed_last_snapshot_is_reported(tmp_path, start_broken):
     start, trigger = start_broken
     fault = """
-from spanboost.service.state import State
+from spanboost.service.storage.state import State
 break_function(State, 'save', OSError(28, 'No space left on device'))
 """
     server = start(fault)

@@ -19,9 +19,9 @@ from state_folders import (
 
 from spanboost.cli.main import main
 from spanboost.models.files import load, to_bytes
-from spanboost.service import repair
-from spanboost.service.record_files import StateError
-from spanboost.service.state import State
+from spanboost.service.storage import repair
+from spanboost.service.storage.record_files import StateError
+from spanboost.service.storage.state import State
 
 DATA, ROWS = some_rows(300), 5
 STEPS, RECORDS = [4, 4, 8], 16  # snapshots after records 4 and 8

@@ -14,7 +14,7 @@ from state_folders import (
 
 from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
-from spanboost.service.state import State
+from spanboost.service.storage.state import State
 
 DATA, ROWS = some_rows(300), 5
 STEPS, RECORDS = [4, 4, 8], 16  # snapshots after records 4 and 8

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanboost import LinearSGD, SpanBoost
-from spanboost.service.running_loss import MAX_PAIRS, MAX_POINTS, RunningLoss
+from spanboost.service.storage.running_loss import MAX_PAIRS, MAX_POINTS, RunningLoss
 
 MODEL = SpanBoost(LinearSGD(), n=1)  # only its loss is used
 

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from spanboost.service import server
+from spanboost.service.http import server
 
 
 def test_this_uvicorn_has_every_name(caplog):

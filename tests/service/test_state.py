@@ -23,8 +23,7 @@ from state_folders import (
 from spanboost.errors import DataError, LabelWarning
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
-from spanboost.service import record_files
-from spanboost.service.engine import (
+from spanboost.service.learning.engine import (
     GONE,
     CopyJob,
     Engine,
@@ -32,16 +31,17 @@ from spanboost.service.engine import (
     PredictJob,
     StorageError,
 )
-from spanboost.service.journal import Journal
-from spanboost.service.journal_chain import journal_paths
-from spanboost.service.journal_files import MarkedRecords
-from spanboost.service.learned_ids import LearnedIds
+from spanboost.service.learning.row_predictions import MAX_SINGLE_ROWS, predict_rows
+from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import StateLimits
-from spanboost.service.record_files import StateError
 from spanboost.service.request_rows import Example
-from spanboost.service.row_predictions import MAX_SINGLE_ROWS, predict_rows
-from spanboost.service.state import Entry, State, decode_entry
-from spanboost.service.worker import Job, Worker
+from spanboost.service.storage import record_files
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_chain import journal_paths
+from spanboost.service.storage.journal_files import MarkedRecords
+from spanboost.service.storage.learned_ids import LearnedIds
+from spanboost.service.storage.record_files import StateError
+from spanboost.service.storage.state import Entry, State, decode_entry
 
 # the journal
 
@@ -327,7 +327,7 @@ def test_journal_size_while_files_are_deleted(tmp_path, monkeypatch):
     paths, before = journal_paths(tmp_path), journal.size
     gone = paths[0].stat().st_size
     paths[0].unlink()
-    monkeypatch.setattr("spanboost.service.journal.journal_paths", lambda folder: paths)
+    monkeypatch.setattr("spanboost.service.storage.journal.journal_paths", lambda folder: paths)
     assert journal.size == before - gone
 
 
@@ -541,7 +541,7 @@ def test_a_full_disk_at_the_end_loses_nothing(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("spanboost.service.state.save", full)
+    monkeypatch.setattr("spanboost.service.storage.state.save", full)
     engine.close()
     assert engine.failed_writes == 1
     engine = Engine(State(tmp_path, new_model))
@@ -557,7 +557,7 @@ def test_a_failed_snapshot_is_retried_later(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("spanboost.service.state.save", full)
+        patch.setattr("spanboost.service.storage.state.save", full)
         for k in range(25):
             learn(engine, [Example(None, {"x": 1.0}, float(k), 1.0)])
             copy_model(engine)

@@ -5,8 +5,14 @@ from base64 import b64encode
 import pytest
 
 from spanboost.errors import UsageError
-from spanboost.service.server import check_tokens
-from spanboost.service.token_guard import MAX_ADDRESSES, MAX_FAILURES, WINDOW, Access, TokenGuard
+from spanboost.service.http.server import check_tokens
+from spanboost.service.http.token_guard import (
+    MAX_ADDRESSES,
+    MAX_FAILURES,
+    WINDOW,
+    Access,
+    TokenGuard,
+)
 
 TOKENS = {"predict": "p" * 16, "learn": "l" * 16}
 

@@ -4,7 +4,7 @@ import fcntl
 import io
 import os
 
-from spanboost.service import record_files
+from spanboost.service.storage import record_files
 
 PATH_CALLS = ("open", "mkdir", "unlink", "rename", "replace", "scandir", "chmod")
 KILLED = 9  # exit status of a process that is ended by a call

@@ -77,7 +77,7 @@ def serving_app(app):
     """Serve an application in a thread, and return a client of it."""
     import httpx
 
-    from spanboost.service.server import bind_socket, build_server
+    from spanboost.service.http.server import bind_socket, build_server
 
     sock, server = bind_socket("127.0.0.1", 0), build_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)

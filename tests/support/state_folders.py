@@ -4,7 +4,7 @@ import random
 
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
-from spanboost.service.state import Entry, State
+from spanboost.service.storage.state import Entry, State
 
 SPEC = ModelSpec(learner="linear", n=4)
 

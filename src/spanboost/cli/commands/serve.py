@@ -21,8 +21,8 @@ from spanboost.models.model import Model
 from spanboost.service.limits import RequestLimits, StateLimits, limit_values
 from spanboost.service.log import log_to_stderr, write_log
 from spanboost.service.request_rows import learning_batches, prediction_batches
-from spanboost.service.running_loss import RunningLoss
-from spanboost.service.state import State
+from spanboost.service.storage.running_loss import RunningLoss
+from spanboost.service.storage.state import State
 
 _SCHEMA_OPTIONS = ("label", "weight", "ignore", "categorical", "positive")
 
@@ -37,8 +37,8 @@ def serve(args: Namespace) -> int:
         raise UsageError(
             "serve needs packages that are not installed: pip install 'spanboost[serve]'"
         ) from None
-    from spanboost.service.middleware import ADMIN, LEARN, PREDICT
-    from spanboost.service.server import (
+    from spanboost.service.http.middleware import ADMIN, LEARN, PREDICT
+    from spanboost.service.http.server import (
         bind_socket,
         check_exposure,
         check_tokens,
@@ -58,9 +58,9 @@ def serve(args: Namespace) -> int:
 
 def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
     """Start the server, and open the state folder while it answers health checks."""
-    from spanboost.service.app import build_app
-    from spanboost.service.engine import Engine
-    from spanboost.service.server import build_server, run
+    from spanboost.service.http.app import build_app
+    from spanboost.service.http.server import build_server, run
+    from spanboost.service.learning.engine import Engine
 
     tls = _tls(args)
     limits = RequestLimits(**limit_values(RequestLimits, vars(args)))
@@ -83,7 +83,7 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
 
 def _tls(args: Namespace) -> Any:
     """Return the files for TLS that the options name; None without these options."""
-    from spanboost.service.server import Tls
+    from spanboost.service.http.server import Tls
 
     if args.tls_cert is None and args.tls_key is None:
         return None

@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spanboost.errors import UsageError
-from spanboost.service.folder_lock import lock_folder
-from spanboost.service.record_files import WAY_OUT, StateError
-from spanboost.service.repair import (
+from spanboost.service.storage.folder_lock import lock_folder
+from spanboost.service.storage.record_files import WAY_OUT, StateError
+from spanboost.service.storage.repair import (
     Report,
     check_folder,
     check_quarantine,
     quarantine_path,
     repair_folder,
 )
-from spanboost.service.restore import find_record, restore_folder
-from spanboost.service.salvage import number_ranges
+from spanboost.service.storage.restore import find_record, restore_folder
+from spanboost.service.storage.salvage import number_ranges
 
 
 def check(args: Namespace) -> int:

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from spanboost.service import record_files
-from spanboost.service.journal_chain import journal_paths
-from spanboost.service.journal_files import (
+from spanboost.service.storage import record_files
+from spanboost.service.storage.journal_chain import journal_paths
+from spanboost.service.storage.journal_files import (
     END,
     HEADER_BYTES,
     MarkedRecords,
@@ -16,7 +16,7 @@ from spanboost.service.journal_files import (
     journal_number,
     open_file,
 )
-from spanboost.service.record_files import StateError
+from spanboost.service.storage.record_files import StateError
 
 
 class Place(NamedTuple):

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from spanboost.atomic_files import PARTIAL, atomic_write
-from spanboost.service.journal_chain import Chain, journal_paths, read_chain
-from spanboost.service.journal_files import (
+from spanboost.service.storage.journal_chain import Chain, journal_paths, read_chain
+from spanboost.service.storage.journal_files import (
     END,
     HEADER_BYTES,
     SUFFIX,
@@ -22,7 +22,7 @@ from spanboost.service.journal_files import (
     journal_number,
     new_header,
 )
-from spanboost.service.record_files import WAY_OUT, LogFile, Record, StateError
+from spanboost.service.storage.record_files import WAY_OUT, LogFile, Record, StateError
 
 SEGMENT_BYTES = 1 << 26  # approximate size at which a new file is started
 

@@ -14,10 +14,10 @@ import orjson
 from spanboost.atomic_files import atomic_write, sync_folder
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
-from spanboost.service.journal import Journal
-from spanboost.service.record_files import StateError, file_number
-from spanboost.service.salvage import Salvage, read_payload, salvage_journal
-from spanboost.service.state import decode_entry, finish_repair, repaired_journal
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.record_files import StateError, file_number
+from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
+from spanboost.service.storage.state import decode_entry, finish_repair, repaired_journal
 
 LARGEST = 3  # number of records that a report lists by size
 

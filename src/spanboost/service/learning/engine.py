@@ -15,10 +15,9 @@ from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
 from spanboost.models.memory import fixed_bytes
-from spanboost.service.disk_status import DiskStatus
-from spanboost.service.fair_lock import FairLock
 from spanboost.service.histogram import Histogram
-from spanboost.service.jobs import (
+from spanboost.service.learning.fair_lock import FairLock
+from spanboost.service.learning.jobs import (
     CopyJob,
     LearnJob,
     Outcome,
@@ -27,11 +26,12 @@ from spanboost.service.jobs import (
     RowConflictError,
     StorageError,
 )
+from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
+from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
+from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.memory import plan_memory
-from spanboost.service.memory_pool import IdleTrimmer, MemoryPool
-from spanboost.service.model_budget import Growth, ModelBudget
-from spanboost.service.pending_rows import PendingFullError
 from spanboost.service.request_rows import (
     GONE,
     Example,
@@ -39,9 +39,9 @@ from spanboost.service.request_rows import (
     Row,
     find_invalid_labels,
 )
-from spanboost.service.row_predictions import predict_rows, prediction_columns
-from spanboost.service.state import Entry, State
-from spanboost.service.worker import Job, Worker
+from spanboost.service.storage.disk_status import DiskStatus
+from spanboost.service.storage.pending_rows import PendingFullError
+from spanboost.service.storage.state import Entry, State
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import UsageError
-from spanboost.service.repair import Report, Snapshot, write_journal
-from spanboost.service.salvage import number_ranges
+from spanboost.service.storage.repair import Report, Snapshot, write_journal
+from spanboost.service.storage.salvage import number_ranges
 
 
 def find_record(report: Report, to: str) -> int:

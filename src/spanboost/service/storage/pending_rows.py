@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import orjson
 
-from spanboost.service.layout_cache import LayoutCache
 from spanboost.service.limits import StateLimits
-from spanboost.service.record_files import LogFile, encode_record, file_number, read_records
 from spanboost.service.request_rows import Row
-from spanboost.service.row_codec import Layout, encode_rows, layout_from_json
+from spanboost.service.storage.layout_cache import LayoutCache
+from spanboost.service.storage.record_files import LogFile, encode_record, file_number, read_records
+from spanboost.service.storage.row_codec import Layout, encode_rows, layout_from_json
 
 SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
 MAX_FILES = 2 * SPREAD  # so the files are at most about twice as large as the rows that wait

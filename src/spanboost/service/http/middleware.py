@@ -12,11 +12,11 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from spanboost.service.health import STOPPING
+from spanboost.service.http.health import STOPPING
+from spanboost.service.http.metrics import RequestCounters
+from spanboost.service.http.token_guard import WINDOW, Access, TokenGuard
 from spanboost.service.limits import RequestLimits
 from spanboost.service.log import LimitedLog
-from spanboost.service.metrics import RequestCounters
-from spanboost.service.token_guard import WINDOW, Access, TokenGuard
 
 PREDICT, LEARN, ADMIN = "predict", "learn", "admin"  # what a token permits
 HEALTH_PATHS = ("/healthz", "/readyz")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from spanboost import __version__
+from spanboost.service.http.request_bodies import ARROW, JSON, JSON_LINES
 from spanboost.service.limits import RequestLimits
-from spanboost.service.request_bodies import ARROW, JSON, JSON_LINES
 from spanboost.service.request_rows import MAX_ID_LENGTH, RowParser
 
 _STRING = {"type": "string"}

@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from spanboost.service.journal_files import JournalFile, journal_number, open_file
-from spanboost.service.record_files import WAY_OUT, StateError
+from spanboost.service.storage.journal_files import JournalFile, journal_number, open_file
+from spanboost.service.storage.record_files import WAY_OUT, StateError
 
 
 class Chain(NamedTuple):

@@ -22,11 +22,11 @@ import uvicorn
 from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
-from spanboost.service.app import Application
+from spanboost.service.http.app import Application
+from spanboost.service.http.middleware import ADMIN, LEARN, PREDICT, is_loopback
+from spanboost.service.http.startup import StartThread
+from spanboost.service.http.token_guard import MIN_TOKEN_LENGTH
 from spanboost.service.log import write_log
-from spanboost.service.middleware import ADMIN, LEARN, PREDICT, is_loopback
-from spanboost.service.startup import StartThread
-from spanboost.service.token_guard import MIN_TOKEN_LENGTH
 
 HEAD_SECONDS, HEAD_BYTES, CONNECTIONS = 10.0, 1 << 16, 1024  # limits of heads and connections
 TAKING_SECONDS = 30.0  # time in which a client must read some of its response

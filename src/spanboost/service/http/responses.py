@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import orjson
 from starlette.responses import Response
 
-from spanboost.service.request_bodies import ARROW, JSON_LINES
+from spanboost.service.http.request_bodies import ARROW, JSON_LINES
 from spanboost.service.request_rows import RejectedRow
 
 

@@ -15,9 +15,19 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
-from spanboost.service.engine import Engine
-from spanboost.service.health import Health
-from spanboost.service.jobs import (
+from spanboost.service.http.health import Health
+from spanboost.service.http.metrics import RequestCounters, collect_metrics
+from spanboost.service.http.middleware import EVENTS_PATH, Middleware, error_response
+from spanboost.service.http.openapi import describe_api
+from spanboost.service.http.request_bodies import (
+    MEDIA_TYPES,
+    BodyError,
+    estimate_memory,
+    parse_body,
+)
+from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
+from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.jobs import (
     CopyJob,
     LearnJob,
     Predictions,
@@ -25,18 +35,9 @@ from spanboost.service.jobs import (
     RowConflictError,
     StorageError,
 )
+from spanboost.service.learning.memory_pool import Reservation, TooLargeError
+from spanboost.service.learning.worker import BusyError, ClosedError, Job, Worker
 from spanboost.service.limits import RequestLimits
-from spanboost.service.memory_pool import Reservation, TooLargeError
-from spanboost.service.metrics import RequestCounters, collect_metrics
-from spanboost.service.middleware import EVENTS_PATH, Middleware, error_response
-from spanboost.service.openapi import describe_api
-from spanboost.service.pending_rows import PendingFullError
-from spanboost.service.request_bodies import (
-    MEDIA_TYPES,
-    BodyError,
-    estimate_memory,
-    parse_body,
-)
 from spanboost.service.request_rows import (
     CONFLICT,
     UNPROCESSABLE,
@@ -44,8 +45,7 @@ from spanboost.service.request_rows import (
     RowParser,
     parse_rows,
 )
-from spanboost.service.responses import ParsedRequest, describe_problem, format_predictions
-from spanboost.service.worker import BusyError, ClosedError, Job, Worker
+from spanboost.service.storage.pending_rows import PendingFullError
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = {

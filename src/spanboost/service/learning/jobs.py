@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from spanboost.service.memory_pool import Reservation
+from spanboost.service.learning.memory_pool import Reservation
+from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Example, RejectedRow, Row
-from spanboost.service.worker import Job
 
 
 class Predictions(NamedTuple):

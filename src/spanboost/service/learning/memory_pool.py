@@ -10,8 +10,8 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Self
 
+from spanboost.service.learning.worker import BusyError
 from spanboost.service.memory import release_unused, resident_memory
-from spanboost.service.worker import BusyError
 
 SMALL = 1 << 21  # bytes; such a request does not wait behind larger ones
 LARGE_SHARE = 7 / 8  # of the memory, which larger requests may take

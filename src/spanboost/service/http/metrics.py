@@ -10,12 +10,12 @@ from spanboost.checks import finite_or_none
 from spanboost.losses import Softmax, predicts_scores
 from spanboost.models.predictions import class_names
 from spanboost.rows.labels import LabelHealth
-from spanboost.service.engine import Engine
 from spanboost.service.histogram import Histogram, format_histograms
+from spanboost.service.http.startup import StartProgress
+from spanboost.service.learning.engine import Engine
 from spanboost.service.memory import resident_memory
-from spanboost.service.record_files import SYNC_SECONDS
-from spanboost.service.startup import StartProgress
-from spanboost.service.state import State
+from spanboost.service.storage.record_files import SYNC_SECONDS
+from spanboost.service.storage.state import State
 
 
 class RequestCounters:

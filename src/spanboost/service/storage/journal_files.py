@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from spanboost import __version__
-from spanboost.service import record_files
-from spanboost.service.record_files import WAY_OUT, Record, StateError, file_number
+from spanboost.service.storage import record_files
+from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
 
 SUFFIX = ".v2.log"  # a name that versions without headers refuse; they would empty the file
 HEADER_BYTES = 512

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import orjson
 
-from spanboost.service.row_codec import Layout
+from spanboost.service.storage.row_codec import Layout
 
 MAX_BYTES = 1 << 20  # size of the layouts in memory, as JSON; as objects, up to 20 times as much
 

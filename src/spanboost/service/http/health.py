@@ -6,9 +6,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from spanboost.service.engine import Engine
-from spanboost.service.metrics import RequestCounters, prometheus_text
-from spanboost.service.startup import REPLAYING, StartProgress
+from spanboost.service.http.metrics import RequestCounters, prometheus_text
+from spanboost.service.http.startup import REPLAYING, StartProgress
+from spanboost.service.learning.engine import Engine
 
 STOPPING = "the server is stopping"
 

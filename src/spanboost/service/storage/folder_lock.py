@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from spanboost.service.record_files import StateError, close_quietly
+from spanboost.service.storage.record_files import StateError, close_quietly
 
 # of file systems, such as NFS, on which a folder cannot be locked
 _UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)

@@ -26,16 +26,16 @@ from spanboost.errors import DataError, ModelFileError
 from spanboost.models.files import load_checkpoint, save
 from spanboost.models.health import count_nans
 from spanboost.models.model import Model
-from spanboost.service.folder_lock import lock_folder
-from spanboost.service.journal import Journal
-from spanboost.service.learned_ids import LearnedIds
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
-from spanboost.service.pending_rows import PendingRows
-from spanboost.service.record_files import WAY_OUT, Record, StateError, file_number
 from spanboost.service.request_rows import Row, learning_batches, split_by_cells
-from spanboost.service.row_codec import decode_rows, encode_rows, layout_from_json
-from spanboost.service.running_loss import RunningLoss
+from spanboost.service.storage.folder_lock import lock_folder
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.learned_ids import LearnedIds
+from spanboost.service.storage.pending_rows import PendingRows
+from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
+from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout_from_json
+from spanboost.service.storage.running_loss import RunningLoss
 
 SNAPSHOTS = 2  # number of snapshots to keep
 DEFAULT_LIMITS = StateLimits()

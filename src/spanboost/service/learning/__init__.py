@@ -1,0 +1,1 @@
+"""The threads of the service that predict and learn."""

@@ -1,0 +1,1 @@
+"""The state folder of the service: journal, snapshots and pending rows."""
