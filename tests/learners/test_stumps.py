@@ -14,6 +14,7 @@ from scipy_free import Csr
 from spanboost import HullBoost, SpanBoost, Stumps
 from spanboost.compiling.kernels import plain
 from spanboost.core.feedback import LinearFeedback
+from spanboost.errors import ParameterError
 from spanboost.learners.protocol import Task
 
 F32, F64 = np.float32, np.float64
@@ -36,6 +37,7 @@ def oracles(learner):
             curvature=curvature,
             decay=learner.decay,
             intercept=learner.intercept,
+            ranking=learner.ranking,
             number=learner.dtype,
         )
 
@@ -65,12 +67,13 @@ def winners(oracle, x):
 @pytest.mark.parametrize("feedback", ["greedy", "linear"])
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("intercept", [False, True])
-def test_stumps_equal_the_naive_stumps_bit_for_bit(intercept, booster, feedback, loss):
+@pytest.mark.parametrize("ranking", ["advantage", "loss"])
+def test_stumps_equal_the_naive_stumps_bit_for_bit(ranking, intercept, booster, feedback, loss):
     X, y = stream(80, loss=loss, centre=0.0)
     D = 1.0 if feedback == "greedy" else 0.6
     for dtype in (F32, F64):
         for decay in (None, 0.4):
-            learner = Stumps(0.3, decay, intercept=intercept, dtype=dtype)
+            learner = Stumps(0.3, decay, intercept=intercept, ranking=ranking, dtype=dtype)
             options = {"n": 4, "loss": LOSSES[loss], "feedback": feedback, "D": D}
             _, oracle = assert_exact(learner, booster, X, y, weights_for(80), **options)
         assert (
@@ -157,26 +160,45 @@ def test_a_naive_stump_is_a_linear_function_of_its_feature(
         stumps.update(row, loss)
 
 
-def test_naive_scores_are_advantages_and_the_best_predicts():
-    stumps = naive_learners.Stumps(1, 0.4, cut=0.5)
-    rng, advantage = np.random.default_rng(0), {0: 0.0, 1: 0.0, 2: 0.0}
+@pytest.mark.parametrize("ranking", ["advantage", "loss"])
+def test_naive_scores_follow_the_ranking_and_the_best_predicts(ranking):
+    stumps = naive_learners.Stumps(1, 0.4, cut=0.5, ranking=ranking)
+    rng, score = np.random.default_rng(0), {0: 0.0, 1: 0.0, 2: 0.0}
+    zero = 0.9**2 if ranking == "advantage" else 0.0  # the loss of predicting 0
     for _ in range(30):
         row = [(0, 1.0), *((f, rng.choice([-1.0, 1.0])) for f in (1, 2))]
         loss = naive.GreedyLoss(naive.Squared(), 0.9 * row[2][1], [0.0], 1.0, 1.0)
         for f, x in row:
             p = min(max(stumps.function(f, x)[0], -0.5), 0.5)
-            advantage[f] += 0.9**2 - (p - 0.9 * row[2][1]) ** 2
+            score[f] += zero - (p - 0.9 * row[2][1]) ** 2
         stumps.update(row, loss)
-    assert stumps.score == pytest.approx(advantage)
-    assert max(advantage, key=advantage.get) == 2
+    assert stumps.score == pytest.approx(score)
+    assert max(score, key=score.get) == 2
     assert stumps.predict([(0, 1.0), (1, 1.0), (2, -0.5)]) == stumps.function(2, -0.5)
     assert stumps.predict([(0, 1.0), (7, 1.0)]) == (
-        [0.0] if advantage[0] < 0 else stumps.function(0, 1.0)
+        [0.0] if score[0] < 0 else stumps.function(0, 1.0)
     )
 
 
 # --------------------------------------------------------------------------------------------
 # By hand
+
+
+def test_the_ranking_decides_between_a_rare_feature_and_a_good_one():
+    X = np.tile([0.0, 1.0], (200, 1))
+    X[::20, 0] = 1.0  # rare, and no better than the other
+    y = np.where(X[:, 0] > 0, -0.5, 0.5)
+    rows = {ranking: HullBoost(Stumps(ranking=ranking), 1) for ranking in ("advantage", "loss")}
+    with plain():
+        for model in rows.values():
+            model.learn_many(X, y)
+    assert rows["advantage"].predict_one([1.0, 1.0]) > 0
+    assert rows["loss"].predict_one([1.0, 1.0]) < 0
+
+
+def test_an_unknown_ranking_is_refused():
+    with pytest.raises(ParameterError, match="ranking must be 'advantage' or 'loss'"):
+        SpanBoost(Stumps(ranking="best"), 2)
 
 
 def single_copy(**options):

@@ -233,9 +233,9 @@ class Linear(Copy):
 class Stumps(Copy):
     """One function per feature, U_f z_f (+ V_f), of which the one with the best score predicts."""
 
-    def __init__(self, d, rate, *, intercept=False, **options):
+    def __init__(self, d, rate, *, intercept=False, ranking="advantage", **options):
         super().__init__(d, rate, **options)
-        self.intercept = intercept
+        self.intercept, self.ranking = intercept, ranking
         self.U, self.V, self.G, self.H, self.score, self.n, self.m = {}, {}, {}, {}, {}, {}, {}
 
     def function(self, f, x):
@@ -267,7 +267,10 @@ class Stumps(Copy):
         projected = self.project(p)
         slope = self.slope(loss, p)
         nothing = self.zeros(self.d)
-        self.score[f] += float(loss.value(nothing)) - float(loss.value(projected))
+        if self.ranking == "advantage":
+            self.score[f] += float(loss.value(nothing)) - float(loss.value(projected))
+        else:
+            self.score[f] -= float(loss.value(projected))
         self.n[f] += float(w)
         self.m[f] += float(w * (z * z))
         self.m[f] += float(w) if self.intercept else 0.0

@@ -2,9 +2,15 @@
 
 Each feature f, including the constant, has a function of its own, U_f z_f (with an intercept,
 U_f z_f + V_f). It is learned by the steps of descent.py as if it were the only one. The prediction
-for a row is that of the *best-performing* feature in the row: the one whose advantage over
-predicting 0, summed over the rounds where it was present, is largest. Ties go to the first feature
-in the row. The constant comes first, so an empty row is predicted by the constant alone.
+for a row is that of the *best-performing* feature in the row. Two rankings define which one that
+is, over the rounds where a feature was present:
+
+- "advantage": the largest summed advantage over predicting 0.
+- "loss": the least summed loss, as in the experiments of the paper. A rare feature has little loss,
+  so it predicts the rows that have it.
+
+Ties go to the first feature in the row. The constant comes first, so an empty row is predicted by
+the constant alone.
 
 Under linear feedback every function is kept D-bounded.
 """
@@ -16,6 +22,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.errors import ParameterError
 from spanboost.learners.descent import Descent, Steps
 from spanboost.learners.feature_scales import DOUBTS, YOUNG, lower_scale
 from spanboost.learners.feature_weights import (
@@ -29,15 +36,27 @@ from spanboost.learners.feature_weights import (
 from spanboost.learners.protocol import BankSize, Feedback, Task
 from spanboost.rows.block import Row
 
+RANKINGS = {"advantage": 1.0, "loss": 0.0}  # the part of the loss of predicting 0 in the scores
+
 
 @dataclass(frozen=True)
 class Stumps(Descent):
     """Stumps: one weight for each feature, and a constant; the best feature of a row predicts.
 
     intercept: whether each feature also has its own intercept.
+    ranking: which feature is the best one: "advantage" (largest summed advantage over predicting 0)
+        or "loss" (least summed loss, the rule of the paper's experiments).
     """
 
     intercept: bool = False
+    ranking: str = "advantage"
+
+    def check(self, task: Task) -> None:
+        """Raise a ValueError if a parameter is out of range."""
+        super().check(task)
+        if self.ranking not in RANKINGS:
+            names = " or ".join(map(repr, RANKINGS))
+            raise ParameterError("ranking", f"must be {names} (got {self.ranking!r})")
 
     def bank_size(self, n: int, d: int, features: int) -> BankSize:
         """Return the numbers in n copies: the sums of intercepts do not start at 0."""
@@ -56,6 +75,7 @@ class Stumps(Descent):
             S=np.zeros(0, self.dtype),
             doubts=np.zeros((0, DOUBTS), self.dtype),
             D=np.dtype(self.dtype).type(task.D),
+            against=RANKINGS[self.ranking],
             steps=self.steps(task),
             scratch=StumpScratch(
                 best=np.zeros(task.n),
@@ -89,12 +109,13 @@ class StumpBank(NamedTuple):
 
     U: Array  # [feature, part, d, N] weights of the normalised features
     G: Array  # [feature, part, d, N] summed squared gradients
-    score: Array  # [feature, N] summed advantage over predicting 0
+    score: Array  # [feature, N] the feature with the largest score predicts
     unseen: Array  # [N] zeros: the scores of a feature never seen
     seen: Array  # [feature, 2] weight of the rows with the feature, sum of its squared inputs
     S: Array  # [feature] scale: the largest |x| seen, without strays (feature_scales.py)
     doubts: Array  # [feature, DOUBTS] doubts about the scale
     D: float  # bound on predictions that are scored; under linear feedback, on functions
+    against: float  # 1 if scores are advantages over predicting 0, 0 if they are losses
     steps: Steps
     scratch: StumpScratch
 
@@ -191,7 +212,7 @@ class StumpBank(NamedTuple):
             feedback.losses(value, own)
             score = self.score[f]
             for i in range(score.shape[0]):
-                score[i] += nothing[i] - own[i]
+                score[i] += self.against * nothing[i] - own[i]
             self.step(f, z, feedback.weight)
             shrink = lower_scale(self.S, self.doubts, f)
             if shrink < 1:  # the function stays the same
