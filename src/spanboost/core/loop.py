@@ -37,9 +37,15 @@ def learn_row(model: BoosterState, x: Any, label: Array, weight: float) -> None:
     """Run one round: predict, then learn from the label. A row of weight 0 is only predicted."""
     predict_row(model, x)
     if weight > 0:
-        model.algorithm.backward(model.loss, label, weight, model.trace)
-        feedback = model.mode.feedback(model.loss, label, weight, model.trace)
-        model.bank.update(x, model.trace.h, feedback)
+        learn_predicted(model, x, label, weight)
+
+
+@kernel
+def learn_predicted(model: BoosterState, x: Any, label: Array, weight: float) -> None:
+    """Learn from the label of the row that was predicted last."""
+    model.algorithm.backward(model.loss, label, weight, model.trace)
+    feedback = model.mode.feedback(model.loss, label, weight, model.trace)
+    model.bank.update(x, model.trace.h, feedback)
 
 
 def predict(model: BoosterState, X: Any, out: Array, first: int, last: int) -> None:
@@ -58,3 +64,30 @@ def learn(
         learn_row(model, X.row(t), labels[t], weights[t])
         for k in range(out.shape[1]):
             out[t, k] = model.trace.y[k]
+
+
+def learn_recorded(
+    model: BoosterState, X: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+) -> None:
+    """Learn as `learn` does, and write the stages of each prediction to out[t].
+
+    out[t] holds y [d], then y^{i-1}, the shrunken y^{i-1} and h, [d, N] each.
+    """
+    for t in range(first, last):
+        x, trace = X.row(t), model.trace
+        predict_row(model, x)
+        d, N = trace.h.shape
+        for k in range(d):
+            out[t, k] = trace.y[k]
+            for i in range(N):
+                place = d + k * N + i
+                out[t, place] = trace.before[k, i]
+                out[t, place + d * N] = trace.kept[k, i]
+                out[t, place + 2 * d * N] = trace.h[k, i]
+        if weights[t] > 0:
+            learn_predicted(model, x, labels[t], weights[t])
+
+
+def record_size(d: int, N: int) -> int:
+    """Return the number of columns that `learn_recorded` writes."""
+    return d + 3 * d * N

@@ -97,7 +97,7 @@ class Booster(BoosterSpec, Model):
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
         """Learn one row; return the prediction made before the label was seen."""
         core = self.core
-        label = core.labels.single(y) if weight == 1 else None
+        label = core.labels.single(y) if weight == 1 and core.records is None else None
         rows = None if label is None else core.encoder.single(x)
         if rows is None:
             return super().learn_one(x, y, weight)
@@ -121,18 +121,7 @@ class Booster(BoosterSpec, Model):
 
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
-        out: Array = np.empty_like(block.labels)
-        answers: list[Array] = []
-        answered = 0
-
-        def convert(row: int) -> None:
-            nonlocal answered
-            answers.append(self.labels.to_user(out[answered : row + 1]))
-            answered = row + 1
-
-        self.core.learn(block, out, self._run, convert)
-        answers.append(self.labels.to_user(out[answered:]))
-        return np.concatenate(answers)
+        return np.concatenate(self.core.learn_parts(block, self._run, self.labels.to_user))
 
     def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
         """Learn a block; return predictions and labels [rows, d] in the model's units, and weights.
@@ -146,8 +135,7 @@ class Booster(BoosterSpec, Model):
                 "label_range=(low, high)"
             )
         block = self.check(X, y, weights)
-        out = np.empty_like(block.labels)
-        self.core.learn(block, out, self._run, _ignore_change)
+        (out,) = self.core.learn_parts(block, self._run, np.copy)
         return out, block.labels, block.weights
 
     def as_booster(self) -> "Booster":
@@ -394,7 +382,3 @@ class HullBoost(Booster):
 
     def _lipschitz(self) -> float:
         return self.L_D_
-
-
-def _ignore_change(row: int) -> None:
-    """Do nothing before the label range changes."""

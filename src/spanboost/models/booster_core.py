@@ -13,7 +13,7 @@ import numpy as np
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
-from spanboost.core.loop import BoosterState
+from spanboost.core.loop import BoosterState, learn_recorded, record_size
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import degree
 from spanboost.rows.block import as_rows
@@ -37,13 +37,26 @@ class CheckedBlock(NamedTuple):
     history: LabelHistory | None  # of the labels after the block
 
 
+class StageRecord(NamedTuple):
+    """The stages of the predictions for some rows with the same label range."""
+
+    stages: Array  # [rows, record_size], as `learn_recorded` writes them
+    labels: Array  # [rows, d] as they are learned, in the model's units
+    weights: Array  # [rows]
+    centre: Array | float  # a prediction in the units of the labels is centre + half y
+    half: float
+
+
 class BoosterCore:
     """The state of a booster: what it knows about its stream.
 
     state: the state of the compiled loop. Its bank is None until the first rows show how wide
         rows are.
     features, width: number of features that the bank has room for, in total and in one row.
+    records: the stages of the block that was learned last; None, the default, records nothing.
     """
+
+    records: list[StageRecord] | None = None
 
     def __init__(
         self,
@@ -114,6 +127,43 @@ class BoosterCore:
         """Make room for rows that are about to be learned."""
         self.prepare(rows, rows.features)
         self.encoder.accept(rows)
+
+    def learn_parts(
+        self, block: CheckedBlock, run: Run, convert: Callable[[Array], Array]
+    ) -> list[Array]:
+        """Learn a checked block; return its predictions in parts with one label range each.
+
+        `convert` turns predictions in the model's units into the result, while the labels still
+        have the range in which these predictions were made.
+        """
+        columns = self.d if self.records is None else record_size(self.d, self.task.n)
+        out: Array = np.empty((len(block.labels), columns), self.dtype)
+        parts: list[Array] = []
+        done = 0
+        if self.records is not None:
+            self.records, run = [], self._run_recorded
+
+        def finish(row: int) -> None:
+            nonlocal done
+            rows = slice(done, row + 1)
+            parts.append(convert(out[rows, : self.d]))
+            if self.records is not None:
+                self.records.append(self._record(block, rows, out[rows]))
+            done = row + 1
+
+        self.learn(block, out, run, finish)
+        finish(len(out) - 1)
+        return parts
+
+    def _run_recorded(
+        self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+    ) -> None:
+        self.call(learn_recorded, self.state, rows, labels, weights, out, first, last)
+
+    def _record(self, block: CheckedBlock, rows: slice, out: Array) -> StageRecord:
+        centre, half = (0.0, 1.0) if self.labels.scores else (self.labels.centre, self.labels.half)
+        # a copy, because the row that changes the range is predicted twice
+        return StageRecord(out.copy(), block.labels[rows], block.weights[rows], centre, half)
 
     def learn(
         self, block: CheckedBlock, out: Array, run: Run, before_change: Callable[[int], None]

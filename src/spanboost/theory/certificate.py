@@ -1,34 +1,39 @@
-"""A certificate of one pass: the loss of a model, the least possible loss, and the regret bound.
+"""A certificate of one pass: the loss of a model, the least possible loss, and bounds on the regret.
 
-The comparators are the best functions in hindsight (hindsight.py), under squared loss and in the
-units of the labels. If a theorem covers the learner, the bound is the one that an audit reports
-(regret.py), under the same conditions. If the conditions do not hold, the certificate gives the
-reason instead of a bound.
+The comparators are the best functions in hindsight: linear functions under squared loss
+(hindsight.py), and the best constant. Everything is in the units of the labels. There are two kinds
+of bounds:
+
+- The measured bound (recursion.py) holds for this pass. It covers every learner, AutoBoost, every
+  feedback and label range, and says where the regret comes from.
+- The theorem's bound (regret.py) holds for every stream, under the conditions of an audit. If the
+  conditions do not hold, the certificate gives the reason.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from spanboost.analysis.label_sums import LabelSums
 from spanboost.compiling.arrays import Array
 from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
-from spanboost.losses import Squared
+from spanboost.losses import Hinge, Logistic, Squared
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.model import Model
 from spanboost.theory.bounds import HullBound, SpanBound
+from spanboost.theory.conditions import check_weights
 from spanboost.theory.hindsight import Best, Hindsight
-from spanboost.theory.regret import (
-    check_covered,
-    check_weights,
-    hull_bound,
-    linear_norm,
-    span_bound,
-)
+from spanboost.theory.measured_pass import MeasuredPass, PartBound
+from spanboost.theory.regret import check_covered, hull_bound, linear_norm, span_bound
 
+LOSSES = (Squared, Logistic, Hinge)  # their best constants follow from sums of labels
 LINEAR = "the best linear function of all features and a constant"
 FROM_MIDDLE = "the best linear function of all features, from the middle of the label range"
 IN_BALL = "the best linear function of all features that stays in the label range"
 IN_HULL = "the best convex combination of functions of one feature that stay in the label range"
+CONSTANT = "the best constant"
 
 
 class Promise(NamedTuple):
@@ -44,6 +49,15 @@ class Promise(NamedTuple):
         return self.terms.total
 
 
+class Comparator(NamedTuple):
+    """A fixed function, and what the theorems need to know about it."""
+
+    name: str
+    best: Best
+    f_norm: float = 1.0  # max{1, ||f||_1 / lambda}, where the theorem has a norm for it
+    promise: Promise | None = None
+
+
 class Comparison(NamedTuple):
     """A model and the best function of a class in hindsight; losses are sums over all rows."""
 
@@ -52,6 +66,7 @@ class Comparison(NamedTuple):
     comparator_loss: float
     gap: float  # no function of the class loses less than comparator_loss - gap
     promise: Promise | None
+    measured: PartBound | None = None  # the bound for this pass
 
     @property
     def regret(self) -> float:
@@ -60,8 +75,13 @@ class Comparison(NamedTuple):
 
     @property
     def slack(self) -> float | None:
-        """The bound minus the regret; a negative value would refute the theorem."""
+        """The theorem's bound minus the regret; a negative value would refute the theorem."""
         return None if self.promise is None else self.promise.bound - self.regret
+
+    @property
+    def measured_slack(self) -> float | None:
+        """The measured bound minus the regret; never negative, except by rounding."""
+        return None if self.measured is None else self.measured.total - self.regret
 
 
 class Certificate(NamedTuple):
@@ -69,8 +89,10 @@ class Certificate(NamedTuple):
 
     weight: float  # sum of the weights of all rows
     features: int
-    comparisons: list[Comparison]  # the theorem's comparator first; empty with too many features
-    unproved: str | None  # why there is no bound
+    comparisons: list[Comparison]  # the theorem's comparator first, the best constant last
+    unproved: str | None  # why there is no bound for every stream
+    unmeasured: str | None  # why there is no measured bound
+    too_many: bool  # whether there are too many features for linear comparators
 
 
 class Witness:
@@ -81,47 +103,100 @@ class Witness:
     """
 
     def __init__(self, booster: Model, *, learn: bool = True) -> None:
-        if not isinstance(booster.loss_, Squared):
-            raise ValueError("a certificate requires squared loss")
+        if not isinstance(booster.loss_, LOSSES):
+            raise ValueError("a certificate requires squared loss, logistic loss or hinge loss")
         self.booster = booster
+        self.labels = LabelSums(booster.loss_)
+        self.measured = MeasuredPass(booster) if learn else None
+        stages = 0 if self.measured is None else self.measured.stages
         names = booster.encoder.names
-        self.seen = Hindsight(None if names is None else names.bits)
+        squared = isinstance(booster.loss_, Squared)
+        bits = None if names is None else names.bits
+        self.seen = Hindsight(bits, slopes=stages) if squared else None
+        self.slopes = np.zeros(stages)  # summed over all rows
+        self.heaviest = 0.0
         self._unproved = _unproved(booster, learn)
 
-    def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
-        """Add rows of the pass."""
-        self.seen.add(X, y, weights)
+    def add(
+        self, X: Any, y: Array, weights: Array | None = None, answers: Array | None = None
+    ) -> None:
+        """Add the rows that the booster has just learned.
+
+        answers: the predictions that `learn_many` returned; a model of several boosters has no
+            measured bound without them.
+        """
+        given = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
+        slopes = np.zeros((len(y), 0))
+        if self.measured is not None:
+            slopes = self.measured.add(y, given, answers)[:, 0]
+            y = self.measured.labels_of(y)[:, 0]
+        self.slopes += slopes.sum(axis=0)
+        self.labels.add(np.asarray(y, np.float64), given)
+        self.heaviest = max(self.heaviest, float(given.max(initial=0.0)))
+        if self.seen is not None:
+            self.seen.add(X, y, weights, slopes)
 
     def certificate(self, loss: float) -> Certificate:
-        """Return the certificate; `loss` is the total loss of the booster."""
-        seen, unproved = self.seen, self._unproved
+        """Return the certificate, and stop recording; `loss` is the total loss of the booster."""
+        unproved, unmeasured = self._unproved, "nothing was learned"
         if unproved is None:
-            unproved = _refusal(check_weights, seen.heaviest)
-        comparators = [] if seen.too_many else self._comparators(unproved is None)
-        comparisons = [
-            Comparison(name, loss, best.loss, best.gap, promise)
-            for name, best, promise in comparators
-        ]
-        return Certificate(seen.weight, seen.features, comparisons, unproved)
+            unproved = _refusal(check_weights, self.heaviest)
+        if self.measured is not None:
+            self.measured.close()
+            unmeasured = self.measured.failure
+        too_many = self.seen is not None and self.seen.too_many
+        comparators = self._linear(unproved is None) if not too_many else []
+        return Certificate(
+            weight=float(self.labels.sums[0]),
+            features=0 if self.seen is None else self.seen.features,
+            comparisons=[self._compare(one, loss) for one in (*comparators, *self._constant())],
+            unproved=unproved,
+            unmeasured=unmeasured,
+            too_many=too_many,
+        )
 
-    def _comparators(self, proved: bool) -> list[tuple[str, Best, Promise | None]]:
+    def _compare(self, one: Comparator, loss: float) -> Comparison:
+        bound = None
+        if self.measured is not None and self.measured.failure is None:
+            affine = one.best.affine
+            assert affine is not None
+            constant = len(affine) == 1 or self.seen is None
+            along = affine[0] * self.slopes if constant else self.seen.along(affine)
+            bound = self.measured.bound(along, one.best.loss, one.f_norm)
+        return Comparison(one.name, loss, one.best.loss, one.best.gap, one.promise, bound)
+
+    def _constant(self) -> list[Comparator]:
+        """Return the best constant, unless the labels have none."""
+        constant, average = self.labels.best_constant()
+        if constant is None or average is None:
+            return []
+        affine = np.array([constant])
+        return [Comparator(CONSTANT, Best(average * float(self.labels.sums[0]), affine, 0, affine))]
+
+    def _linear(self, proved: bool) -> list[Comparator]:
+        """Return the best linear functions, that of the theorem first."""
         booster, seen = self.booster, self.seen
+        if seen is None:
+            return []
+        linear = Comparator(LINEAR, seen.linear())
         if not isinstance(booster, Booster):
-            return [(LINEAR, seen.linear(), None)]
+            return [linear]
         # the label range at the end of the pass; the losses are those of the labels as given
         centre, half = float(booster.labels.centre[0]), booster.labels.half
         reach = half * booster.scale * booster.D
-        linear = LINEAR, seen.linear(), None
         if isinstance(booster.learner, Stumps):
-            return [linear, (IN_HULL, seen.in_hull(centre, reach), None)]
+            return [linear, Comparator(IN_HULL, seen.in_hull(centre, reach))]
         if not isinstance(booster.learner, LinearBall):
             return [linear]
-        if booster.sigma_ is not None:  # Algorithm 1 competes with the span
-            name, best = FROM_MIDDLE, seen.in_ball(centre)
-        else:
-            name, best = IN_BALL, seen.in_ball(centre, reach / booster.learner.x_norm)
-        promise = _promise(booster, seen, best, centre, half) if proved else None
-        return [(name, best, promise), linear]
+        if booster.sigma_ is None:
+            first = Comparator(IN_BALL, seen.in_ball(centre, reach / booster.learner.x_norm))
+        else:  # Algorithm 1 competes with the span
+            best = seen.in_ball(centre)
+            norm = linear_norm(best.W / half, booster.D, booster.learner.x_norm) if half else 1.0
+            first = Comparator(FROM_MIDDLE, best, max(1.0, norm / booster.scale))
+        if proved:
+            first = first._replace(promise=_promise(booster, seen, first.best, centre, half))
+        return [first, linear]
 
 
 def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half: float) -> Promise:
@@ -149,10 +224,12 @@ def _unproved(booster: Model, learn: bool) -> str | None:
     if reason is None and isinstance(booster.label_range, str):
         reason = (
             "the label range changes with the labels, and a theorem holds only between two "
-            "changes, for the labels as they are learned"
+            "changes, for the labels as they are learned: give a label range (low, high)"
         )
     if reason is None and not learn:
         reason = "nothing was learned, and the theorems cover a booster that learns"
+    if reason is None and not isinstance(booster.loss_, Squared):
+        reason = "the theorem's comparator is computed for squared loss only"
     return reason
 
 

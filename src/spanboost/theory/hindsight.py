@@ -33,6 +33,7 @@ class Best(NamedTuple):
     loss: float  # total loss of the function with the weights W
     W: Array  # [feature] in order of appearance; the constant first if there is one
     gap: float = 0.0  # no function of the class loses less than loss - gap
+    affine: Array | None = None  # [1 + features] the function: its constant, then its weights
 
 
 class Hindsight:
@@ -40,6 +41,7 @@ class Hindsight:
 
     bits: the number of bits of the learner's hashed features, or None.
     limit: the largest number of features; beyond it, `too_many` is True and there are no answers.
+    slopes: the number of slopes of a row, for `along`.
 
     >>> rows = Hindsight()
     >>> rows.add(np.array([[1.0], [2.0], [3.0]]), np.array([5.0, 7.0, 9.5]))
@@ -48,7 +50,7 @@ class Hindsight:
     [2.667 2.25 ] 0.0417
     """
 
-    def __init__(self, bits: int | None = None, limit: int = LIMIT) -> None:
+    def __init__(self, bits: int | None = None, limit: int = LIMIT, slopes: int = 0) -> None:
         self.rows, self.weight, self.heaviest = 0, 0.0, 0.0
         self.limit, self.bits = limit, bits
         self.shift = 0.0  # the first label; subtracting it keeps digits that squares would lose
@@ -59,6 +61,7 @@ class Hindsight:
         self._sizes = np.zeros(2)  # [column] largest |x|
         self._triangle = np.zeros((0, 2))
         self._pending: list[Array] = []
+        self._products = np.zeros((2, slopes))  # [column, slope] sum of the column times the slope
 
     @property
     def features(self) -> int:
@@ -70,8 +73,10 @@ class Hindsight:
         """Whether there are more features than `limit`, and hence no answers."""
         return self.features > self.limit
 
-    def add(self, X: Any, y: Array, weights: Array | None = None) -> None:
-        """Add rows, in any form that learners read."""
+    def add(
+        self, X: Any, y: Array, weights: Array | None = None, slopes: Array | None = None
+    ) -> None:
+        """Add rows, in any form that learners read, and their slopes [rows, slopes]."""
         if self.rows == 0:
             self.shift = float(y[0])
         self.rows += len(y)
@@ -84,9 +89,13 @@ class Hindsight:
             X, new = self._names.read(X)
             self._names.add(new)
         block = block_of(X, np.float64, self.bits)
+        slopes = np.zeros((len(y), 0)) if slopes is None else slopes
         for first in range(0, len(y), _ROWS):
             rows = slice(first, min(first + _ROWS, len(y)))
-            self._spread(block, rows, np.asarray(y[rows], np.float64) - self.shift, weights[rows])
+            A = self._spread(block, rows)
+            if A is not None:
+                self._fill(A, np.asarray(y[rows], np.float64) - self.shift, weights[rows])
+                self._multiply(A, slopes[rows])
             if self.too_many:
                 self._triangle, self._pending = np.zeros((0, 2)), []
                 return
@@ -95,13 +104,13 @@ class Hindsight:
         """Return the best linear function with a constant; among ties, the one of least norm."""
         best = _least(*self._parts(self.shift))
         best.W[0] += self.shift
-        return best
+        return best._replace(affine=best.W)
 
     def in_ball(self, centre: float, radius: float = math.inf) -> Best:
         """Return the best x -> centre + W x with ||W||_2 <= radius; among ties, the shortest W."""
         A, y = self._parts(centre)
         W = best_linear(A[:, 1:], y, radius=radius, rank=RANK)[0]
-        return Best(_square(A[:, 1:] @ W - y), W)
+        return Best(_square(A[:, 1:] @ W - y), W, affine=np.append(centre, W))
 
     def in_hull(self, centre: float, reach: float) -> Best:
         """Return the best x -> centre + sum_f W_f x_f / S_f with sum_f |W_f| <= reach.
@@ -110,8 +119,18 @@ class Hindsight:
         combinations of functions of a single feature that stay within `reach` of the centre.
         """
         A, y = self._parts(centre)
-        sizes = self._sizes[1:]
-        return best_in_cross(A / np.where(sizes > 0, sizes, 1.0), y, reach)
+        sizes = np.where(self._sizes[1:] > 0, self._sizes[1:], 1.0)
+        best = best_in_cross(A / sizes, y, reach)
+        affine = best.W / sizes
+        affine[0] += centre
+        return best._replace(affine=affine)
+
+    def along(self, affine: Array) -> Array:
+        """Return the sum over all rows of f(x) times the slopes [slopes], for a function f.
+
+        affine: its constant and its weights, as in `Best`.
+        """
+        return np.asarray(affine @ self._products[_ONE:])
 
     def constant_loss(self, centre: float) -> float:
         """Return the loss of always predicting `centre`."""
@@ -125,8 +144,11 @@ class Hindsight:
         R = self._triangle
         return R[:, _ONE:], R[:, _LABEL] - (centre - self.shift) * R[:, _ONE]
 
-    def _spread(self, block: Block, rows: slice, y: Array, weights: Array) -> None:
-        """Add rows of a block as a dense matrix with a column for each feature."""
+    def _spread(self, block: Block, rows: slice) -> Array | None:
+        """Return rows of a block as a dense matrix with a column for each feature.
+
+        None if there are too many features.
+        """
         dense = np.nan_to_num(block.X[rows], nan=0.0)
         used = np.flatnonzero(dense.any(axis=0))
         row, feature, value = _entries(block, rows)
@@ -135,21 +157,32 @@ class Hindsight:
         of_dense = self._columns_of((1 + stride * used) & block.mask)
         of_known = self._columns_of(known)
         if self.too_many:
-            return
+            return None
         width = 1 + len(self._columns)
         flat = row * width + of_known[places]
-        sums = np.bincount(flat, value, len(y) * width)
-        A = sums.astype(np.float64).reshape(len(y), width)
+        sums = np.bincount(flat, value, len(dense) * width)
+        A: Array = sums.astype(np.float64).reshape(len(dense), width)
         for column, j in zip(of_dense, used, strict=True):
             A[:, column] += dense[:, j]  # hashed features that collide are summed
-        A[:, _LABEL] = y
         A[:, _ONE] = 1
+        return A
+
+    def _fill(self, A: Array, y: Array, weights: Array) -> None:
+        """Add rows to those that wait to be folded into the triangle."""
+        A[:, _LABEL] = y
         sizes = np.abs(A[weights > 0]).max(axis=0, initial=0)
         sizes[: len(self._sizes)] = np.maximum(sizes[: len(self._sizes)], self._sizes)
         self._sizes = sizes
         self._pending.append(np.sqrt(weights)[:, None] * A)
-        if sum(map(len, self._pending)) > 4 * width:
+        if sum(map(len, self._pending)) > 4 * A.shape[1]:
             self._fold()
+
+    def _multiply(self, A: Array, slopes: Array) -> None:
+        """Add the products of the columns and the slopes; a new column was 0 in earlier rows."""
+        known = self._products
+        self._products = np.pad(known, ((0, A.shape[1] - len(known)), (0, 0)))
+        if slopes.shape[1]:
+            self._products += A.T @ slopes
 
     def _columns_of(self, features: Array) -> Array:
         """Return the columns of features; a new feature gets a new column."""

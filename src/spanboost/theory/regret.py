@@ -9,24 +9,17 @@ most 1. An audit refuses a booster or a stream that no theorem covers.
 """
 
 import math
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.kernels import jit
-from spanboost.learners.finite import FiniteClass
 from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
-
-# The theorems hold for any value of these parameters; others must have their defaults.
-COVERED = {
-    *("learner", "n", "eta", "loss", "feedback", "alpha", "offset", "scale", "D", "B"),
-    *("label_range", "memory", "seed"),
-}
+from spanboost.theory.conditions import check_booster, check_norm, check_symmetry, check_weights
+from spanboost.theory.recursion import MeasuredBound, Recursion, gradients
 
 
 class Audit(NamedTuple):
@@ -34,7 +27,8 @@ class Audit(NamedTuple):
 
     loss: float  # the booster's total loss
     comparator: float  # the comparator's total loss, or a certified lower bound on it
-    bound: SpanBound | HullBound
+    bound: SpanBound | HullBound  # for every stream
+    measured: MeasuredBound  # for this stream: the same recursion with measured terms
 
     @property
     def regret(self) -> float:
@@ -68,11 +62,12 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
     if not booster.smooth_:
         raise ValueError("the best convex combination is computed for smooth losses only")
     check_covered(booster)
-    answers, labels, weights = _run(booster, X, y, weights)
-    loss = on_vectors(booster.loss_)
-    best = best_in_hull(loss, booster.scale * _as_3d(values), labels, weights)
-    bound = hull_bound(booster, len(answers))
-    return Audit(total_loss(loss, labels, answers, weights), best.loss - best.gap, bound)
+    run = _run(booster, X, y, weights)
+    loss, values = on_vectors(booster.loss_), booster.scale * _as_3d(values)
+    best = best_in_hull(loss, values, run.labels, run.weights)
+    comparator, bound = best.loss - best.gap, hull_bound(booster, len(run.labels))
+    measured = run.measured(np.einsum("tmd,m->td", values, best.q), comparator, 1.0)
+    return Audit(run.loss, comparator, bound, measured)
 
 
 def audit_span(
@@ -88,58 +83,42 @@ def audit_span(
         raise TypeError(
             f"audit_span audits Algorithm 1: expected a SpanBoost, got {type(booster).__name__}"
         )
-    if not 1 <= f_norm < math.inf:
-        raise ValueError(f"f_norm must be a finite number of at least 1 (got {f_norm!r})")
-    _check_symmetry(booster, X)
+    f = np.asarray(f, dtype=np.float64).reshape(len(f), -1)
+    check_norm(f, f_norm, booster.D)
+    check_symmetry(booster, X)
     check_covered(booster)
-    answers, labels, weights = _run(booster, X, y, weights)
-    loss, T = on_vectors(booster.loss_), len(answers)
-    f = np.asarray(f, dtype=np.float64).reshape(T, -1)
+    run = _run(booster, X, y, weights)
+    loss, labels, weights = on_vectors(booster.loss_), run.labels, run.weights
     comparator = total_loss(loss, labels, f, weights)
     if booster.smooth_:
         Delta_0 = total_loss(loss, labels, np.zeros_like(f), weights) - comparator
     else:
         # the corollary is theorem 1 for losses linearised at the predictions, and so is its Delta_0
-        slopes = np.empty_like(answers)
-        _gradients(loss, labels, answers, slopes)
+        slopes = gradients(loss, labels, run.answers)
         Delta_0 = -float((weights[:, None] * slopes * f).sum())
-    bound = span_bound(booster, T, f_norm, Delta_0)
-    return Audit(total_loss(loss, labels, answers, weights), comparator, bound)
+    bound = span_bound(booster, len(f), f_norm, Delta_0)
+    measured = run.measured(f, comparator, max(1.0, f_norm / booster.scale))
+    return Audit(run.loss, comparator, bound, measured)
 
 
 def check_covered(booster: Booster) -> None:
     """Raise a ValueError if the theorems do not cover a booster, before it is run."""
     linear_regret(booster, 1)
-    if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
-        raise ValueError(
-            f"B must be at least {booster.paper_radius():g}, as in the paper (got {booster.B_:g})"
-        )
-    if booster.replay:
-        raise ValueError("the bounds hold for rows that are learned once, and replay repeats some")
-    for one in fields(booster):
-        if one.name not in COVERED and getattr(booster, one.name) != one.default:
-            raise ValueError(f"no theorem covers {one.name}={getattr(booster, one.name)!r}")
-    if booster.started:
-        raise ValueError("the bounds hold for a fresh booster, and this one has been used")
-
-
-def check_weights(heaviest: float) -> None:
-    """Raise a ValueError if the theorems do not cover the importance weights."""
-    if heaviest > 1:
-        raise ValueError(
-            f"the bounds hold for weights of at most 1 (got {heaviest:g}): divide all weights by "
-            "the largest; in the original units, the bound is then larger by that factor"
-        )
+    check_booster(booster)
 
 
 def hull_bound(booster: HullBoost, T: int) -> HullBound:
-    """Return the bound of theorem 2 for a booster."""
+    """Return the bound of theorem 2 for a booster.
+
+    If the loss is not smooth, every copy receives the losses linearised at the prediction, which
+    have no curvature: the bound is L_D R(T).
+    """
     return theorem_2(
         N=booster.n,
         T=T,
         D=booster.reach_,
         L_D=1.0,  # `linear_regret` is in units of the loss already
-        beta_D=constant(booster.loss_, "beta", booster.reach_),
+        beta_D=constant(booster.loss_, "beta", booster.reach_) if booster.smooth_ else 0.0,
         R=linear_regret(booster, T),
     )
 
@@ -164,26 +143,35 @@ def span_bound(booster: SpanBoost, T: int, f_norm: float, Delta_0: float) -> Spa
     return theorem_1(beta_B=constant(booster.loss_, "beta", outside), **terms)
 
 
-def _run(booster: Booster, X: Any, y: Any, weights: Any) -> tuple[Array, Array, Array]:
-    """Run one pass, if the theorems cover its weights; return predictions, labels and weights."""
+class _Run(NamedTuple):
+    """One pass of a booster, in its own units."""
+
+    answers: Array  # [T, d]
+    labels: Array  # [T, d]
+    weights: Array  # [T]
+    slopes: Array  # [T, d, N]
+    recursion: Recursion
+
+    @property
+    def loss(self) -> float:
+        """The total loss."""
+        return total_loss(self.recursion.loss, self.labels, self.answers, self.weights)
+
+    def measured(self, f: Array, comparator: float, f_norm: float) -> MeasuredBound:
+        """Return the measured bound on the regret against a function with the values f [T, d]."""
+        along = np.einsum("tdn,td->n", self.slopes, f)
+        return self.recursion.bound(along, comparator, f_norm)
+
+
+def _run(booster: Booster, X: Any, y: Any, weights: Any) -> _Run:
+    """Run one pass, if the theorems cover its weights."""
     if weights is not None:
         check_weights(float(np.max(weights)))
-    return booster.learn_scaled(X, y, weights)
-
-
-def _check_symmetry(booster: SpanBoost, X: Any) -> None:
-    learner = booster.learner
-    if getattr(learner, "symmetric", False) is True:
-        return
-    if isinstance(learner, FiniteClass):
-        functions = learner.encode(X).transpose(1, 0, 2)
-        # adding 0 turns -0.0 into 0.0; their bytes differ
-        if {(f + 0.0).tobytes() for f in functions} == {(0.0 - f).tobytes() for f in functions}:
-            return
-    raise ValueError(
-        "theorem 1 needs a class that contains -f with every f: use symmetric(functions) or "
-        "Symmetrised(learner)"
-    )
+    recursion = Recursion(booster, model_units=True)
+    answers, labels, weights = booster.learn_scaled(X, y, weights)
+    slopes, _ = recursion.add()
+    recursion.close()
+    return _Run(answers, labels, weights, slopes, recursion)
 
 
 def linear_regret(booster: Booster, T: int) -> float:
@@ -205,8 +193,8 @@ def linear_regret(booster: Booster, T: int) -> float:
             "the theorems cover greedy feedback only for smooth losses with offset='printed'; use "
             "feedback='linear'"
         )
-    steps = booster.steps_ if booster.alpha is None else np.array([booster.alpha])
-    alpha = float(steps.max())
+    # the step that the copies fit with, which the learner may choose (`greedy_step`)
+    alpha = float(booster.core.state.mode.alpha.max()) / booster.scale
     radius = booster.reach_ + alpha * booster.scale * booster.D
     beta, L = (constant(booster.loss_, name, radius) for name in ("beta", "L"))
     return beta * alpha * (booster.scale * booster.D) ** 2 * T / 2 + L * R
@@ -233,8 +221,7 @@ def best_in_hull(
     q = np.full(M, 1 / M)
     for _ in range(rounds):
         f = np.einsum("tmd,m->td", values, q)
-        slopes = np.empty_like(f)
-        _gradients(loss, labels, f, slopes)
+        slopes = gradients(loss, labels, f)
         gradient = np.einsum("tmd,td->m", values, weights[:, None] * slopes)
         toward = int(gradient.argmin())
         away = int(np.where(q > 0, gradient, -np.inf).argmax())
@@ -296,10 +283,9 @@ def _line_search(
     loss: Any, labels: Array, weights: Array, f: Array, direction: Array, longest: float
 ) -> float:
     """Return the step in [0, longest] with the least loss of f + step * direction."""
-    slopes = np.empty_like(f)
 
     def slope(step: float) -> float:
-        _gradients(loss, labels, f + step * direction, slopes)
+        slopes = gradients(loss, labels, f + step * direction)
         return float((weights[:, None] * slopes * direction).sum())
 
     low, high = 0.0, longest
@@ -314,9 +300,3 @@ def _line_search(
 def _as_3d(values: Array) -> Array:
     values = np.asarray(values, dtype=np.float64)
     return values[:, :, None] if values.ndim == 2 else values
-
-
-@jit
-def _gradients(loss: Any, labels: Array, Y: Array, out: Array) -> None:
-    for t in range(Y.shape[0]):
-        loss.gradients(labels[t], Y[t].reshape((-1, 1)), out[t].reshape((-1, 1)))

@@ -20,10 +20,10 @@ from spanboost.cli.ray_options import check_team, cluster_of, team_of
 from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
-from spanboost.losses import Squared
 from spanboost.models.files import load, save
 from spanboost.models.model import Model
-from spanboost.theory.certificate import Witness
+from spanboost.theory.certificate import LOSSES, Witness
+from spanboost.theory.measured_pass import BLOCK
 
 
 @np.errstate(over="ignore", invalid="ignore")  # labels like 1e300 have no average loss
@@ -38,9 +38,11 @@ def evaluate(args: Namespace) -> int:
     witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
     with closing(LossTape(1 + len(models))) as tape:
         run = ProgressivePass(args, stream, models, tape)
-        for step in run.steps():
+        # small batches, because a witness needs the stages of all rows in a batch
+        for step in run.steps(None if witness is None else BLOCK):
             if witness is not None and step.batch.y is not None:
-                witness.add(step.batch.X, step.batch.y, step.batch.weights)
+                answers = step.answers[run.names[0]]
+                witness.add(step.batch.X, step.batch.y, step.batch.weights, answers)
         run.finish(witness)
     return 0
 
@@ -130,8 +132,8 @@ def _make_witness(args: Namespace, model: Model) -> Witness:
     """Return a witness of the pass that the model is about to make."""
     if args.compare is not None:
         raise UsageError("--certificate cannot be combined with --compare")
-    if not isinstance(model.loss_, Squared):
-        raise UsageError("--certificate requires --loss squared")
+    if not isinstance(model.loss_, LOSSES):
+        raise UsageError("--certificate requires --loss squared, logistic or hinge")
     return Witness(model, learn=not args.test)
 
 

@@ -7,8 +7,19 @@ from spanboost.checks import finite_or_none
 from spanboost.theory.certificate import Certificate, Comparison
 from spanboost.theory.hindsight import LIMIT
 
-_SUMS = ("loss", "comparator_loss", "regret", "bound", "slack")
-_KEYS = ("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap", "theorem", "terms")
+_SUMS = ("loss", "comparator_loss", "regret", "measured_bound", "bound", "slack")
+_KEYS = (
+    *("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap"),
+    *("theorem", "terms", "measured"),
+)
+CAUSES = {
+    "initial": "left over from the first prediction, before the first copy",
+    "copies": "the copies: each learns its part while it predicts",
+    "sigma": "shrinkage: sigma is learned, too",
+    "curvature": "curvature: a copy follows the slope of the loss and steps past its end",
+    "projection": "projection of partial sums that are too large",
+    "aggregation": "weights: they are learned while the experts predict",
+}
 
 
 def as_json(certificate: Certificate) -> dict[str, Any]:
@@ -18,6 +29,7 @@ def as_json(certificate: Certificate) -> dict[str, Any]:
         "features": certificate.features,
         **(figures[0] if figures else dict.fromkeys(_KEYS)),
         "unproved": certificate.unproved,
+        "unmeasured": certificate.unmeasured,
         "others": figures[1:],
         "words": list(describe(certificate)),
     }
@@ -26,18 +38,20 @@ def as_json(certificate: Certificate) -> dict[str, Any]:
 def describe(certificate: Certificate) -> Iterator[str]:
     """Yield a certificate as lines of text."""
     yield "certificate: the loss compared with that of the best fixed functions in hindsight"
-    if not certificate.comparisons:
+    if certificate.too_many:
         yield (
-            f"no comparison: the stream has more than {LIMIT:,} features, the most for which the "
-            "best functions are computed"
+            f"no linear functions: the stream has more than {LIMIT:,} features, the most for which "
+            "the best ones are computed"
         )
-        return
     weight = certificate.weight
-    yield f"the model: {_both(certificate.comparisons[0].loss, weight)}"
+    if certificate.comparisons:
+        yield f"the model: {_both(certificate.comparisons[0].loss, weight)}"
     for one in certificate.comparisons:
         yield from _compared(one, weight)
+    if certificate.unmeasured is not None:
+        yield f"no measured bound: {certificate.unmeasured}"
     if certificate.unproved is not None:
-        yield f"no bound applies: {certificate.unproved}"
+        yield f"no bound for every stream: {certificate.unproved}"
 
 
 def _compared(one: Comparison, weight: float) -> Iterator[str]:
@@ -47,6 +61,20 @@ def _compared(one: Comparison, weight: float) -> Iterator[str]:
     else:
         meaning = "no such function loses less than the model, even with all labels known"
     yield f"  regret = {_both(one.regret, weight)}: {meaning}"
+    yield from _measured(one, weight)
+    yield from _promised(one, weight)
+
+
+def _measured(one: Comparison, weight: float) -> Iterator[str]:
+    if one.measured is None:
+        return
+    through = "" if one.measured.part is None else f", through the expert {one.measured.part!r}"
+    yield f"  measured bound = {_both(one.measured.total, weight)}: proved for this pass{through}"
+    for name, value in one.measured.terms.items():
+        yield f"    {value:+.6g}  {CAUSES[name]}"
+
+
+def _promised(one: Comparison, weight: float) -> Iterator[str]:
     if one.promise is None or one.slack is None:
         return
     bound, middle = one.promise.bound, one.promise.middle_regret
@@ -69,11 +97,23 @@ def _exactness(one: Comparison) -> str:
 def _figures(one: Comparison, weight: float) -> dict[str, Any]:
     promise = one.promise
     bound = None if promise is None else promise.bound
-    sums = (one.loss, one.comparator_loss, one.regret, bound, one.slack)
+    measured = None if one.measured is None else one.measured.total
+    sums = (one.loss, one.comparator_loss, one.regret, measured, bound, one.slack)
     each = (_per_row(value, weight) for value in sums)
     theorem = (None, None) if promise is None else (promise.theorem, promise.terms._asdict())
     numbers = map(finite_or_none, (*sums, *each, one.gap))
-    return dict(zip(_KEYS, (one.comparator, *numbers, *theorem), strict=True))
+    parts = (one.comparator, *numbers, *theorem, _causes(one))
+    return dict(zip(_KEYS, parts, strict=True))
+
+
+def _causes(one: Comparison) -> dict[str, Any] | None:
+    """Return the measured bound by cause, and its stages."""
+    if one.measured is None:
+        return None
+    terms = {name: finite_or_none(value) for name, value in one.measured.terms.items()}
+    stages = [finite_or_none(value) for value in one.measured.recursion.stages.tolist()]
+    norm = one.measured.recursion.f_norm
+    return {"expert": one.measured.part, "f_norm": norm, "terms": terms, "stages": stages}
 
 
 def _per_row(value: float | None, weight: float) -> float | None:
