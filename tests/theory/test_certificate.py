@@ -104,7 +104,7 @@ def test_stumps_are_compared_with_convex_combinations():
     """Rows of one feature each, 5 + 5 x_1 and 5 - 2.5 x_2; combinations 5 + 5 sum_f w_f x_f."""
     X = np.array([[1.0, 0.0], [0.0, 1.0]] * 10)
     booster = SpanBoost(Stumps(), n=4, label_range=(0, 10))
-    linear, hull = certify(booster, X, 5 + 5 * (X @ [1.0, -0.5])).comparisons
+    linear, hull, _ = certify(booster, X, 5 + 5 * (X @ [1.0, -0.5])).comparisons
     assert linear.comparator_loss == pytest.approx(0, abs=1e-18)
     # 1 and -0.5 add up to 1.5, so both shrink by 0.25
     assert hull.comparator_loss == pytest.approx(20 * 25 * 0.25**2)
@@ -116,7 +116,7 @@ def test_the_range_of_a_growing_model_is_the_last_one():
     """The range is centred at the first label, 2, and reaches 6: 2 + 4 w, and w = 1 fits."""
     X, y = np.array([[0.0], [1.0], [2.0]]), np.array([2.0, 4.0, 6.0])
     booster = SpanBoost(Stumps(), n=2, label_range="auto")
-    _, hull = certify(booster, X, y, block=1).comparisons
+    _, hull, _ = certify(booster, X, y, block=1).comparisons
     assert hull.comparator_loss == pytest.approx(0, abs=1e-15)
 
 
@@ -151,7 +151,9 @@ def test_a_bound_applies_where_a_theorem_covers_the_pass(booster, weights, optio
     else:
         assert reason in certificate.unproved
         assert promises == [None] * len(promises)
-        assert any(f"no bound applies: {certificate.unproved}" == w for w in describe(certificate))
+        assert any(
+            f"no bound for every stream: {certificate.unproved}" == w for w in describe(certificate)
+        )
 
 
 def test_a_used_model_has_no_bound_but_a_regret():
@@ -174,8 +176,10 @@ def test_the_text_for_too_many_features():
     witness.add(rows, np.zeros(1))
     certificate = witness.certificate(1.0)
     assert "more than 1,024 features" in list(describe(certificate))[1]
+    assert certificate.unmeasured == "some rows were added that the model had not just learned"
     shown = as_json(certificate)
-    assert shown["regret"] is shown["bound"] is shown["comparator"] is None
+    assert shown["bound"] is shown["measured"] is None
+    assert shown["comparator"] == "the best constant"
     assert set(shown) >= set(as_json(certify(ball(), np.zeros((2, 1)), np.ones(2))))
 
 
@@ -296,4 +300,4 @@ def test_a_sparse_stream_has_a_certificate_too(tmp_path, capsys):
     # the residuals of 3, 5, 7, 9.5 from their line have a squared sum of 0.075
     assert shown["comparator_loss"] == pytest.approx(0.075)
     assert shown["features"] == 1
-    assert len(shown["others"]) == 1
+    assert len(shown["others"]) == 2

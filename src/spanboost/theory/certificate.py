@@ -1,4 +1,4 @@
-"""A certificate of one pass: the loss of a model, the least possible loss, and bounds on the regret.
+"""A certificate of one pass: the loss of a model, the least possible loss, bounds on the regret.
 
 The comparators are the best functions in hindsight: linear functions under squared loss
 (hindsight.py), and the best constant. Everything is in the units of the labels. There are two kinds
