@@ -416,6 +416,8 @@ def test_auto_in_comparisons(table, shell):
     assert result["model"] == "auto"
     assert result["relative_improvement"] > 0
     assert result["certificate"]["theorem"] is None
+    assert result["certificate"]["measured_bound"] >= result["certificate"]["regret"]
+    assert "aggregation" in result["certificate"]["measured"]["terms"]
     linear = json.loads(
         shell("evaluate", table, "--learner", "linear", "-n", 1, "--booster", "hull", "--json").out
     )

@@ -155,3 +155,41 @@ def test_steps_of_length_zero_change_nothing():
         without = function(Delta_0=3.0, f_norm=2.0, beta=2.0, steps=[1.0, 1.0])
         assert bound.total[0] == 3.0
         assert bound.total[[1, 3]] == pytest.approx(without.total)
+
+
+@pytest.mark.parametrize(
+    ("function", "changes", "message"),
+    [
+        ("theorem_1", {"eta": 2.0}, "eta must be between 1/N = 0.333333 and 1 .got 2."),
+        ("theorem_1", {"eta": 0.1}, "eta must be between"),
+        ("theorem_1", {"eta": math.nan}, "eta must be between"),
+        ("theorem_1", {"N": 0}, "N must be a whole number of at least 1 .got 0."),
+        ("theorem_1", {"T": 1.5}, "T must be a whole number"),
+        ("theorem_1", {"f_norm": 0.5}, "f_norm must be a number of at least 1"),
+        ("theorem_1", {"L_B": -1.0}, "L_B must be a number of at least 0"),
+        ("theorem_1", {"beta_B": math.inf}, "beta_B must be"),
+        ("theorem_1", {"B": math.nan}, "B must be"),
+        ("theorem_1", {"R": -1.0}, "R must be"),
+        ("theorem_1", {"Delta_0": math.inf}, "Delta_0 must be a finite number"),
+        ("scaling_corollary", {"lam": -1.0}, "lam must be a number above 0 .got -1."),
+        ("theorem_2", {"N": 0}, "N must be"),
+        ("theorem_2", {"D": 0.0}, "D must be a number above 0"),
+        ("greedy_regret", {"beta": 0.0}, "beta must be a number above 0 .got 0."),
+        ("greedy_regret_scaling", {"beta": 0.0}, "beta must be a number above 0"),
+        ("zhang_yu", {"steps": [0.5, -1.0]}, "steps must be numbers of at least 0 .got -1."),
+        ("batch_boosting", {"f_norm": 0.0}, "f_norm must be a number of at least 1"),
+    ],
+)
+def test_arguments_without_a_meaning_are_refused(function, changes, message):
+    valid = {
+        "theorem_1": SPAN,
+        "scaling_corollary": SPAN | {"lam": 2.0},
+        "theorem_2": {"N": 4, "T": 6, "D": 3.0, "L_D": 0.0, "beta_D": 0.0, "R": 5.0},
+        "greedy_regret": {"R": 50.0, "beta": 1.0, "D": 1.0, "T": 100},
+        "zhang_yu": {"Delta_0": 1.0, "f_norm": 1.0, "beta": 0.0, "steps": [0.5]},
+    }
+    valid["greedy_regret_scaling"] = valid["greedy_regret"]
+    valid["batch_boosting"] = valid["zhang_yu"]
+    getattr(bounds, function)(**valid[function])
+    with pytest.raises(ValueError, match=message):
+        getattr(bounds, function)(**valid[function] | changes)

@@ -12,6 +12,7 @@ from spanboost import FiniteClass, HullBoost, LinearBall, LinearSGD, SpanBoost, 
 from spanboost.cli.main import main
 from spanboost.cli.output.certificate import as_json, describe
 from spanboost.theory.certificate import Witness
+from spanboost.theory.measured_pass import audit
 from spanboost.theory.regret import audit_span, best_linear, linear_norm
 
 
@@ -98,6 +99,10 @@ def test_a_certificate_is_an_audit_in_other_units(seed, weighted, feedback):
     assert one.promise.terms == pytest.approx(tuple(1600 * term for term in audit.bound))
     assert one.slack == pytest.approx(1600 * audit.slack)
     assert one.slack > 0
+    expected = {cause: 1600 * value for cause, value in audit.measured.terms.items()}
+    assert one.measured.terms == pytest.approx(expected, abs=1e-6)
+    assert one.measured.recursion.f_norm == pytest.approx(audit.measured.f_norm)
+    assert one.measured_slack >= 0
 
 
 def test_stumps_are_compared_with_convex_combinations():
@@ -163,6 +168,59 @@ def test_a_used_model_has_no_bound_but_a_regret():
     certificate = certify(booster, X, y)
     assert "used" in certificate.unproved
     assert certificate.comparisons[0].regret > 0
+
+
+@pytest.mark.parametrize("kind", [SpanBoost, HullBoost])
+@pytest.mark.parametrize("learner", [LinearSGD(), Stumps()], ids=str)
+@pytest.mark.parametrize("label_range", ["auto", (-40, 60)])
+def test_every_comparison_is_an_audit(kind, learner, label_range):
+    """The products of features and slopes, against an audit that is given the function."""
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(-2, 2, (90, 3)), rng.uniform(-30, 50, 90)
+    X[rng.random(X.shape) < 0.2] = 0
+    weights = rng.uniform(0, 2, 90)
+
+    def booster():
+        return kind(learner, n=3, label_range=label_range)
+
+    watched = booster()
+    certificate = certify(watched, X, y, weights)
+    linear, *others, constant = certificate.comparisons
+    A = np.column_stack([np.ones(90), X])
+    root = np.sqrt(weights)
+    w = np.linalg.lstsq(root[:, None] * A, root * y, rcond=None)[0]
+    for one, f in ((linear, A @ w), (constant, np.full(90, np.average(y, weights=weights)))):
+        expected = audit(booster(), X, y, f, 1.0, weights)
+        assert one.comparator_loss == pytest.approx(expected.comparator)
+        assert one.measured.total == pytest.approx(expected.bound.total, rel=1e-6)
+    for one in certificate.comparisons:
+        assert one.measured_slack >= -1e-9 * one.loss
+    assert len(others) == isinstance(learner, Stumps)
+    assert watched.core.records is None  # the pass is over
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("label_range", [(-1, 1), (0, 1)])
+def test_classes_are_compared_with_a_constant(loss, label_range):
+    rng = np.random.default_rng(0)
+    X, truth = rng.uniform(-1, 1, (200, 2)), rng.random(200) < 0.7
+    y = np.where(truth, label_range[1], label_range[0])
+    booster = SpanBoost(LinearSGD(), n=4, loss=loss, label_range=label_range)
+    witness = Witness(booster)
+    scores = booster.learn_many(X, y)
+    witness.add(X, y)
+    sign = np.where(truth, 1.0, -1.0)
+    value = (
+        (lambda s: np.log1p(np.exp(-sign * s)))
+        if loss == "logistic"
+        else (lambda s: np.maximum(1 - sign * s, 0))
+    )
+    certificate = witness.certificate(float(value(scores).sum()))
+    (one,) = certificate.comparisons
+    p = truth.mean()
+    best = math.log(p / (1 - p)) if loss == "logistic" else 1.0
+    assert one.comparator_loss == pytest.approx(value(best).sum())
+    assert one.measured_slack >= -1e-9
 
 
 def test_other_losses_have_no_certificate():

@@ -83,6 +83,31 @@ MUTANTS = {
             ("2 + 2 * (codes[code_row, j] * C + j)", "2 + 2 * (codes[code_row, j] + j)"),
         ],
     },
+    "theory/test_recursion.py": {
+        "theory/recursion.py": [
+            ("g[k, i] *= w\n", "g[k, i] *= 1\n"),
+            ("sums.along_copies[i] += g", "sums.along_copies[i] += 0.99 * g"),
+            ("sums.along_shrunk[i] += g", "sums.along_shrunk[i] += 0.99 * g"),
+            ("sums.along_sums[i] += g", "sums.along_sums[i] += 0.99 * g"),
+            ("sums.along_centre[i] += g", "sums.along_centre[i] += 0.99 * g"),
+            ("sums.loss[i] += w * now.at_before", "sums.loss[i] += now.at_before"),
+            ("now.at_before[i]) - rise", "now.at_before[i])"),
+            ("sums.projection[i] += w", "sums.projection[i] += 0 * w"),
+            ("now.shrunk[k, i] = units.half * (y - kept)", "now.shrunk[k, i] = (y - kept)"),
+            ("units.half * (units.scale * h)", "units.half * h"),
+            ("along - sums.along_centre", "along"),
+            ("(sums.along_copies - offset / f_norm)", "(sums.along_copies - offset)"),
+            ("(sums.along_sums / f_norm - sums", "(sums.along_sums - sums"),
+            ("left[1:] * sums.curvature", "left[:-1] * sums.curvature"),
+            ("if self.at_final:  # the tangents", "if False:  # the tangents"),
+        ],
+        "theory/measured_pass.py": [
+            ("self.aggregation += [float(", "self.aggregation += [0.99 * float("),
+        ],
+        "models/booster_core.py": [
+            ("StageRecord(out.copy(), ", "StageRecord(out, "),
+        ],
+    },
     "theory/test_certificate.py": {
         "theory/certificate.py": [
             ("(half**2 * term for", "(half * term for"),
@@ -92,11 +117,13 @@ MUTANTS = {
             ("reach = half * booster.scale * booster.D", "reach = half * booster.D"),
             ("in_hull(centre, reach)", "in_hull(centre, 2 * reach)"),
         ],
+        "theory/conditions.py": [
+            ("if heaviest > 1", "if heaviest > 2"),
+        ],
         "theory/regret.py": [
             ("f_norm / booster.scale", "f_norm"),
             ("linear_regret(booster, T) / booster.L_B_", "linear_regret(booster, T)"),
             ("D=booster.reach_", "D=2 * booster.reach_"),
-            ("if heaviest > 1", "if heaviest > 2"),
         ],
     },
     "analysis/test_confidence_sequence.py": {

@@ -10,6 +10,7 @@ from stages import Scripted, loss_values, run_rounds
 
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost, Stumps
 from spanboost.losses import Linear, on_vectors
+from spanboost.models.committee import Committee
 from spanboost.theory.measured_pass import audit
 from spanboost.theory.recursion import Recursion
 from spanboost.theory.regret import audit_hull, audit_span, best_linear, linear_norm
@@ -177,3 +178,37 @@ def test_audits_of_the_theorems_measure_too():
     hull = audit_hull(HullBoost(LinearBall(), n=8, feedback="linear"), X, y, values)
     assert hull.regret <= hull.measured.total + 1e-6
     assert hull.measured.f_norm == 1
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
+def test_a_model_of_several_boosters_is_measured_through_one_of_them(loss):
+    rng = np.random.default_rng(0)
+    X, f = rng.uniform(-1, 1, (150, 2)), rng.uniform(-1, 1, 150)
+    y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(150))
+
+    def members():
+        return [SpanBoost(LinearSGD(rate=rate), n=3, loss=loss) for rate in (0.1, 2.0)]
+
+    one = audit(Committee(members()), X, y, f)
+    alone = [audit(member, X, y, f) for member in members()]
+    each = [member.learn_many(X, y) for member in members()]
+    mean = np.mean(each, axis=0)
+    slope = {
+        "squared": 2 * (mean - y),
+        "absolute": np.sign(mean - y),
+        "logistic": -y / (1 + np.exp(y * mean)),
+    }[loss]
+    totals = [
+        part.bound.total + slope @ (mean - answers)
+        for part, answers in zip(alone, each, strict=True)
+    ]
+    assert one.bound.total == pytest.approx(min(totals))
+    assert one.bound.part == str(int(np.argmin(totals)))
+    assert one.bound.terms["aggregation"] == one.bound.aggregation
+    assert one.slack >= 0
+
+
+def test_audits_refuse_what_they_cannot_measure():
+    X, y = np.zeros((4, 1)), np.zeros(4)
+    with pytest.raises(ValueError, match="finite number of at least 1"):
+        audit(SpanBoost(LinearSGD(), n=2), X, y, y, 0.5)

@@ -1,6 +1,8 @@
 """Comparators in hindsight, checked by other methods than the audit's own."""
 
 import itertools
+import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,12 +12,15 @@ from hypothesis import strategies as st
 from spanboost import FiniteClass, HullBoost, LinearBall, SpanBoost
 from spanboost.compiling.kernels import plain
 from spanboost.losses import Logistic, PNorm, Scalar, Softmax, Squared, SquaredEuclidean
+from spanboost.theory.measured_pass import audit
 from spanboost.theory.regret import (
     audit_hull,
     audit_span,
     best_in_hull,
     best_linear,
+    hull_bound,
     linear_norm,
+    linear_regret,
     total_loss,
 )
 
@@ -150,3 +155,95 @@ def test_logistic_comparators_may_leave_the_ball():
     audit = audit_span(booster, X, y, f=20 * X[:, 0], f_norm=20.0)
     assert audit.comparator < 1e-3
     assert audit.slack > 0
+
+
+class Unproved(NamedTuple):
+    """A convex loss without its constants."""
+
+    def value(self, label, y):
+        return (label - y) ** 2
+
+    def gradient(self, label, y):
+        return 2 * (y - label)
+
+
+class Wavy(NamedTuple):
+    """A loss that is not convex, with all constants."""
+
+    def value(self, label, y):
+        return 1 - math.exp(-((label - y) ** 2))
+
+    def gradient(self, label, y):
+        return 2 * (y - label) * math.exp(-((label - y) ** 2))
+
+    def L(self, b):
+        return 1.0
+
+    def beta(self, b):
+        return 2.0
+
+    def eps(self, b):
+        return 1.0
+
+
+class WavyPair:
+    """A loss on R^2 that is not convex."""
+
+    d = 2
+
+    def values(self, label, Y, out):
+        out[:] = -((label[:, None] - Y) ** 2).sum(axis=0)
+
+    def gradients(self, label, Y, out):
+        out[:] = 2 * (label[:, None] - Y)
+
+    def L(self, b):
+        return 1.0
+
+    beta = eps = L
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.errors.ConstantWarning")
+def test_losses_that_no_theorem_covers_are_refused():
+    X, y = np.full((3, 1), 0.5), np.zeros(3)
+    estimated = SpanBoost(LinearBall(), n=2, loss=Unproved(), feedback="linear")
+    with pytest.raises(
+        ValueError, match=r"Unproved are estimated: add L\(b\), beta\(b\), eps\(b\)"
+    ):
+        audit_span(estimated, X, y, y, 1.0)
+    assert audit(estimated, X, y, y).slack >= 0  # no constant is needed
+    for loss in (Wavy(), WavyPair()):
+        booster = SpanBoost(LinearBall(), n=2, loss=loss, feedback="linear")
+        labels = y if loss == Wavy() else np.zeros((3, 2))
+        for run in (audit_span, audit):
+            with pytest.raises(ValueError, match="is not convex"):
+                run(booster, X, labels, labels, 1.0)
+
+
+def test_an_understated_norm_is_refused():
+    X, y = np.full((3, 1), 0.5), np.zeros(3)
+    for D, f in ((1.0, 2.0), (0.5, 1.0)):
+        booster = SpanBoost(LinearBall(), n=2, feedback="linear", D=D)
+        with pytest.raises(
+            ValueError, match=f"f_norm must be at least 2, because .f. reaches {f:g}"
+        ):
+            audit_span(booster, X, y, np.full(3, f), 1.9)
+        assert audit_span(booster, X, y, np.full(3, f), 2.0).slack >= 0
+
+
+def test_the_learner_term_uses_the_step_that_the_learner_asks_for():
+    """beta_B' alpha D^2 T / 2 + L_B' R(T), with alpha = 1 instead of eta = 0.5; B = 1, beta = 2."""
+
+    class Eager(LinearBall):
+        greedy_step = 1.0
+
+    for learner, alpha in ((LinearBall(), 0.5), (Eager(), 1.0)):
+        booster = SpanBoost(learner, n=4, eta=0.5)
+        expected = alpha * 100 + 2 * (2 + alpha) * 2 * math.sqrt(200)
+        assert linear_regret(booster, 100) == pytest.approx(expected)
+
+
+def test_the_hull_with_a_kinked_loss_has_the_learners_regret():
+    """Linearised losses have no curvature: L_D R(T), and L_D = 1 for absolute loss."""
+    booster = HullBoost(LinearBall(), n=5, loss="absolute", feedback="linear")
+    assert hull_bound(booster, 50) == pytest.approx((0.0, 2 * math.sqrt(100)))

@@ -207,8 +207,13 @@ def _add_comparison(evaluate: Any) -> None:
     group.add_argument(
         "--certificate",
         action="store_true",
-        help="Also print the regret against the best fixed function in hindsight, and the "
-        "theorem's bound where one applies (squared loss only)",
+        help="Also print the regret against the best fixed functions in hindsight, a bound on it "
+        "by cause, and the theorem's bound where one applies (squared, logistic or hinge loss)",
+    )
+    group.add_argument(
+        "--plot-certificate",
+        metavar="FILE",
+        help="Plot the causes of the regret, with --certificate (.png or .svg)",
     )
     group.add_argument(
         "--drift",

@@ -12,10 +12,11 @@ from spanboost.analysis import comparison_curves, loss_curves
 from spanboost.analysis.drift import Drift
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
+from spanboost.analysis.regret_picture import save_regret
 from spanboost.atomic_files import check_writable
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.output import plots, report
-from spanboost.cli.output.certificate import as_json, describe
+from spanboost.cli.output.certificate import as_json, describe, pictured
 from spanboost.cli.output.comparisons import PairComparisons
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
@@ -118,9 +119,10 @@ class ProgressivePass:
         positive = getattr(self.first.schema.target, "positive", None)
         if positive is not None and self.labels.label_sum == -self.tape.last[0]:
             self.table.write(f"no label equals {positive!r} (--positive), so all labels are -1")
+        picture = None
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
-            result["certificate"] = as_json(certificate)
+            result["certificate"], picture = as_json(certificate), pictured(certificate)
             self.table.write("\n".join(["", *describe(certificate)]))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
@@ -131,16 +133,19 @@ class ProgressivePass:
         if getattr(self.args, "plot_compare", None) is not None:
             comparison_curves.save(self.args.plot_compare, self.names[0], curves_of_pairs)
         self.plots.save()
+        if picture is not None and self.args.plot_certificate is not None:
+            save_regret(self.args.plot_certificate, picture)
         if self.args.report is not None:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
-            report.save(self.args.report, report.page(*page, curves_of_pairs))
+            report.save(self.args.report, report.page(*page, curves_of_pairs, picture))
 
 
 def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Check that all requested files can be written, before anything is learned."""
     pairs = getattr(args, "plot_compare", None)
-    drawn = (args.plot, pairs, *plots.plot_paths(args).values())
+    certificate = getattr(args, "plot_certificate", None)
+    drawn = (args.plot, pairs, certificate, *plots.plot_paths(args).values())
     written = (output, args.predictions, args.report, *drawn)
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
@@ -167,6 +172,10 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         if "," not in (args.compare or "") and (args.compare is None or args.initial is None):
             raise UsageError("--plot-compare requires --compare with at least two models")
         loss_curves.check_plot_path(pairs)
+    if certificate is not None:
+        if not args.certificate:
+            raise UsageError("--plot-certificate needs --certificate")
+        loss_curves.check_plot_path(certificate)
     plots.check_plot_paths(args)
     if args.report is not None:
         report.check(args.report)

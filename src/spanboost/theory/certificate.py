@@ -26,7 +26,13 @@ from spanboost.theory.bounds import HullBound, SpanBound
 from spanboost.theory.conditions import check_weights
 from spanboost.theory.hindsight import Best, Hindsight
 from spanboost.theory.measured_pass import MeasuredPass, PartBound
-from spanboost.theory.regret import check_covered, hull_bound, linear_norm, span_bound
+from spanboost.theory.regret import (
+    check_covered,
+    hull_bound,
+    linear_norm,
+    scaled_norm,
+    span_bound,
+)
 
 LOSSES = (Squared, Logistic, Hinge)  # their best constants follow from sums of labels
 LINEAR = "the best linear function of all features and a constant"
@@ -188,22 +194,25 @@ class Witness:
             return [linear, Comparator(IN_HULL, seen.in_hull(centre, reach))]
         if not isinstance(booster.learner, LinearBall):
             return [linear]
+        x_norm, norm = booster.learner.x_norm, 1.0
         if booster.sigma_ is None:
-            first = Comparator(IN_BALL, seen.in_ball(centre, reach / booster.learner.x_norm))
+            first = Comparator(IN_BALL, seen.in_ball(centre, reach / x_norm))
         else:  # Algorithm 1 competes with the span
             best = seen.in_ball(centre)
-            norm = linear_norm(best.W / half, booster.D, booster.learner.x_norm) if half else 1.0
-            first = Comparator(FROM_MIDDLE, best, max(1.0, norm / booster.scale))
+            norm = linear_norm(best.W / half, booster.D, x_norm) if half > 0 else 1.0
+            first = Comparator(FROM_MIDDLE, best, scaled_norm(booster, norm))
         if proved:
-            first = first._replace(promise=_promise(booster, seen, first.best, centre, half))
+            promise = _promise(booster, seen, first.best, centre, half, norm)
+            first = first._replace(promise=promise)
         return [first, linear]
 
 
-def _promise(booster: Booster, seen: Hindsight, best: Best, centre: float, half: float) -> Promise:
+def _promise(
+    booster: Booster, seen: Hindsight, best: Best, centre: float, half: float, f_norm: float
+) -> Promise:
     """Return the theorem's bound on the regret against `best`, in the units of the labels."""
     terms: SpanBound | HullBound
     if isinstance(booster, SpanBoost):
-        f_norm = linear_norm(best.W / half, booster.D, booster.learner.x_norm)
         Delta_0 = (seen.constant_loss(centre) - best.loss) / half**2
         name, terms = "Theorem 1", span_bound(booster, seen.rows, f_norm, Delta_0)
     else:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.data.batch import as_batch
 from spanboost.losses import on_vectors, values_of
 from spanboost.models.model import Model
 from spanboost.theory.conditions import check_convex
@@ -77,9 +78,11 @@ def audit(
     weights = np.ones(T) if weights is None else np.asarray(weights, np.float64)
     measured = MeasuredPass(model)
     along, total, comparator = np.zeros(measured.stages), 0.0, 0.0
-    for first in range(0, T, BLOCK) if isinstance(X, np.ndarray | list) else (0,):
-        rows = slice(first, first + BLOCK) if isinstance(X, np.ndarray | list) else slice(0, T)
-        answers = model.learn_many(X[rows] if rows != slice(0, T) else X, y[rows], weights[rows])
+    stream = as_batch(X, y, weights)
+    for first in range(0, T, BLOCK):
+        rows = slice(first, min(first + BLOCK, T))
+        part = stream.part(rows.start, rows.stop)
+        answers = model.learn_many(part.X, y[rows], weights[rows])
         slopes = measured.add(y[rows], weights[rows], answers)
         along += np.einsum("tdn,td->n", slopes, f[rows])
         labels = measured.labels_of(y[rows])

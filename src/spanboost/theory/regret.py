@@ -97,7 +97,7 @@ def audit_span(
         slopes = gradients(loss, labels, run.answers)
         Delta_0 = -float((weights[:, None] * slopes * f).sum())
     bound = span_bound(booster, len(f), f_norm, Delta_0)
-    measured = run.measured(f, comparator, max(1.0, f_norm / booster.scale))
+    measured = run.measured(f, comparator, scaled_norm(booster, f_norm))
     return Audit(run.loss, comparator, bound, measured)
 
 
@@ -105,6 +105,11 @@ def check_covered(booster: Booster) -> None:
     """Raise a ValueError if the theorems do not cover a booster, before it is run."""
     linear_regret(booster, 1)
     check_booster(booster)
+
+
+def scaled_norm(booster: Booster, f_norm: float) -> float:
+    """Return the norm over the scaled class, max{1, ||f||_1 / lambda}."""
+    return max(1.0, f_norm / booster.scale)
 
 
 def hull_bound(booster: HullBoost, T: int) -> HullBound:
@@ -129,7 +134,7 @@ def span_bound(booster: SpanBoost, T: int, f_norm: float, Delta_0: float) -> Spa
         "eta": booster.eta_,
         "N": booster.n,
         "T": T,
-        "f_norm": max(1.0, f_norm / booster.scale),
+        "f_norm": scaled_norm(booster, f_norm),
         "Delta_0": Delta_0,
         "B": booster.B_,
         "L_B": booster.L_B_,

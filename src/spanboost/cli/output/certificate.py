@@ -1,8 +1,10 @@
 """A certificate as numbers for --json, and as lines of text."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from spanboost.analysis.regret_picture import Regret
 from spanboost.checks import finite_or_none
 from spanboost.theory.certificate import Certificate, Comparison
 from spanboost.theory.hindsight import LIMIT
@@ -13,12 +15,12 @@ _KEYS = (
     *("theorem", "terms", "measured"),
 )
 CAUSES = {
-    "initial": "left over from the first prediction, before the first copy",
-    "copies": "the copies: each learns its part while it predicts",
-    "sigma": "shrinkage: sigma is learned, too",
-    "curvature": "curvature: a copy follows the slope of the loss and steps past its end",
-    "projection": "projection of partial sums that are too large",
-    "aggregation": "weights: they are learned while the experts predict",
+    "initial": "what the copies leave of the excess loss of the first partial sum",
+    "copies": "regret of the copies",
+    "sigma": "regret of the learned shrinkage sigma",
+    "curvature": "curvature of the loss along the steps",
+    "projection": "projection of the partial sums onto the ball",
+    "aggregation": "regret of the weights against this expert",
 }
 
 
@@ -52,6 +54,16 @@ def describe(certificate: Certificate) -> Iterator[str]:
         yield f"no measured bound: {certificate.unmeasured}"
     if certificate.unproved is not None:
         yield f"no bound for every stream: {certificate.unproved}"
+
+
+def pictured(certificate: Certificate) -> Regret | None:
+    """Return the measured bound of the first comparison as a plot shows it, if there is one."""
+    one = certificate.comparisons[0] if certificate.comparisons else None
+    if one is None or one.measured is None or not math.isfinite(one.measured.total):
+        return None
+    recursion = one.measured.recursion
+    stages = {name: getattr(recursion, name) for name in recursion.terms if name != "initial"}
+    return Regret(one.comparator, one.regret, one.measured.terms, stages)
 
 
 def _compared(one: Comparison, weight: float) -> Iterator[str]:

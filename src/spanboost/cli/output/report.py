@@ -12,6 +12,7 @@ from spanboost import __version__
 from spanboost.analysis import comparison_curves, loss_curves
 from spanboost.analysis.comparison_curves import ComparisonCurve
 from spanboost.analysis.progressive import LossTape
+from spanboost.analysis.regret_picture import Regret, inline_regret
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output.comparisons import format_end, format_interval, verdict
 from spanboost.cli.output.summary import baseline_of, improvement, losses_of_each
@@ -74,11 +75,13 @@ def page(
     result: Mapping[str, Any],
     bad_rows: Sequence[str],
     compared: Mapping[str, ComparisonCurve],
+    regret: Regret | None = None,
 ) -> str:
     """Return the report of a command as HTML.
 
     words: the arguments of the command. bad_rows: messages about the first rows left out.
     compared: the curves of the other models, compared with the first; empty without --compare.
+    regret: the measured bound of the certificate.
     """
     title = f"spanboost {words[0]}: {files[0]}"
     if len(files) > 1:
@@ -89,6 +92,9 @@ def page(
         section("Curves", _curves(names, tape, result)),
         section("Comparison", _comparison(result, compared)) if compared else "",
         section("Drift", _drift(result["drift"])) if "drift" in result else "",
+        section("Certificate", _certificate(result["certificate"], regret))
+        if "certificate" in result
+        else "",
         section("The stream", _stream(result)),
         section("Rows left out", _left_out(result["skipped"], bad_rows)) if bad_rows else "",
         section("Average loss so far", _progress(names, tape)),
@@ -184,6 +190,21 @@ def figure(svg: str, label: str, caption: str) -> str:
     """Return a figure with a caption, and a label for screen readers."""
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>"
+
+
+def _certificate(certificate: Mapping[str, Any], regret: Regret | None) -> str:
+    """Return the plot of the regret, the comparisons, and the words of the command."""
+    keys = ("comparator_loss", "regret", "measured_bound", "bound")
+    head = ["compared with", "its loss", "regret", "measured bound", "bound for every stream"]
+    compared = [one for one in (certificate, *certificate["others"]) if one["comparator"]]
+    rows = [[one["comparator"], *(format_number(one[key]) for key in keys)] for one in compared]
+    words = f"<pre>{escape(chr(10).join(certificate['words']))}</pre>"
+    parts = [table(head, rows), words]
+    if regret is not None:
+        label = f"Causes of the regret against {regret.comparator}; the numbers are below."
+        caption = "The measured bound on the regret, by cause and by stage."
+        parts.insert(0, figure(inline_regret(regret), label, caption))
+    return "\n".join(parts)
 
 
 def _stream(result: Mapping[str, Any]) -> str:

@@ -1,0 +1,101 @@
+"""A plot of where the regret of a booster comes from: cause by cause, and stage by stage."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.analysis.loss_curves import (
+    COLOURS,
+    INK,
+    check_plot_path,
+    format_amount,
+    inline,
+    write,
+)
+from spanboost.compiling.arrays import Array
+
+
+class Regret(NamedTuple):
+    """A regret, and the terms of a bound on it."""
+
+    comparator: str
+    regret: float
+    terms: Mapping[str, float]  # the bound by cause
+    stages: Mapping[str, Array]  # those causes that arise in stages, [N] each
+
+
+def save_regret(path: str | Path, regret: Regret) -> None:
+    """Plot a measured bound on a regret."""
+    check_plot_path(path)
+    write(path, lambda: _figure(regret))
+
+
+def inline_regret(regret: Regret) -> str:
+    """Return the plot as an <svg> element."""
+    return inline(lambda: _figure(regret))
+
+
+def _figure(regret: Regret) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.6), layout="constrained")
+    causes, stages = figure.subplots(1, 2)
+    colours = dict(zip(("copies", "sigma", "curvature", "projection"), COLOURS, strict=False))
+    _draw_causes(causes, regret, colours)
+    _draw_stages(stages, regret, colours)
+    title = f"regret against {regret.comparator}"
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _draw_causes(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
+    """Draw a waterfall: each cause starts where the causes above it end."""
+    ends = np.cumsum([0.0, *regret.terms.values()])
+    for k, (name, value) in enumerate(regret.terms.items()):
+        axes.barh(k, value, left=ends[k], height=0.7, color=colours.get(name, "#8c8c8c"))
+        _write_value(axes, k, max(ends[k], ends[k + 1]), value, "+")
+    last = len(regret.terms)
+    for k, value in ((last, float(ends[-1])), (last + 1, regret.regret)):
+        axes.barh(k, value, height=0.7, color=INK, alpha=0.75)
+        _write_value(axes, k, max(value, 0.0), value, "")
+    axes.set_yticks(range(last + 2), [*regret.terms, "measured bound", "regret"])
+    axes.invert_yaxis()
+    axes.axvline(0, color=INK, linewidth=0.8)
+    low, high = min(ends.min(), regret.regret, 0.0), max(ends.max(), regret.regret, 0.0)
+    axes.set_xlim(low - 0.03 * (high - low), high + 0.25 * (high - low))  # room for the numbers
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(format_amount)
+    axes.set_xlabel("loss, summed over all rows")
+    axes.set_title("what the bound consists of")
+
+
+def _write_value(axes: Any, k: int, x: float, value: float, sign: str) -> None:
+    kind = ",.0f" if 1000 <= abs(value) < 1e7 else ".3g"
+    text = f" {value:{sign}{kind}}"
+    axes.text(x, k, text, va="center", fontsize=9)
+
+
+def _draw_stages(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
+    """Draw the cost of each stage, stacked: positive causes upwards, negative ones downwards."""
+    from matplotlib.ticker import MaxNLocator
+
+    N = len(next(iter(regret.stages.values())))
+    stage = np.arange(1, N + 1)
+    up, down = np.zeros(N), np.zeros(N)
+    for name, values in regret.stages.items():
+        bottom = np.where(values >= 0, up, down)
+        axes.bar(stage, values, 0.85, bottom=bottom, color=colours.get(name), label=name)
+        up += np.maximum(values, 0)
+        down += np.minimum(values, 0)
+    total = sum(regret.stages.values(), np.zeros(N))
+    marker = "o" if N <= 60 else ""
+    axes.plot(stage, total, color=INK, linewidth=1.2, marker=marker, markersize=3, label="sum")
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set_xlim(0.2, N + 0.8)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(format_amount)
+    axes.set_xlabel("stage")
+    axes.set_title("what each stage adds to it")
+    axes.legend(frameon=False, fontsize=9)
