@@ -1,5 +1,6 @@
 """`python -m benchmarks.certificates`: measured bounds on the regret, on real data sets."""
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import common
+from benchmarks.accuracy.markdown import markdown
 from spanboost import AutoBoost, HullBoost, LinearBall, Rows, SpanBoost, Trees
 from spanboost.atomic_files import atomic_write
 from spanboost.data.batch import as_batch
@@ -38,6 +40,7 @@ examples:
   python -m benchmarks.certificates --data DIR --sets abalone --model trees    one line
   python -m benchmarks.certificates --table                           only print the table
 """
+FILE = Path(__file__).parent / "results" / "certificates.jsonl"
 SETS = ("abalone", "cal_housing", "casp", "covtype")
 MODELS = ("span", "hull", "trees", "auto")
 BY_THEOREM = ("span", "hull")
@@ -124,50 +127,67 @@ def cells(run: dict[str, Any]) -> list[str]:
     theorem = "-" if run["theorem"] is None else f"{run['theorem']:,.0f}"
     figures = [f"{run[key]:,.1f}" for key in ("constant", "comparator", "regret", "measured")]
     share = "-" if ratio is None else f"{ratio:.2f}"
-    return [run["data"], run["model"], f"{run['rows']:,}", *figures, share, theorem, met_text(met)]
+    named = [run["model"], run["data"], f"{run['rows']:,}"]
+    return [*named, *figures, share, theorem, common.yes_no(met)]
 
 
-def met_text(met: bool) -> str:
-    """Return whether the targets of a line are met."""
-    return common.yes_no(met)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the options."""
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks.certificates",
+        description=ABOUT,
+        epilog=ENDS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    common.add_data(made)
+    common.add_choice(made, "--sets", SETS, "Data sets")
+    common.add_choice(made, "--model", MODELS, "Models")
+    made.add_argument(
+        "--results",
+        type=Path,
+        default=FILE,
+        metavar="FILE",
+        help="Results file (default: benchmarks/results/certificates.jsonl)",
+    )
+    made.add_argument(
+        "--rows",
+        type=common.at_least_one,
+        metavar="N",
+        help="Learn only the first N rows (default: all)",
+    )
+    made.add_argument("--table", action="store_true", help="Run nothing; print the table")
+    return made
 
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = common.parser("certificates", ABOUT, ENDS)
-    common.add_data(parser)
-    common.add_choice(parser, "--sets", SETS, "Data sets")
-    common.add_choice(parser, "--model", MODELS, "Models")
-    parser.add_argument("--table", action="store_true", help="Run nothing; print the table")
-    args = parser.parse_args()
-    file = args.json.with_suffix(".jsonl")
-    lines = file.read_text().splitlines() if file.is_file() and not args.quick else []
-    runs = {(one["data"], one["model"]): one for one in map(json.loads, lines)}
+    args = parser().parse_args()
+    lines = args.results.read_text().splitlines() if args.results.is_file() else []
+    runs = {(one["model"], one["data"]): one for one in map(json.loads, lines)}
     for data in () if args.table else args.sets:
-        missing = [name for name in args.model if (data, name) not in runs]
-        stream = read(args.data, data, 3000 if args.quick else None) if missing else None
+        missing = [name for name in args.model if (name, data) not in runs]
+        stream = read(args.data, data, args.rows) if missing else None
         for name in missing:
             assert stream is not None
-            runs[data, name] = {"data": data, "model": name} | certify(name, stream)
-            common.say(json.dumps(runs[data, name]))
-            if not args.quick:
-                with atomic_write(file) as out:
-                    out.write("".join(json.dumps(run) + "\n" for run in runs.values()).encode())
+            runs[name, data] = {"data": data, "model": name} | certify(name, stream)
+            common.say(json.dumps(runs[name, data]))
+            with atomic_write(args.results) as out:
+                out.write("".join(json.dumps(run) + "\n" for run in runs.values()).encode())
     shown = [runs[key] for key in sorted(runs, key=rank)]
-    head = ["data", "model", "rows", "best constant", "best linear", "regret", "measured bound"]
-    common.show([*head, "bound / regret", "theorem's bound", "met"], map(cells, shown))
+    head = ["model", "data", "rows", "best constant", "best linear", "regret", "measured bound"]
+    print(markdown([*head, "bound / regret", "theorem's bound", "met"], map(cells, shown)))
     ratios = [
         run["measured"] / run["regret"]
         for run in shown
         if run["model"] in BY_THEOREM and run["regret"] > 0
     ]
     if ratios:
-        print(f"\nmedian of bound / regret over span and hull: {np.median(ratios):.2f}")
+        print(f"median of bound / regret over span and hull: {np.median(ratios):.2f}")
 
 
 def rank(key: tuple[str, str]) -> tuple[int, int]:
     """Return the place of a run in the table."""
-    return MODELS.index(key[1]), SETS.index(key[0])
+    return MODELS.index(key[0]), SETS.index(key[1])
 
 
 if __name__ == "__main__":

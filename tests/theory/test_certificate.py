@@ -286,6 +286,27 @@ def test_evaluate_prints_a_certificate(table, capsys):
     assert err.index("finished run") < err.index("certificate")
 
 
+def test_the_causes_of_the_regret_are_drawn(table, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    path, plot, report = str(table[0]), tmp_path / "causes.svg", tmp_path / "report.html"
+    drawn = ["--certificate", "--plot-certificate", str(plot), "--report", str(report), "--json"]
+    assert main(["evaluate", path, *BALL, *drawn]) == 0
+    shown = json.loads(capsys.readouterr().out)["certificate"]
+    causes = shown["measured"]["terms"]
+    assert sum(causes.values()) == pytest.approx(shown["measured_bound"])
+    assert len(shown["measured"]["stages"]) == 8
+    assert shown["measured_bound"] == pytest.approx(
+        causes["initial"] + sum(shown["measured"]["stages"])
+    )
+    assert plot.read_bytes().startswith(b"<?xml")
+    page = report.read_text()
+    assert "<h2>Certificate</h2>" in page
+    assert page.count("<svg ") == 2
+    assert f"{shown['measured_bound']:.6g}" in page
+    assert main(["evaluate", path, *BALL, "--quiet", "--report", str(report)]) == 0
+    assert "<h2>Certificate</h2>" not in report.read_text()
+
+
 def test_a_baseline_changes_nothing(table, capsys):
     path, _, _ = table
     shown = []
@@ -319,6 +340,7 @@ def test_a_model_from_a_file_has_no_bound(table, tmp_path, capsys):
         ),
         (["--learner", "ball", "--x-norm", "1"], "--label-range must be (low, high)"),
         (["--x-norm", "1"], "--x-norm does not apply to learner 'auto'"),
+        ([*BALL, "--plot-certificate", "x.png"], "--plot-certificate needs --certificate"),
         ([*BALL, "-l", "0.1"], "--rate is not a parameter of the learner"),
         ([*BALL, "-b", "10"], "--bits is not a parameter of the learner"),
         ([*BALL, "--x-norm", "-1"], "--x-norm must be a number above 0 (got -1.0)"),

@@ -52,6 +52,8 @@ def _figure(regret: Regret) -> Any:
 
 def _draw_causes(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
     """Draw a waterfall: each cause starts where the causes above it end."""
+    from matplotlib.ticker import MaxNLocator
+
     ends = np.cumsum([0.0, *regret.terms.values()])
     for k, (name, value) in enumerate(regret.terms.items()):
         axes.barh(k, value, left=ends[k], height=0.7, color=colours.get(name, "#8c8c8c"))
@@ -66,6 +68,7 @@ def _draw_causes(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
     low, high = min(ends.min(), regret.regret, 0.0), max(ends.max(), regret.regret, 0.0)
     axes.set_xlim(low - 0.03 * (high - low), high + 0.25 * (high - low))  # room for the numbers
     axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(format_amount)
     axes.set_xlabel("loss, summed over all rows")
     axes.set_title("what the bound consists of")

@@ -144,7 +144,8 @@ class Witness:
 
     def certificate(self, loss: float) -> Certificate:
         """Return the certificate, and stop recording; `loss` is the total loss of the booster."""
-        unproved, unmeasured = self._unproved, "nothing was learned"
+        unproved = self._unproved
+        unmeasured: str | None = "nothing was learned"
         if unproved is None:
             unproved = _refusal(check_weights, self.heaviest)
         if self.measured is not None:
@@ -166,8 +167,9 @@ class Witness:
         if self.measured is not None and self.measured.failure is None:
             affine = one.best.affine
             assert affine is not None
-            constant = len(affine) == 1 or self.seen is None
-            along = affine[0] * self.slopes if constant else self.seen.along(affine)
+            along = affine[0] * self.slopes
+            if self.seen is not None and len(affine) > 1:
+                along = self.seen.along(affine)
             bound = self.measured.bound(along, one.best.loss, one.f_norm)
         return Comparison(one.name, loss, one.best.loss, one.best.gap, one.promise, bound)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.core.feedback import LinearMode
 from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -104,6 +105,10 @@ def audit_span(
 def check_covered(booster: Booster) -> None:
     """Raise a ValueError if the theorems do not cover a booster, before it is run."""
     linear_regret(booster, 1)
+    if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
+        raise ValueError(
+            f"B must be at least {booster.paper_radius():g}, as in the paper (got {booster.B_:g})"
+        )
     check_booster(booster)
 
 
@@ -191,7 +196,8 @@ def linear_regret(booster: Booster, T: int) -> float:
     if not isinstance(learner, Provable):
         raise ValueError(f"{type(learner).__name__} states no regret bound R(T)")
     R = booster.scale * learner.regret(T, booster.D)
-    if booster.feedback == "linear":
+    mode = booster.core.state.mode
+    if isinstance(mode, LinearMode):
         return constant(booster.loss_, "L", booster.reach_) * R
     if not booster.smooth_ or booster.offset_ == "shrunk":
         raise ValueError(
@@ -199,7 +205,7 @@ def linear_regret(booster: Booster, T: int) -> float:
             "feedback='linear'"
         )
     # the step that the copies fit with, which the learner may choose (`greedy_step`)
-    alpha = float(booster.core.state.mode.alpha.max()) / booster.scale
+    alpha = float(mode.alpha.max()) / booster.scale
     radius = booster.reach_ + alpha * booster.scale * booster.D
     beta, L = (constant(booster.loss_, name, radius) for name in ("beta", "L"))
     return beta * alpha * (booster.scale * booster.D) ** 2 * T / 2 + L * R
