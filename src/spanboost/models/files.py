@@ -77,6 +77,17 @@ def load_checkpoint(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     return _load(path, trusted=True)
 
 
+def read_run(path: str | os.PathLike[str]) -> Any:
+    """Return the progress of the run in a checkpoint, without loading or checking its model."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return json.loads((file.metadata() or {})["spanboost"])["run"]
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise ModelFileError(f"{path}: not a checkpoint, or a damaged one: {error}") from None
+
+
 def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
     try:
         return _restore(*_read(Path(path)), trusted)

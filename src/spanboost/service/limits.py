@@ -36,6 +36,17 @@ class StateLimits(NamedTuple):
     snapshot_rows: Annotated[
         int, Limit("Number of rows to learn between two snapshots", "--snapshot-every")
     ] = 100_000
+    keep_seconds: Annotated[
+        float,
+        Limit(
+            "Minimum number of days that can be restored; the last two snapshots always can",
+            "--keep-days",
+            DAY,
+        ),
+    ] = 0.0
+    keep_rows: Annotated[
+        int, Limit("Minimum number of recent rows that can be restored", "--keep-rows")
+    ] = 0
 
 
 class RequestLimits(NamedTuple):

@@ -19,6 +19,7 @@ from spanboost.service.storage.record_files import StateError, file_number
 from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
 from spanboost.service.storage.state import decode_entry, finish_repair, repaired_journal
 
+MAX_REPLACED = 8  # marks that fit into the header of a file; they are those of the newest snapshots
 LARGEST = 3  # number of records that a report lists by size
 
 
@@ -147,8 +148,8 @@ def write_journal(report: Report, folder: Path, last: int, quarantined: int | No
     records, snapshot = report.salvage.records, report.snapshot
     learned = 0 if snapshot is None else snapshot.record
     first = min(report.salvage.first, learned + 1)
-    marks = [one.mark for one in report.snapshots if one.mark is not None]
-    journal = Journal(folder, first=first, replaces=marks)
+    marks = [one.mark for one in report.snapshots if one.mark is not None and one.record <= last]
+    journal = Journal(folder, first=first, replaces=marks[:MAX_REPLACED])
     list(journal.read())
     for number in range(first, last + 1):
         place = None if number == quarantined else records.get(number)

@@ -2,7 +2,7 @@
 
     STATE/lock                process id of the one server that uses the folder (folder_lock.py)
     STATE/journal/N.v2.log    labelled rows in the order in which they are learned (journal.py)
-    STATE/snapshots/N.sb      the model after record N; the last two are kept
+    STATE/snapshots/N.sb      the model after record N; old ones are deleted (retention.py)
     STATE/pending/N.log       predicted rows that wait for their labels (pending_rows.py)
 
 The model after a crash depends only on the journal. Rows in blocks of any size give the same model,
@@ -34,10 +34,10 @@ from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.learned_ids import LearnedIds
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
+from spanboost.service.storage.retention import oldest_kept, read_ages
 from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.storage.running_loss import RunningLoss
 
-SNAPSHOTS = 2  # number of snapshots to keep
 DEFAULT_LIMITS = StateLimits()
 
 
@@ -180,9 +180,11 @@ class State:
         save(self.model, self._path(self.learned_record), run=run, private=True)
         self.snapshot_record = self.learned_record
         numbers = self._snapshot_numbers()
-        for number in numbers[:-SNAPSHOTS]:
-            self._path(number).unlink()
-        needed = numbers[-SNAPSHOTS:][0] + 1
+        oldest = oldest_kept(read_ages([*map(self._path, numbers)]), self.limits, time.time())
+        for number in numbers:
+            if number < oldest:
+                self._path(number).unlink()
+        needed = oldest + 1
         self.journal.rotate(min(needed, self.ids.first_record or needed))
 
     def close(self) -> None:
