@@ -5,8 +5,10 @@ names it. A test compares the pages with the results.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,12 @@ from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
 from benchmarks.results_files import read
 from benchmarks.wild import summary as wild
 
+Runs = accuracy.Results
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
-PAGES = ("README.md", "docs/performance.md", "docs/wild.md")
+PAGES = ("README.md", "docs/performance.md", "docs/wild.md", "docs/auto.md")
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
+BATCH = {"L": "lightgbm-batch", "X": "xgboost-batch"}
 COLUMNS = {AUTO: "AutoBoost", "lightgbm-batch": "LightGBM", "xgboost-batch": "XGBoost"}
 HEADLINES = ("against VW", "against River's linear")
 
@@ -84,6 +88,45 @@ def _cells(group: list[dict[str, Any] | None]) -> list[str]:
     ]
 
 
+def ratios() -> str:
+    """Return the table of errors relative to the better batch library, by data set."""
+    runs = read(accuracy.FILE, Key)
+    head = ["data"]
+    for title in ("shuffled", "file order"):
+        head += [f"{title}: batch", "trees", "AutoBoost", "vs. ceiling"]
+    rows = []
+    for data in TASKS:
+        cells = [cell for order in ("shuffled", "file") for cell in _ratios(runs, data, order)]
+        rows.append([data, *cells])
+    return markdown(head, rows)
+
+
+def _ratios(runs: Runs, data: str, order: str) -> list[str]:
+    batch = {letter: runs.get(Key("accuracy", data, order, name)) for letter, name in BATCH.items()}
+    there = {letter: row for letter, row in batch.items() if row and row.get("variance")}
+    if not there:
+        return ["-"] * 4
+    letter, best = min(there.items(), key=lambda item: item[1]["mse"])
+    ours = [verdicts.ratio(runs, data, order, name, BATCH[letter]) for name in ("trees", AUTO)]
+    ceiling = verdicts.ratio(runs, data, order, AUTO, "lightgbm-refit")
+    cells = ["-" if one is None else f"{one:.3f}" for one in (*ours, ceiling)]
+    return [f"{best['mse'] / best['variance']:.4f} ({letter})", *cells]
+
+
+def budgets() -> str:
+    """Return the table of errors of AutoBoost's budgets, relative to the default."""
+    runs = read(accuracy.FILE, Key)
+    rows = []
+    for name in ("auto-fast", "auto-thorough"):
+        pairs = product(TASKS, ORDERS)
+        found = [verdicts.ratio(runs, data, order, name, AUTO) for data, order in pairs]
+        there = [one for one in found if one]
+        mean = math.exp(sum(map(math.log, there)) / len(there))
+        share = f"{sum(one < 1 for one in there)} of {len(there)}"
+        rows.append([METHODS[name].title, f"{mean:.3f}", share])
+    return markdown(["budget", "error / default, geometric mean", "streams with less error"], rows)
+
+
 def speed() -> str:
     """Return the table of speeds compared with other libraries."""
     rows = [
@@ -139,6 +182,8 @@ def _read(name: str) -> dict[str, Any]:
 TABLES: dict[str, Callable[[], str]] = {
     "counts": counts,
     "errors": errors,
+    "ratios": ratios,
+    "budgets": budgets,
     "speed": speed,
     "speeds": speeds,
     "memory": memory,
