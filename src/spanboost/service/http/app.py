@@ -9,19 +9,19 @@ import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
+from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.health import Health
 from spanboost.service.http.metrics import RequestCounters, collect_metrics
 from spanboost.service.http.middleware import EVENTS_PATH, Middleware, error_response
 from spanboost.service.http.openapi import describe_api
 from spanboost.service.http.request_bodies import (
     MEDIA_TYPES,
-    BodyError,
     estimate_memory,
     parse_body,
 )
@@ -33,10 +33,9 @@ from spanboost.service.learning.jobs import (
     Predictions,
     PredictJob,
     RowConflictError,
-    StorageError,
 )
-from spanboost.service.learning.memory_pool import Reservation, TooLargeError
-from spanboost.service.learning.worker import BusyError, ClosedError, Job, Worker
+from spanboost.service.learning.memory_pool import Reservation
+from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.request_rows import (
     CONFLICT,
@@ -45,7 +44,6 @@ from spanboost.service.request_rows import (
     RowParser,
     parse_rows,
 )
-from spanboost.service.storage.pending_rows import PendingFullError
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -322,59 +320,9 @@ def build_app(
 
 
 def _build_routes(routes: list[Route]) -> Starlette:
-    app = Starlette(routes=routes, exception_handlers=_HANDLERS)
+    app = Starlette(routes=routes, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     return app
-
-
-async def _on_http_error(request: Request, error: Any) -> Response:
-    return error_response(error.status_code, error.detail, error.headers)
-
-
-async def _on_busy(request: Request, error: Exception) -> Response:
-    return error_response(429, "too many rows are waiting; retry later", {"Retry-After": "1"})
-
-
-async def _on_pending_full(request: Request, error: Exception) -> Response:
-    return error_response(429, str(error), {"Retry-After": "10"})
-
-
-async def _on_too_large(request: Request, error: Exception) -> Response:
-    return error_response(413, str(error))
-
-
-async def _on_closed(request: Request, error: Exception) -> Response:
-    return error_response(503, str(error), {"Retry-After": "5"})
-
-
-async def _on_storage_error(request: Request, error: Exception) -> Response:
-    why = f"a write to the disk failed ({error}), so nothing was done; retry later"
-    return error_response(503, why, {"Retry-After": "5"})
-
-
-async def _on_body_error(request: Request, error: Exception) -> Response:
-    return error_response(400, str(error))
-
-
-async def _on_error(request: Request, error: Exception) -> Response:
-    return error_response(500, "internal error; the log of the server has the details")
-
-
-async def _on_disconnect(request: Request, error: Exception) -> Response:
-    return error_response(400, "the client disconnected before the end of the request")
-
-
-_HANDLERS: dict[Any, Any] = {
-    HTTPException: _on_http_error,
-    BusyError: _on_busy,
-    PendingFullError: _on_pending_full,
-    TooLargeError: _on_too_large,
-    ClosedError: _on_closed,
-    StorageError: _on_storage_error,
-    BodyError: _on_body_error,
-    ClientDisconnect: _on_disconnect,
-    Exception: _on_error,
-}
 
 
 def _flag(request: Request, name: str, default: bool) -> bool:
