@@ -10,6 +10,8 @@ dtype and shape of every array and all indices in them are checked before they a
 import json
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,12 @@ def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:
     return _load(path, trusted)[0]
 
 
+def from_bytes(data: bytes, *, trusted: bool = True) -> Model:
+    """Return the model of a file, given the bytes of the file; `trusted` as in `load`."""
+    with _describe_errors("model"):
+        return _restore(*_parse(data), trusted)[0]
+
+
 def load_checkpoint(path: str | os.PathLike[str]) -> tuple[Model, Any]:
     """Load a model and the progress of its run, from a file that this program wrote."""
     return _load(path, trusted=True)
@@ -89,16 +97,23 @@ def read_run(path: str | os.PathLike[str]) -> Any:
 
 
 def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
-    try:
+    with _describe_errors(path):
         return _restore(*_read(Path(path)), trusted)
+
+
+@contextmanager
+def _describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of reading a file into one sentence that names the file."""
+    try:
+        yield
     except ModelFileError as error:
         # the error may quote the file: keep it short, without line breaks and control characters
         text = "".join(c if c.isprintable() else " " for c in f"{error!s:.400}")
-        raise ModelFileError(f"{path}: {text}") from None
+        raise ModelFileError(f"{name}: {text}") from None
     except MemoryError:
-        raise ModelFileError(f"{path}: not enough memory for the tables of the model") from None
+        raise ModelFileError(f"{name}: not enough memory for the tables of the model") from None
     except RecursionError:
-        raise ModelFileError(f"{path}: the header is nested too deeply") from None
+        raise ModelFileError(f"{name}: the header is nested too deeply") from None
 
 
 def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Model, Any]:
@@ -148,12 +163,31 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ModelFileError(f"not a model file, or a damaged one: {error}") from None
+    return _decode_header(text), tensors
+
+
+def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a file, given its bytes."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as tensors_from_bytes
+
+    try:
+        views = tensors_from_bytes(data)
+    except (SafetensorError, KeyError) as error:  # KeyError: an unknown dtype
+        raise ModelFileError(f"not a model file, or a damaged one: {error}") from None
+    size = int.from_bytes(data[:8], "little")  # of the header, which was checked above
+    text = (json.loads(data[8 : 8 + size]).get("__metadata__") or {}).get("spanboost")
+    return _decode_header(text), {name: view.copy() for name, view in views.items()}
+
+
+def _decode_header(text: str | None) -> dict[str, Any]:
     if text is None:
         raise ModelFileError("a safetensors file, but not a spanboost model")
     try:
-        return json.loads(text), tensors
+        header: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise ModelFileError(f"the header is not JSON: {error}") from None
+    return header
 
 
 def _text(header: dict[str, Any]) -> str:

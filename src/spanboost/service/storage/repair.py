@@ -14,6 +14,7 @@ import orjson
 from spanboost.atomic_files import atomic_write, sync_folder
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
+from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.record_files import StateError, file_number
 from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
@@ -115,6 +116,12 @@ def check_quarantine(report: Report, number: int) -> None:
     """Raise UsageError if a record cannot be put into quarantine."""
     if number not in report.salvage.records:
         raise UsageError(f"{report.folder}: the journal has no readable record {number}")
+    payload = memoryview(read_payload(report.salvage.records[number]))
+    if is_control(payload):
+        raise UsageError(
+            f"{report.folder}: record {number} is a control ({decode_control(payload).name}), not "
+            "rows, and cannot be put into quarantine; restore an earlier record instead"
+        )
     if _snapshot_before(report, number) is None:
         raise UsageError(
             f"{report.folder}: record {number} cannot be put into quarantine: the model of every "

@@ -23,12 +23,13 @@ from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError, ModelFileError
-from spanboost.models.files import load_checkpoint, save
+from spanboost.models.files import from_bytes, load_checkpoint, save
 from spanboost.models.health import count_nans
 from spanboost.models.model import Model
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
 from spanboost.service.request_rows import Row, learning_batches, split_by_cells
+from spanboost.service.storage.control import ROLLBACK, Control, decode_control, is_control
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.learned_ids import LearnedIds
@@ -63,15 +64,20 @@ class Entry(NamedTuple):
 
 
 def decode_ids(payload: memoryview) -> list[str | None]:
-    """Return the ids of a journal record without reading its rows."""
-    if not payload:
+    """Return the ids of a journal record without reading its rows; a control has none."""
+    if not payload or is_control(payload):
         return []
     ids: list[str | None] = orjson.loads(bytes(payload).partition(b"\n")[0])
     return ids
 
 
 def decode_entry(payload: memoryview) -> Entry:
-    """Return the content of a journal record; a repair replaces lost ones by empty ones."""
+    """Return the rows of a journal record; a repair replaces lost records by empty ones.
+
+    Raises StateError if it is a control record.
+    """
+    if is_control(payload):
+        raise StateError(f"a control record ({decode_control(payload).name}) has no rows")
     if not payload:
         return Entry([], [], [], None)
     ids, _, rest = bytes(payload).partition(b"\n")
@@ -147,6 +153,20 @@ class State:
             self.pending.remove(id for id in entry.ids if id is not None)
         except OSError as error:  # after a restart, their ids show that they were learned
             log_disk_error("removing pending rows", error)
+
+    def commit_control(self, control: Control) -> None:
+        """Append a control to the journal; OSError if it could not be written."""
+        self.ids.add([], self.journal.append(control.encode()))
+
+    def obey(self, control: Control) -> None:
+        """Do what the next record of the journal, a control, says."""
+        if control.name != ROLLBACK:
+            raise StateError(
+                f"{self.journal.folder}: record {self.learned_record + 1} is a control "
+                f"({control.name!r:.40}) that this version does not know; upgrade spanboost"
+            )
+        self.model = from_bytes(control.data)
+        self.learned_record += 1
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """Learn the rows from `first` to before `last` of the next entry of the journal."""
@@ -273,6 +293,9 @@ class State:
                 f"snapshot ends at record {self.learned_record}; {WAY_OUT}"
             )
         try:
+            if is_control(record.payload):
+                self.obey(decode_control(record.payload))
+                return
             entry = decode_entry(record.payload)
             self.learn(entry, 0, len(entry.rows))
         except MemoryError:
