@@ -27,6 +27,12 @@ def add_serve_options(serve: Any) -> None:
         default="text",
         help="Format of the lines on standard error (default: text)",
     )
+    serve.add_argument(
+        "--accept-upgrade",
+        action="store_true",
+        help="Learn labels that another version of spanboost left in the journal, even if the "
+        "model will differ from the one of that version",
+    )
     tls = serve.add_argument_group("TLS")
     tls.add_argument(
         "--tls-cert",

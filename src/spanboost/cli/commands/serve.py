@@ -72,7 +72,7 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
     def start() -> None:
         progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
         state = open_state(args, StateLimits(**state_limits), progress.update)
-        _log_repairs(state)
+        _log_opening(state, args.accept_upgrade)
         progress.begin_compiling()
         warm_up(state)
         app.begin(Engine(state, limits, server.fail))
@@ -94,7 +94,14 @@ def _tls(args: Namespace) -> Any:
     return tls
 
 
-def _log_repairs(state: State) -> None:
+def _log_opening(state: State, accepted: bool) -> None:
+    """Log what was unusual about the folder: damage, or records of another version."""
+    if state.upgraded_from:
+        versions = " and ".join(state.upgraded_from)
+        if accepted:
+            _log(f"learned records of version {versions} without a comparison", WARNING)
+        else:
+            _log(f"learned records of version {versions}; the replay reproduced its snapshot")
     for error in state.damaged:
         _log(f"a snapshot is damaged, so the previous one was loaded: {error}", WARNING)
     if state.journal.removed_bytes:
@@ -124,7 +131,14 @@ def open_state(
             )
 
     with _ReplayBar(args.quiet) as bar:
-        state = State(Path(args.dir), lambda: _new_model(args), limits, check, update)
+        state = State(
+            Path(args.dir),
+            lambda: _new_model(args),
+            limits,
+            check,
+            update,
+            accept_upgrade=args.accept_upgrade,
+        )
     schema = state.model.schema
     if args.id in (schema.label or "label", schema.weight, *(c.name for c in schema.columns or ())):
         state.close()

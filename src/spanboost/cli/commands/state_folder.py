@@ -17,6 +17,7 @@ from spanboost.service.storage.repair import (
 )
 from spanboost.service.storage.restore import find_record, restore_folder
 from spanboost.service.storage.salvage import number_ranges
+from spanboost.service.storage.upgrade import other_versions
 
 
 def check(args: Namespace) -> int:
@@ -76,12 +77,23 @@ def _describe(report: Report) -> Iterator[str]:
     if report.removed_bytes:
         yield f"interrupted write of {report.removed_bytes} bytes, which the next start removes"
     if report.problem is None:
+        yield from _describe_versions(report)
         yield "The service can start."
         return
     yield from map(str, salvage.damages)
     if report.lost:
         yield f"missing or damaged records: {number_ranges(report.lost)}"
     yield f"The service cannot start. {report.problem}"
+
+
+def _describe_versions(report: Report) -> Iterator[str]:
+    assert report.snapshot is not None
+    versions = other_versions(report.folder / "journal", report.snapshot.record)
+    if versions:
+        yield (
+            f"version {' and '.join(versions)} wrote records that are not in a snapshot; a start "
+            "of this version continues only if a replay reproduces the last snapshot"
+        )
 
 
 def _describe_losses(report: Report, quarantined: int | None) -> Iterator[str]:

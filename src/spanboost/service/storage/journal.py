@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from spanboost import __version__
 from spanboost.atomic_files import PARTIAL, atomic_write
 from spanboost.service.storage.journal_chain import Chain, journal_paths, read_chain
 from spanboost.service.storage.journal_files import (
@@ -184,6 +185,8 @@ class Journal:
         if chain.files and chain.files[-1].header is not None:
             self._paths = [file.path for file in chain.files]
             self._file, self._header = LogFile(self._paths[-1], ends[-1]), chain.files[-1].header
+            if self._header.version != __version__:
+                self._begin_version()
             return
         # records are not appended to files without a header
         old = [(file, end) for file, end in zip(chain.files, ends, strict=True) if end]
@@ -198,6 +201,19 @@ class Journal:
         for file, end in zip(chain.files, ends, strict=True):
             if not end:  # the new file has the records that this one was begun for
                 file.path.unlink()
+
+    def _begin_version(self) -> None:
+        """Name this version in the file that records are appended to."""
+        assert self._file is not None
+        assert self._header is not None
+        if self._file.end > HEADER_BYTES:
+            self.rotate()
+            return
+        self._file.close()
+        header = self._header._replace(version=__version__, time=time.time())
+        with atomic_write(self._file.path, private=True) as file:
+            file.write(header.encode())
+        self._file, self._header = LogFile(self._file.path, HEADER_BYTES), header
 
     def _create_file(self, first: int, previous: Position | None) -> tuple[LogFile, FileHeader]:
         """Begin a file for the records to come."""

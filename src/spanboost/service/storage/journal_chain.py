@@ -4,6 +4,7 @@ A missing, emptied or foreign file contradicts its neighbours. The oldest file t
 named by the header of the newest one.
 """
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,15 @@ class Chain(NamedTuple):
         first = self.files[0].header if self.files else None
         deleted = None if first is None or first.previous is None else first.previous.file
         return mark == deleted or mark in known
+
+    def versions_after(self, record: int) -> set[str | None]:
+        """Return the versions that wrote records after this one; None for files without header."""
+        ends = [*(file.number for file in self.files[1:]), math.inf]
+        return {
+            None if file.header is None else file.header.version
+            for file, end in zip(self.files, ends, strict=False)
+            if file.has_records and end > record + 1
+        }
 
 
 def journal_paths(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ bit for bit, so neither groups nor crashes change it.
 import errno
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +38,15 @@ from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, 
 from spanboost.service.storage.retention import oldest_kept, read_ages
 from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout_from_json
 from spanboost.service.storage.running_loss import RunningLoss
+from spanboost.service.storage.upgrade import (
+    Checkpoint,
+    check_reproduced,
+    other_versions,
+    refuse_upgrade,
+)
 
 DEFAULT_LIMITS = StateLimits()
+UNREADABLE = (ModelFileError, OSError, TypeError, KeyError)  # errors of a damaged snapshot
 
 
 class Entry(NamedTuple):
@@ -105,17 +112,22 @@ class State:
         limits: StateLimits = DEFAULT_LIMITS,
         check: Callable[[Any], None] = lambda identity: None,
         on_progress: Callable[[int, int], None] = lambda done, size: None,
+        *,
+        accept_upgrade: bool = False,
     ) -> None:
         """Open a folder, or create one.
 
         new_model: returns the model of a new folder, and its identity as JSON values.
         check: receives the identity of the folder's model, and raises an error to refuse it.
         on_progress: receives the bytes of the journal read so far, and its size.
+        accept_upgrade: learn the records of another version without a comparison (upgrade.py).
         """
         self.folder, self.limits = folder, limits
         self.snapshots = folder / "snapshots"
         self.ids = LearnedIds(limits.remembered_ids)
         self.damaged: list[str] = []  # errors of snapshots that could not be read
+        self.upgraded_from: list[str] = []  # other versions, whose records are replayed
+        self._expected: Checkpoint | None = None  # the snapshot that the replay must reproduce
         self._unsaved = 0  # rows learned since the last attempt to write a snapshot
         with ExitStack() as opened:
             opened.enter_context(lock_folder(folder))
@@ -127,7 +139,12 @@ class State:
             opened.callback(self.pending.close)
             self._load_snapshot(new_model)
             check(self.identity)
+            self.upgraded_from = other_versions(self.journal.folder, self.snapshot_record)
+            if self.upgraded_from and not accept_upgrade:
+                self._begin_earlier()
             self._replay(on_progress)
+            if self.upgraded_from:  # the next start must not learn these records again
+                self.save()
             self.nans = count_nans(self.model)
             self.pending.open(self.ids.__contains__)
             self._opened = opened.pop_all()
@@ -248,7 +265,7 @@ class State:
                 break
             try:
                 self._restore(*load_checkpoint(self._path(number)))
-            except (ModelFileError, OSError, TypeError, KeyError) as error:
+            except UNREADABLE as error:
                 if isinstance(error, OSError) and error.errno != errno.EIO:
                     raise  # too few file descriptors, for example: the file may be intact
                 errors[number] = str(error)
@@ -262,6 +279,25 @@ class State:
             f"{''.join(f' ({what})' for what in errors.values())}; restore the folder from a "
             "backup"
         )
+
+    def _begin_earlier(self) -> None:
+        """Go back to an earlier snapshot, so that the replay passes the last one again."""
+        first = min(self.journal.first_numbers(), default=1)
+        last = Checkpoint(*load_checkpoint(self.snapshot_path))
+        for number in reversed(self._snapshot_numbers()):
+            if first - 1 <= number < last.record:
+                with suppress(*UNREADABLE):
+                    self._restore(*load_checkpoint(self._path(number)))
+                    self._expected, self._journal_mark = last, last.run.get("journal")
+                    return
+        why = "there is no earlier snapshot from which a replay could be compared"
+        raise refuse_upgrade(self.folder, last.record, why)
+
+    def _compare(self, expected: Checkpoint) -> None:
+        """Check that the replay has reproduced a snapshot, and continue from the snapshot."""
+        check_reproduced(self.folder, self.model, expected)
+        self._restore(*expected)  # its loss curve has the times at which rows were first learned
+        self._expected, self._unsaved = None, 0
 
     def _restore(self, model: Model, run: dict[str, Any]) -> None:
         """Use a model and the run that was saved with it."""
@@ -278,12 +314,15 @@ class State:
             self.ids.add(decode_ids(record.payload), record.number)
             if record.number > self.snapshot_record:
                 self._learn_record(record)
+            if self._expected is not None and self._expected.record == self.learned_record:
+                self._compare(self._expected)
             done += len(record.payload)
             on_progress(done, size)
-        if self.journal.last < self.snapshot_record:
+        last = self.snapshot_record if self._expected is None else self._expected.record
+        if self.journal.last < last:
             raise StateError(
                 f"{self.journal.folder}: the journal ends at record {self.journal.last}, before "
-                f"the last snapshot (record {self.snapshot_record}); {WAY_OUT}"
+                f"the last snapshot (record {last}); {WAY_OUT}"
             )
 
     def _learn_record(self, record: Record) -> None:
