@@ -175,6 +175,10 @@ class Client(_Base):
         """Return the current model as the bytes of a .sb file."""
         return self._send(self._get_request("/model")).content
 
+    def administer(self, method: str, path: str) -> Any:
+        """Send a request to a path that needs the admin token; return the JSON of the response."""
+        return self._send(_Request(method, path, self._admin_token)).json()
+
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the service by name, with the labels of each."""
         return _parse_metrics(self._send(self._get_request("/metrics")).text)

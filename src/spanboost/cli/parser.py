@@ -166,6 +166,23 @@ SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
         "service_options",
     ),
     Command(
+        "versions",
+        "list the versions of a service's model, pin one, or roll back to it",
+        """\
+Every snapshot of a service is a version of its model. Without an action, list all versions with the
+average loss of their rows. A pinned version is never deleted. `rollback` replaces the model by the
+one of an earlier version; the rows learned since then stay in the journal, but the model forgets
+them. For a running service, give its address and set the environment variable
+SPANBOOST_ADMIN_TOKEN. A state folder can be changed only while no service uses it.""",
+        """examples:
+  spanboost versions state
+  spanboost versions http://127.0.0.1:8000 pin 1234
+  spanboost versions http://127.0.0.1:8000 rollback 1234""",
+        "spanboost.cli.commands.versions",
+        "versions",
+        "service_options",
+    ),
+    Command(
         "check",
         "check the state folder of a service that is not running",
         """\

@@ -84,6 +84,27 @@ def add_restore_options(restore: Any) -> None:
     restore.add_argument("--dir", required=True, metavar="NEW", help="New state folder to write")
 
 
+def add_versions_options(versions: Any) -> None:
+    """Add the options of `spanboost versions`."""
+    versions.add_argument(
+        "target", metavar="STATE_OR_URL", help="State folder, or address of a running service"
+    )
+    versions.add_argument(
+        "action",
+        nargs="?",
+        choices=("pin", "unpin", "rollback"),
+        help="What to do with version N (default: list all versions)",
+    )
+    versions.add_argument(
+        "number", nargs="?", type=at_least(0), metavar="N", help="Number of a version"
+    )
+    versions.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="Certificate that an https:// address must have (default: any that the system trusts)",
+    )
+
+
 def _add_folder(command: Any) -> None:
     command.add_argument("folder", metavar="STATE", help="State folder")
 

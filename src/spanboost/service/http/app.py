@@ -26,6 +26,7 @@ from spanboost.service.http.request_bodies import (
     parse_body,
 )
 from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
+from spanboost.service.http.version_paths import VERSIONS_PATH, VersionPaths
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.jobs import (
     CopyJob,
@@ -52,7 +53,10 @@ PAGE_FILES = {
     "/page.js": "text/javascript",
     "/icon.svg": "image/svg+xml",
 }
-ENDPOINTS = ("/predict", "/learn", "/model", "/openapi.json", EVENTS_PATH, *PAGE_FILES)
+ENDPOINTS = (
+    *("/predict", "/learn", "/model", "/openapi.json", VERSIONS_PATH, EVENTS_PATH),
+    *PAGE_FILES,
+)
 EVENT_STREAM = "text/event-stream"
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
@@ -280,6 +284,7 @@ class Application:
             Route("/model", service.model),
             Route("/openapi.json", service.openapi),
             Route(EVENTS_PATH, service.events),
+            *VersionPaths(engine).routes(),
             *(Route(path, service.page) for path in PAGE_FILES),
         ]
         self._app = _build_routes([*self._monitoring, *routes])

@@ -32,6 +32,12 @@ _WAIT = {
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
 
+_CHANGES = {  # paths that change a version: what they do, and what they return
+    "pin": ("Keep a version until it is unpinned", "Versions"),
+    "unpin": ("Let a version be deleted when it is old enough", "Versions"),
+    "rollback": ("Replace the model by the one of a version", "RolledBack"),
+}
+
 
 def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
     """Return the OpenAPI 3.1 description, with the id and label keys of this service."""
@@ -58,6 +64,8 @@ def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
                 )
             },
             "/metrics": {"get": _get("Get metrics for Prometheus", "text/plain", _STRING)},
+            "/versions": {"get": _get("List the versions of the model", JSON, _ref("Versions"))},
+            **{f"/versions/{{number}}/{name}": _change_version(name) for name in _CHANGES},
             "/openapi.json": {"get": _get("Get this description", JSON, {"type": "object"})},
         },
         "components": {
@@ -120,6 +128,16 @@ def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
             },
             "required": ["learned", "duplicates", "problems", "queued"],
         },
+        "Versions": {
+            "type": "object",
+            "properties": {"versions": {"type": "array", "items": _version()}},
+            "required": ["versions"],
+        },
+        "RolledBack": {
+            "type": "object",
+            "properties": {"version": _COUNT, "record": _COUNT},
+            "required": ["version", "record"],
+        },
         "Error": {
             "type": "object",
             "properties": {"error": _STRING, "problems": {"type": "array", "items": problem}},
@@ -167,6 +185,28 @@ def _learn() -> dict[str, Any]:
             **gone,
         },
     }
+
+
+def _version() -> dict[str, Any]:
+    loss = {"type": ["number", "null"]}
+    return {
+        "type": "object",
+        "properties": {
+            "version": _COUNT | {"description": "Number of the last journal record it learned."},
+            "time": {"type": "number", "description": "When it was written, in Unix seconds."},
+            "rows": _COUNT | {"description": "Rows learned since the folder was created."},
+            "loss": loss | {"description": "Average loss of all these rows."},
+            "recent_loss": loss | {"description": "Average loss since the version before."},
+            "pinned": {"type": "boolean"},
+        },
+    }
+
+
+def _change_version(name: str) -> dict[str, Any]:
+    summary, schema = _CHANGES[name]
+    number = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
+    errors = {"404": "There is no version with this number."}
+    return {"post": _get(summary, JSON, _ref(schema), errors) | {"parameters": [number]}}
 
 
 def _body(name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from spanboost.models.memory import fixed_bytes
 from spanboost.service.histogram import Histogram
 from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.jobs import (
+    ControlJob,
     CopyJob,
     LearnJob,
     Outcome,
@@ -64,7 +65,7 @@ class Engine:
         on_failure: receives the reason when the service can no longer predict or learn. The
             process must end then, so that a supervisor starts it again.
         """
-        self.state, self._on_failure = state, on_failure
+        self.state, self._limits, self._on_failure = state, limits, on_failure
         self.memory = plan_memory(limits.memory_bytes, fixed_bytes(state.model))
         self.work_memory = MemoryPool(self.memory.work_bytes)
         self._trimmer = IdleTrimmer(self.work_memory)
@@ -205,7 +206,7 @@ class Engine:
         """Replace missing ids by new ones that other clients cannot guess."""
         return [token_hex(ID_BYTES) if id is None else id for id in ids]
 
-    def _write(self, jobs: Sequence[LearnJob | CopyJob]) -> None:
+    def _write(self, jobs: Sequence[LearnJob | ControlJob | CopyJob]) -> None:
         entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
             self._learn(entry)
@@ -213,11 +214,33 @@ class Engine:
             waiter.set_result(outcome)
         if entry is not None and self.state.snapshot_due:
             self._save()
+        for job in jobs:
+            if isinstance(job, ControlJob):
+                self._control(job)
         copies = [job for job in jobs if isinstance(job, CopyJob)]
         if copies:
             data = to_bytes(self.state.model)
             for job in copies:
                 job.set_result(data)
+
+    def _control(self, job: ControlJob) -> None:
+        """Write a control to the journal, obey it, and write a snapshot.
+
+        Predictions need no lock: they use the old model or the new one, which replaces it whole.
+        """
+        state = self.state
+        try:
+            state.commit_control(job.control)
+        except OSError as error:
+            self.journal_writes.note_failure(error)
+            job.set_exception(StorageError(error.strerror))
+            self._report_failure(state.journal.failure)
+            return
+        self.journal_writes.note_success()
+        state.obey(job.control)
+        self._budget = ModelBudget(state.model, self.memory, self._limits.features)
+        self._save()
+        job.set_result(state.learned_record)
 
     def _commit(
         self, jobs: Sequence[LearnJob]

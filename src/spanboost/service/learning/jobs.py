@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Example, RejectedRow, Row
+from spanboost.service.storage.control import Control
 
 
 class Predictions(NamedTuple):
@@ -64,6 +65,14 @@ class LearnJob(Job):
     ) -> None:
         super().__init__(len(examples), memory)
         self.examples, self.skip, self.wait = examples, skip, wait
+
+
+class ControlJob(Job):
+    """Write a control to the journal and obey it; the result is the number of its record."""
+
+    def __init__(self, control: Control) -> None:
+        super().__init__(0)
+        self.control = control
 
 
 class CopyJob(Job):

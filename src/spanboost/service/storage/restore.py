@@ -29,7 +29,9 @@ def find_record(report: Report, to: str) -> int:
 
 def check_restore(report: Report, record: int, new: Path) -> Snapshot:
     """Return the snapshot to start from; UsageError if the record cannot be restored."""
-    readable = [one for one in report.snapshots if one.error is None]
+    # a pinned snapshot can be older than the journal
+    earliest = report.salvage.first - 1
+    readable = [one for one in report.snapshots if one.error is None and one.record >= earliest]
     snapshot = next((one for one in readable if one.record <= record), None)
     if snapshot is None or record > report.last:
         oldest = min((one.record for one in readable), default=None)

@@ -2,7 +2,8 @@
 
     STATE/lock                process id of the one server that uses the folder (folder_lock.py)
     STATE/journal/N.v2.log    labelled rows in the order in which they are learned (journal.py)
-    STATE/snapshots/N.sb      the model after record N; old ones are deleted (retention.py)
+    STATE/snapshots/N.sb      the model after record N; old ones are deleted (retention.py),
+                              unless there is a file N.pin (versions.py)
     STATE/pending/N.log       predicted rows that wait for their labels (pending_rows.py)
 
 The model after a crash depends only on the journal. Rows in blocks of any size give the same model,
@@ -44,6 +45,7 @@ from spanboost.service.storage.upgrade import (
     other_versions,
     refuse_upgrade,
 )
+from spanboost.service.storage.versions import is_pinned, snapshot_path
 
 DEFAULT_LIMITS = StateLimits()
 UNREADABLE = (ModelFileError, OSError, TypeError, KeyError)  # errors of a damaged snapshot
@@ -219,7 +221,7 @@ class State:
         numbers = self._snapshot_numbers()
         oldest = oldest_kept(read_ages([*map(self._path, numbers)]), self.limits, time.time())
         for number in numbers:
-            if number < oldest:
+            if number < oldest and not is_pinned(self.snapshots, number):
                 self._path(number).unlink()
         needed = oldest + 1
         self.journal.rotate(min(needed, self.ids.first_record or needed))
@@ -348,7 +350,7 @@ class State:
         return sorted(map(file_number, self.snapshots.glob("*.sb")))
 
     def _path(self, number: int) -> Path:
-        return self.snapshots / f"{number:020}.sb"
+        return snapshot_path(self.snapshots, number)
 
 
 def repaired_journal(folder: Path) -> Path:
