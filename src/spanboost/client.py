@@ -10,15 +10,18 @@ once, so a retry does not make it learn a label twice.
         client.label(prediction.id, 12.5)
 """
 
+import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from spanboost.atomic_files import atomic_write
 from spanboost.errors import UserError
 
 Row = Mapping[str, Any]  # numbers, strings and None by name
+OK = 200
 TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 429, 500  # statuses that a later attempt can change
 RETRIES = 10  # enough for a restart of the service
 MAX_DELAY = 10.0  # seconds between two attempts, unless the service asks for more
@@ -183,6 +186,29 @@ class Client(_Base):
         """Return the metrics of the service by name, with the labels of each."""
         return _parse_metrics(self._send(self._get_request("/metrics")).text)
 
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        on_progress: Callable[[int, int], None] = lambda done, size: None,
+    ) -> None:
+        """Write a backup of the service to a file, which only the owner may read.
+
+        on_progress: receives the number of bytes received so far, and the size of the backup.
+        """
+        request = _httpx_arguments(self._get_request("/backup"))
+        try:
+            with self._http.stream(**request) as response, atomic_write(path, private=True) as file:
+                if response.status_code != OK:
+                    response.read()
+                _check(response)
+                size, done = int(response.headers.get("content-length", 0)), 0
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+                    done += len(chunk)
+                    on_progress(done, size)
+        except _httpx().TransportError as error:
+            _check(error)
+
     def _open_connections(self, **options: Any) -> Any:
         return _httpx().Client(**options)
 
@@ -322,7 +348,7 @@ def _check(result: Any) -> Any:
     """Return a successful response; raise ServiceError for any other result."""
     if isinstance(result, Exception):
         raise ServiceError(0, f"cannot reach the service: {result or type(result).__name__}")
-    if result.status_code == 200:
+    if result.status_code == OK:
         return result
     try:
         content = result.json()

@@ -212,15 +212,31 @@ the service first, and copy the folder.""",
         "service_options",
     ),
     Command(
-        "restore",
-        "restore the state of a service at an earlier record or time, in a new folder",
+        "backup",
+        "write a backup of a service, running or not, to a file",
         """\
-Write a new state folder with the snapshots and the journal of STATE up to a record or a time. The
-earliest record that can be restored is the one of the oldest snapshot; `spanboost check` prints it.
-Predicted rows that wait for their labels are not restored. STATE does not change. Stop the service
-first, or use a copy of the folder.""",
+Write the snapshots, the journal and the predicted rows that wait for their labels to a tar archive.
+All of them are from the same moment, and a running service continues to predict and learn. SOURCE
+is the address of a running service, or the state folder of one that is stopped. For an address, set
+SPANBOOST_ADMIN_TOKEN if the service has tokens. Restore the file with `spanboost restore`.""",
         """examples:
-  spanboost restore state --to 1234 --dir restored
+  spanboost backup http://127.0.0.1:8000 backup.tar
+  spanboost backup state backup.tar""",
+        "spanboost.cli.commands.backup",
+        "backup",
+        "service_options",
+    ),
+    Command(
+        "restore",
+        "restore the state of a service from a backup, or at an earlier record or time",
+        """\
+Write a new state folder from a backup file or another state folder. With --to, the new folder ends
+at an earlier record or time; then predicted rows that wait for their labels are not restored. The
+earliest record that can be restored is the one of the oldest snapshot; `spanboost check` prints it.
+SOURCE does not change. If it is the folder of a service, stop the service first.""",
+        """examples:
+  spanboost restore backup.tar --dir restored
+  spanboost restore backup.tar --to 1234 --dir restored
   spanboost restore state --to 2026-01-31T12:00 --dir restored
   spanboost restore state --to 2026-01-31T12:00:00+01:00 --dir restored""",
         "spanboost.cli.commands.state_folder",

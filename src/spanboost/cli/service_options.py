@@ -71,15 +71,28 @@ def add_repair_options(repair: Any) -> None:
     )
 
 
+def add_backup_options(backup: Any) -> None:
+    """Add the options of `spanboost backup`."""
+    backup.add_argument(
+        "source", metavar="SOURCE", help="Address of a running service, or state folder"
+    )
+    backup.add_argument("file", metavar="FILE", help="Backup file to write (a tar archive)")
+    backup.add_argument(
+        "--certificate",
+        metavar="PEM",
+        help="Certificate that an https:// address must have (default: any that the system trusts)",
+    )
+    backup.add_argument("--quiet", action="store_true", help="Show no progress bar")
+
+
 def add_restore_options(restore: Any) -> None:
     """Add the options of `spanboost restore`."""
-    _add_folder(restore)
+    restore.add_argument("source", metavar="SOURCE", help="Backup file, or state folder")
     restore.add_argument(
         "--to",
-        required=True,
         metavar="POINT",
         help="Number of the last record to restore, or a time (ISO 8601; local time unless it has "
-        "an offset)",
+        "an offset); by default, everything",
     )
     restore.add_argument("--dir", required=True, metavar="NEW", help="New state folder to write")
 

@@ -89,6 +89,7 @@ def read_run(path: str | os.PathLike[str]) -> Any:
     """Return the progress of the run in a checkpoint, without loading or checking its model."""
     from safetensors import SafetensorError, safe_open
 
+    Path(path).open("rb").close()  # a missing or unreadable file is an OSError here
     try:
         with safe_open(path, framework="numpy") as file:
             return json.loads((file.metadata() or {})["spanboost"])["run"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import zlib
 from argparse import Namespace
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.cli import from_args
+from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.data.target import NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
@@ -130,7 +130,7 @@ def open_state(
                 "options, or give another --dir"
             )
 
-    with _ReplayBar(args.quiet) as bar:
+    with ByteBar(args.quiet, "replaying the journal") as bar:
         state = State(
             Path(args.dir),
             lambda: _new_model(args),
@@ -187,33 +187,6 @@ def _new_model(args: Namespace) -> tuple[Model, Any]:
     model.schema = from_args.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _SCHEMA_OPTIONS}
     return model, json.loads(json.dumps({"recipe": spec.identity(), "reading": reading}))
-
-
-class _ReplayBar:
-    """A progress bar for the replay of the journal, shown only on a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet or not sys.stderr.isatty()
-        self._bar: Any = None
-
-    def __enter__(self) -> "_ReplayBar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def update(self, done: int, size: int) -> None:
-        """Show how many bytes have been replayed, of how many."""
-        if self._quiet:
-            return
-        if self._bar is None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(
-                total=size, unit="B", unit_scale=True, leave=False, desc="replaying the journal"
-            )
-        self._bar.update(done - self._bar.n)
 
 
 def _log(text: str, level: int = INFO) -> None:

@@ -4,8 +4,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from spanboost.atomic_files import PARTIAL
 from spanboost.errors import UsageError
+from spanboost.service.storage.backup import extract_backup, pending_paths
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.record_files import WAY_OUT, StateError
 from spanboost.service.storage.repair import (
@@ -15,14 +18,14 @@ from spanboost.service.storage.repair import (
     quarantine_path,
     repair_folder,
 )
-from spanboost.service.storage.restore import find_record, restore_folder
-from spanboost.service.storage.salvage import number_ranges
+from spanboost.service.storage.restore import check_new_folder, find_record, restore_folder
+from spanboost.service.storage.salvage import Place, number_ranges
 from spanboost.service.storage.upgrade import other_versions
 
 
 def check(args: Namespace) -> int:
     """Print the condition of a state folder; return 0 if a server can start with it."""
-    folder = _existing_folder(args.folder)
+    folder = existing_folder(args.folder)
     with lock_folder(folder):
         report = check_folder(folder)
     for line in _describe(report):
@@ -32,7 +35,7 @@ def check(args: Namespace) -> int:
 
 def repair(args: Namespace) -> int:
     """Print what a repair loses, and repair the folder with --yes."""
-    folder = _existing_folder(args.folder)
+    folder = existing_folder(args.folder)
     with lock_folder(folder):
         report = check_folder(folder)
         if report.snapshot is None:
@@ -50,17 +53,35 @@ def repair(args: Namespace) -> int:
 
 
 def restore(args: Namespace) -> int:
-    """Write a new state folder that ends at an earlier record."""
-    folder, new = _existing_folder(args.folder), Path(args.dir)
-    with lock_folder(folder):
-        report = check_folder(folder)
-        record = find_record(report, args.to)
-        restore_folder(report, record, new)
-    print(f"{new} ends at record {record}; start it with `spanboost serve --dir {new}`")
+    """Write a new state folder from a backup or another folder, up to a record."""
+    source, new = Path(args.source), Path(args.dir)
+    check_new_folder(new)
+    if not source.is_file():
+        _restore(args, existing_folder(args.source))
+        return 0
+    new.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(PARTIAL, f"{new.name}.", new.parent) as extracted:
+        extract_backup(source, Path(extracted))
+        _restore(args, Path(extracted))
     return 0
 
 
-def _existing_folder(name: str) -> Path:
+def _restore(args: Namespace, folder: Path) -> None:
+    """Restore from a folder: the source itself, or the files of the backup."""
+    new = Path(args.dir)
+    with lock_folder(folder):
+        report = check_folder(folder)._replace(folder=Path(args.source))  # errors name the backup
+        if args.to is None:
+            record, pending = report.last, pending_paths(folder)
+        else:  # the rows that waited then are not known
+            record, pending = find_record(report, args.to), []
+        restore_folder(report, record, new, pending)
+    when = _describe_time(report.salvage.records.get(record))
+    print(f"{new} ends at record {record}{when}; start it with `spanboost serve --dir {new}`")
+
+
+def existing_folder(name: str) -> Path:
+    """Return a state folder; UsageError if it is not one."""
     folder = Path(name)
     if not (folder / "snapshots").is_dir():
         raise UsageError(f"{folder} is not a state folder: it has no folder of snapshots")
@@ -115,12 +136,15 @@ def _describe_losses(report: Report, quarantined: int | None) -> Iterator[str]:
         yield from _describe_quarantine(report, quarantined)
 
 
+def _describe_time(place: Place | None) -> str:
+    if place is None or place.time is None:
+        return ""
+    return f", written {datetime.fromtimestamp(place.time, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _describe_quarantine(report: Report, number: int) -> Iterator[str]:
     place = report.salvage.records[number]
-    when = ""
-    if place.time is not None:
-        when = f", written {datetime.fromtimestamp(place.time, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    yield f"Quarantine: record {number} ({place.payload_bytes} bytes{when})."
+    yield f"Quarantine: record {number} ({place.payload_bytes} bytes{_describe_time(place)})."
     yield (
         f"The model does not learn its rows, and their ids are forgotten. The rows are written to "
         f"{quarantine_path(report.folder, number)}."

@@ -15,10 +15,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
+from spanboost.service.http.backups import BackupHandler
 from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.health import Health
 from spanboost.service.http.metrics import RequestCounters, collect_metrics
-from spanboost.service.http.middleware import EVENTS_PATH, Middleware, error_response
+from spanboost.service.http.middleware import (
+    BACKUP_PATH,
+    EVENTS_PATH,
+    Middleware,
+    error_response,
+)
 from spanboost.service.http.openapi import describe_api
 from spanboost.service.http.request_bodies import (
     MEDIA_TYPES,
@@ -54,7 +60,7 @@ PAGE_FILES = {
     "/icon.svg": "image/svg+xml",
 }
 ENDPOINTS = (
-    *("/predict", "/learn", "/model", "/openapi.json", VERSIONS_PATH, EVENTS_PATH),
+    *("/predict", "/learn", "/model", BACKUP_PATH, "/openapi.json", VERSIONS_PATH, EVENTS_PATH),
     *PAGE_FILES,
 )
 EVENT_STREAM = "text/event-stream"
@@ -282,6 +288,7 @@ class Application:
             Route("/predict", service.predict, methods=["POST"]),
             Route("/learn", service.learn, methods=["POST"]),
             Route("/model", service.model),
+            Route(BACKUP_PATH, BackupHandler(engine.writer).backup),
             Route("/openapi.json", service.openapi),
             Route(EVENTS_PATH, service.events),
             *VersionPaths(engine).routes(),

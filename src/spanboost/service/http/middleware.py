@@ -21,7 +21,8 @@ from spanboost.service.log import LimitedLog
 PREDICT, LEARN, ADMIN = "predict", "learn", "admin"  # what a token permits
 HEALTH_PATHS = ("/healthz", "/readyz")
 UNLIMITED_PATHS = (*HEALTH_PATHS, "/metrics")  # answered however many requests are open
-EVENTS_PATH = "/events"
+EVENTS_PATH, BACKUP_PATH = "/events", "/backup"
+ENDLESS_PATHS = (EVENTS_PATH, BACKUP_PATH)  # a response takes as long as the client reads it
 SCOPES = (PREDICT, LEARN, ADMIN)
 PATH_SCOPES = {"/predict": (PREDICT,), "/learn": (LEARN,), "/openapi.json": SCOPES}  # others: ADMIN
 UNANSWERED = 0  # until a response begins; counted as 500 if there is none
@@ -116,7 +117,7 @@ class Middleware:
 
     async def _run_in_time(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application until the deadline of the request, then raise TimeoutError."""
-        endless = scope["path"] == EVENTS_PATH
+        endless = scope["path"] in ENDLESS_PATHS
         async with asyncio.timeout(None if endless else self.limits.request_seconds) as deadline:
             self._deadlines.add(deadline)
             try:

@@ -54,6 +54,14 @@ def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
             "/model": {
                 "get": _get("Download the model as a .sb file", "application/octet-stream", {})
             },
+            "/backup": {
+                "get": _get(
+                    "Download a backup of the state folder as a tar archive",
+                    "application/x-tar",
+                    {},
+                    {"503": "Another backup is being sent, or the disk fails; retry later."},
+                )
+            },
             "/healthz": {"get": _get("Check that the process responds", JSON, _ref("Status"))},
             "/readyz": {
                 "get": _get(

@@ -25,6 +25,7 @@ from spanboost.service.learning.jobs import (
     Predictions,
     PredictJob,
     RowConflictError,
+    StateJob,
     StorageError,
 )
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
@@ -206,7 +207,7 @@ class Engine:
         """Replace missing ids by new ones that other clients cannot guess."""
         return [token_hex(ID_BYTES) if id is None else id for id in ids]
 
-    def _write(self, jobs: Sequence[LearnJob | ControlJob | CopyJob]) -> None:
+    def _write(self, jobs: Sequence[LearnJob | ControlJob | StateJob | CopyJob]) -> None:
         entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
             self._learn(entry)
@@ -217,6 +218,8 @@ class Engine:
         for job in jobs:
             if isinstance(job, ControlJob):
                 self._control(job)
+            if isinstance(job, StateJob):
+                self._call(job)
         copies = [job for job in jobs if isinstance(job, CopyJob)]
         if copies:
             data = to_bytes(self.state.model)
@@ -241,6 +244,12 @@ class Engine:
         self._budget = ModelBudget(state.model, self.memory, self._limits.features)
         self._save()
         job.set_result(state.learned_record)
+
+    def _call(self, job: StateJob) -> None:
+        try:
+            job.set_result(job.action(self.state))
+        except OSError as error:
+            job.set_exception(StorageError(error.strerror))
 
     def _commit(
         self, jobs: Sequence[LearnJob]

@@ -1,12 +1,13 @@
 """What the threads of the service do for requests, and what they return."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Example, RejectedRow, Row
 from spanboost.service.storage.control import Control
+from spanboost.service.storage.state import State
 
 
 class Predictions(NamedTuple):
@@ -73,6 +74,17 @@ class ControlJob(Job):
     def __init__(self, control: Control) -> None:
         super().__init__(0)
         self.control = control
+
+
+class StateJob(Job):
+    """Call a function with the state folder, after all rows of the group are learned.
+
+    The result is what it returns. An OSError becomes a StorageError.
+    """
+
+    def __init__(self, action: Callable[[State], Any]) -> None:
+        super().__init__(0)
+        self.action = action
 
 
 class CopyJob(Job):

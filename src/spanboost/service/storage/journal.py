@@ -116,6 +116,12 @@ class Journal:
             self._paths[0].unlink(missing_ok=True)
             del self._paths[0]
 
+    def sizes(self) -> list[tuple[Path, int]]:
+        """Return the path and the size of every file; the last record is complete."""
+        assert self._file is not None
+        *complete, last = self._paths
+        return [*((path, path.stat().st_size) for path in complete), (last, self._file.end)]
+
     def first_numbers(self) -> list[int]:
         """Return the number of the first record of every file."""
         return [journal_number(path) for path in journal_paths(self.folder)]

@@ -22,6 +22,7 @@ import orjson
 
 from spanboost.service.limits import StateLimits
 from spanboost.service.request_rows import Row
+from spanboost.service.storage.file_views import FileView, open_views
 from spanboost.service.storage.layout_cache import LayoutCache
 from spanboost.service.storage.record_files import LogFile, encode_record, file_number, read_records
 from spanboost.service.storage.row_codec import Layout, encode_rows, layout_from_json
@@ -169,6 +170,11 @@ class PendingRows:
             if removed and self._segments:
                 payload = orjson.dumps([self.clock(), removed, None, None])
                 self._segments[-1].file.write(encode_record(self._number, payload), sync=False)
+
+    def open_files(self) -> list[FileView]:
+        """Open all files as they are now; OSError if that fails."""
+        with self._lock:
+            return open_views((one.path, one.file.end) for one in self._segments)
 
     @property
     def oldest_seconds(self) -> float:

@@ -14,6 +14,7 @@ import orjson
 from spanboost.atomic_files import atomic_write, sync_folder
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
+from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.record_files import StateError, file_number
@@ -73,7 +74,7 @@ class Report(NamedTuple):
 def check_folder(folder: Path) -> Report:
     """Return the condition of a state folder, whose lock the caller holds."""
     finish_repair(folder)
-    snapshots = [_check_snapshot(path) for path in _snapshot_paths(folder)]
+    snapshots = [_check_snapshot(path) for path in reversed(snapshot_paths(folder))]
     marks = [one.mark for one in snapshots if one.mark is not None]
     salvage = salvage_journal(folder / "journal", marks)
     journal = Journal(folder / "journal")
@@ -98,10 +99,6 @@ def _find_problem(journal: Journal, snapshot: Snapshot | None) -> str | None:
             f"snapshot ends at record {snapshot.record}"
         )
     return None
-
-
-def _snapshot_paths(folder: Path) -> list[Path]:
-    return sorted((folder / "snapshots").glob("*.sb"), key=file_number, reverse=True)
 
 
 def _check_snapshot(path: Path) -> Snapshot:

@@ -1,7 +1,9 @@
 """Restore the state of a service at an earlier record or time, in a new folder."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from shutil import copyfileobj
 
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import UsageError
@@ -27,7 +29,7 @@ def find_record(report: Report, to: str) -> int:
     return min(later, default=report.last + 1) - 1
 
 
-def check_restore(report: Report, record: int, new: Path) -> Snapshot:
+def check_restore(report: Report, record: int) -> Snapshot:
     """Return the snapshot to start from; UsageError if the record cannot be restored."""
     # a pinned snapshot can be older than the journal
     earliest = report.salvage.first - 1
@@ -43,17 +45,32 @@ def check_restore(report: Report, record: int, new: Path) -> Snapshot:
             f"{report.folder}: records {number_ranges(lost)} cannot be read; see what `spanboost "
             "repair` would lose"
         )
-    if new.exists() and (not new.is_dir() or any(new.iterdir())):
-        raise UsageError(f"{new} exists and is not an empty folder; choose another --dir")
     return snapshot
 
 
-def restore_folder(report: Report, record: int, new: Path) -> None:
-    """Write a state folder that ends at a record; the old one does not change."""
-    snapshot = check_restore(report, record, new)
+def check_new_folder(new: Path) -> None:
+    """Raise UsageError if a folder exists and is not empty."""
+    if new.exists() and (not new.is_dir() or any(new.iterdir())):
+        raise UsageError(f"{new} exists and is not an empty folder; choose another --dir")
+
+
+def restore_folder(report: Report, record: int, new: Path, pending: Sequence[Path] = ()) -> None:
+    """Write a state folder that ends at a record; the old one does not change.
+
+    pending: files of predicted rows that still wait for their labels after this record.
+    """
+    check_new_folder(new)
+    snapshot = check_restore(report, record)
     new.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_journal(report, new / "journal", record)
+    (new / "pending").mkdir(mode=0o700)
+    for path in pending:
+        _copy(path, new / "pending" / path.name)
     (new / "snapshots").mkdir(mode=0o700)
     # last: a folder without a snapshot is refused, so an interrupted restore cannot be served
-    with atomic_write(new / "snapshots" / snapshot.path.name, private=True) as file:
-        file.write(snapshot.path.read_bytes())
+    _copy(snapshot.path, new / "snapshots" / snapshot.path.name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as old, atomic_write(target, private=True) as new:
+        copyfileobj(old, new)

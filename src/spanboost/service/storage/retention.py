@@ -20,14 +20,14 @@ class SnapshotAge(NamedTuple):
 
 
 def read_ages(paths: Sequence[Path]) -> list[SnapshotAge]:
-    """Return the ages of all snapshots that can be read."""
+    """Return the ages of all snapshots that are not damaged; OSError if one cannot be opened."""
     ages = list[SnapshotAge]()
     for path in paths:
         try:
             run = read_run(path)
             rows = (run["progress"] or {}).get("rows", 0)
             ages.append(SnapshotAge(run["record"], path.stat().st_mtime, rows))
-        except (ModelFileError, OSError, TypeError, KeyError):
+        except (ModelFileError, TypeError, KeyError):
             continue  # nothing can be restored from it
     return ages
 

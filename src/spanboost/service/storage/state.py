@@ -30,7 +30,9 @@ from spanboost.models.model import Model
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
 from spanboost.service.request_rows import Row, learning_batches, split_by_cells
+from spanboost.service.storage.backup import Backup, snapshot_paths
 from spanboost.service.storage.control import ROLLBACK, Control, decode_control, is_control
+from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.learned_ids import LearnedIds
@@ -226,6 +228,17 @@ class State:
         needed = oldest + 1
         self.journal.rotate(min(needed, self.ids.first_record or needed))
 
+    def open_backup(self) -> Backup:
+        """Open all files as they are now; OSError if that fails."""
+        snapshots = [(path, path.stat().st_size) for path in snapshot_paths(self.folder)]
+        views = open_views([*snapshots, *self.journal.sizes()])
+        try:
+            views += self.pending.open_files()
+        except OSError:
+            close_views(views)
+            raise
+        return Backup(self.journal.last, views)
+
     def close(self) -> None:
         """Close all files and release the lock of the folder."""
         self._opened.close()
@@ -347,7 +360,7 @@ class State:
             ) from None
 
     def _snapshot_numbers(self) -> list[int]:
-        return sorted(map(file_number, self.snapshots.glob("*.sb")))
+        return [*map(file_number, snapshot_paths(self.folder))]
 
     def _path(self, number: int) -> Path:
         return snapshot_path(self.snapshots, number)

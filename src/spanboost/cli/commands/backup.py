@@ -1,0 +1,55 @@
+"""The `backup` command: write a backup of a running service or of a state folder."""
+
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from spanboost.atomic_files import atomic_write, check_writable
+from spanboost.cli.commands.state_folder import existing_folder
+from spanboost.cli.output.byte_bar import ByteBar
+from spanboost.client import Client
+from spanboost.errors import UsageError
+from spanboost.service.storage.backup import open_backup
+from spanboost.service.storage.folder_lock import lock_folder
+from spanboost.service.storage.record_files import WAY_OUT
+from spanboost.service.storage.repair import check_folder
+
+TOKEN = "SPANBOOST_ADMIN_TOKEN"  # environment variable
+
+
+def backup(args: Namespace) -> int:
+    """Write a backup to a file."""
+    check_writable(args.file)
+    with ByteBar(args.quiet, "writing the backup") as bar:
+        if "://" in args.source:
+            _back_up_service(args, bar.update)
+        elif args.certificate is not None:
+            raise UsageError("--certificate is only for the address of a running service")
+        else:
+            _back_up_folder(existing_folder(args.source), Path(args.file), bar.update)
+    print(f"{args.file}: {Path(args.file).stat().st_size:,} bytes")
+    return 0
+
+
+def _back_up_service(args: Namespace, on_progress: Callable[[int, int], None]) -> None:
+    token = os.environ.get(TOKEN, "").strip() or None
+    with Client(args.source, admin_token=token, certificate=args.certificate) as client:
+        client.backup(args.file, on_progress)
+
+
+def _back_up_folder(folder: Path, file: Path, on_progress: Callable[[int, int], None]) -> None:
+    with lock_folder(folder):
+        report = check_folder(folder)
+        if report.problem is not None:
+            problem = report.problem.removesuffix(f"; {WAY_OUT}")
+            raise UsageError(f"{problem}; repair the folder before the backup")
+        opened, done = open_backup(folder, report.last), 0
+        try:
+            with atomic_write(file, private=True) as archive:
+                for chunk in opened.chunks():
+                    archive.write(chunk)
+                    done += len(chunk)
+                    on_progress(done, opened.size)
+        finally:
+            opened.close()
