@@ -669,7 +669,7 @@ def test_nans_are_counted_at_snapshots(tmp_path):
 
 def test_openapi_names_every_path_and_all_references_exist(client):
     description = client.get("/openapi.json").json()
-    for path in ("/predict", "/learn", "/model", "/healthz", "/readyz", "/metrics"):
+    for path in ("/predict", "/learn", "/model", "/backup", "/healthz", "/readyz", "/metrics"):
         assert path in description["paths"]
     text = json.dumps(description)
     for name in description["components"]["schemas"]:
