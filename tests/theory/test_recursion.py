@@ -106,6 +106,20 @@ def wild(rows=400, seed=0):
     return X, y
 
 
+@pytest.mark.parametrize("kind", [SpanBoost, HullBoost])
+@pytest.mark.parametrize("W", [1.0, 3.0])
+def test_a_bound_does_not_depend_on_the_units(kind, W):
+    """Labels 10 y + 100 in a range of 90 to 110: every term is that of y, times 100."""
+    rng = np.random.default_rng(2)
+    X, y, f = rng.uniform(-1, 1, (60, 3)), rng.uniform(-1, 1, 60), rng.uniform(-2, 2, 60)
+    one = audit(kind(LinearSGD(), n=4), X, y, f, W)
+    other = audit(kind(LinearSGD(), n=4, label_range=(90, 110)), X, 10 * y + 100, 10 * f + 100, W)
+    assert other.regret == pytest.approx(100 * one.regret)
+    for name in TERMS:
+        expected = 100 * getattr(one.bound.recursion, name)
+        np.testing.assert_allclose(getattr(other.bound.recursion, name), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("label_range", ["auto", "auto-zero", "growing", (-1e4, 2e7)])
 @pytest.mark.parametrize("kind", [SpanBoost, HullBoost])
 @pytest.mark.parametrize("learner", [LinearSGD(), LinearSGD(dtype=np.float32), Stumps()], ids=str)
