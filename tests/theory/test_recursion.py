@@ -9,7 +9,7 @@ from naive_recursion import naive_bound
 from stages import Scripted, loss_values, run_rounds
 
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost, Stumps
-from spanboost.losses import Linear, on_vectors
+from spanboost.losses import Linear, Softmax, SquaredEuclidean, on_vectors
 from spanboost.models.committee import Committee
 from spanboost.theory.measured_pass import audit
 from spanboost.theory.recursion import Recursion
@@ -226,3 +226,23 @@ def test_audits_refuse_what_they_cannot_measure():
     X, y = np.zeros((4, 1)), np.zeros(4)
     with pytest.raises(ValueError, match="finite number of at least 1"):
         audit(SpanBoost(LinearSGD(), n=2), X, y, y, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "label_range"),
+    [(Softmax(3), (-1, 1)), (SquaredEuclidean(3), (-2, 2)), (SquaredEuclidean(3), "auto")],
+)
+def test_vectors_are_measured_in_blocks(loss, label_range):
+    """More rows than a block; as W grows, the bound tends to the regret."""
+    rng = np.random.default_rng(0)
+    X, f = rng.uniform(-1, 1, (1100, 2)), rng.uniform(-1, 1, (1100, 3))
+    y = rng.integers(0, 3, 1100) if isinstance(loss, Softmax) else rng.uniform(-1, 1, (1100, 3))
+
+    def run(W):
+        booster = SpanBoost(LinearSGD(), n=3, loss=loss, label_range=label_range)
+        one = audit(booster, X, list(y), f, W)
+        assert booster.core.records is None
+        return one
+
+    assert run(1.0).slack > 0
+    assert run(1e9).slack == pytest.approx(0, abs=1e-3)

@@ -79,17 +79,19 @@ def audit(
     measured = MeasuredPass(model)
     along, total, comparator = np.zeros(measured.stages), 0.0, 0.0
     stream = as_batch(X, y, weights)
-    for first in range(0, T, BLOCK):
-        rows = slice(first, min(first + BLOCK, T))
-        part = stream.part(rows.start, rows.stop)
-        answers = model.learn_many(part.X, y[rows], weights[rows])
-        slopes = measured.add(y[rows], weights[rows], answers)
-        along += np.einsum("tdn,td->n", slopes, f[rows])
-        labels = measured.labels_of(y[rows])
-        answers = np.ascontiguousarray(answers, np.float64).reshape(labels.shape)
-        total += float(weights[rows] @ values_of(loss, labels, answers))
-        comparator += float(weights[rows] @ values_of(loss, labels, f[rows]))
-    measured.close()
+    try:
+        for first in range(0, T, BLOCK):
+            rows = slice(first, min(first + BLOCK, T))
+            part = stream.part(rows.start, rows.stop)
+            answers = model.learn_many(part.X, y[rows], weights[rows])
+            slopes = measured.add(y[rows], weights[rows], answers)
+            along += np.einsum("tdn,td->n", slopes, f[rows])
+            labels = measured.labels_of(y[rows])
+            answers = np.ascontiguousarray(answers, np.float64).reshape(labels.shape)
+            total += float(weights[rows] @ values_of(loss, labels, answers))
+            comparator += float(weights[rows] @ values_of(loss, labels, f[rows]))
+    finally:
+        measured.close()
     return MeasuredAudit(total, comparator, measured.bound(along, comparator, f_norm))
 
 
