@@ -10,6 +10,12 @@ def add_serve_options(serve: Any) -> None:
     """Add the options of `spanboost serve`."""
     serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
     serve.add_argument(
+        "--follow",
+        metavar="LEADER",
+        help="Copy another server, given by its URL or its state folder, and answer predictions "
+        "from the copy in --dir (needs the leader's admin token in SPANBOOST_LEADER_TOKEN)",
+    )
+    serve.add_argument(
         "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
     )
     serve.add_argument(

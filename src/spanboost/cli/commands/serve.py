@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.cli import from_args
+from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.data.target import NumberTarget, Target
 from spanboost.errors import UsageError
@@ -21,6 +22,7 @@ from spanboost.models.model import Model
 from spanboost.service.limits import RequestLimits, StateLimits, limit_values
 from spanboost.service.log import log_to_stderr, write_log
 from spanboost.service.request_rows import learning_batches, prediction_batches
+from spanboost.service.storage.leader_copy import LeaderCopy
 from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.state import State
 
@@ -61,7 +63,9 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
     from spanboost.service.http.app import build_app
     from spanboost.service.http.server import build_server, run
     from spanboost.service.learning.engine import Engine
+    from spanboost.service.learning.follower import Follower
 
+    check_follow_options(args)
     tls = _tls(args)
     limits = RequestLimits(**limit_values(RequestLimits, vars(args)))
     app = build_app(None, tokens, args.id, limits)
@@ -71,11 +75,16 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
 
     def start() -> None:
         progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
+        leader = copy_leader(args, progress.begin_copying)
         state = open_state(args, StateLimits(**state_limits), progress.update)
         _log_opening(state, args.accept_upgrade)
         progress.begin_compiling()
         warm_up(state)
-        app.begin(Engine(state, limits, server.fail))
+        engine = Engine(state, limits, server.fail)
+        if leader is None:
+            app.begin(engine)
+        else:
+            app.begin(engine, Follower(engine, leader, LeaderCopy(Path(args.dir)), server.fail))
         _log(f"serving {state.model!r} on {scheme}://{url_host}:{port}, state in {args.dir}")
 
     return run(server, sock, start)

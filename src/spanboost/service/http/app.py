@@ -26,6 +26,12 @@ from spanboost.service.http.middleware import (
     error_response,
 )
 from spanboost.service.http.openapi import describe_api
+from spanboost.service.http.replication import (
+    JOURNAL_PATH,
+    SNAPSHOT_PATH,
+    Replication,
+    follower_message,
+)
 from spanboost.service.http.request_bodies import (
     MEDIA_TYPES,
     estimate_memory,
@@ -34,6 +40,7 @@ from spanboost.service.http.request_bodies import (
 from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
 from spanboost.service.http.version_paths import VERSIONS_PATH, VersionPaths
 from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.follower import Follower
 from spanboost.service.learning.jobs import (
     CopyJob,
     LearnJob,
@@ -63,10 +70,12 @@ ENDPOINTS = (
     *("/predict", "/learn", "/model", BACKUP_PATH, "/openapi.json", VERSIONS_PATH, EVENTS_PATH),
     *PAGE_FILES,
 )
+REPLICATION = (JOURNAL_PATH, SNAPSHOT_PATH)
 EVENT_STREAM = "text/event-stream"
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 DEFAULT_LIMITS = RequestLimits()
+_READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -76,13 +85,15 @@ class Service:
     def __init__(self, engine: Engine, id: str, limits: RequestLimits, health: Health) -> None:
         self.engine, self.limits, self.counters = engine, limits, health.counters
         self.parser = RowParser(engine.state.model.schema, id, limits.row_keys)
-        self.stopping = health.stopping
+        self.stopping, self._health = health.stopping, health
         self._parsers = asyncio.Semaphore(PARSERS)
         self._dashboards = 0
 
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = _flag(request, "keep", True), _skips_bad_rows(request)
+        if keep and self._health.follower is not None:
+            raise HTTPException(CONFLICT, follower_message(self._health.follower))
         with Reservation(self.engine.work_memory) as memory:
             parsed = await self._parse(request, self.parser.parse_features, memory)
             return await self._predict(parsed, keep, skip, memory)
@@ -269,7 +280,7 @@ class Application:
             Route("/readyz", self.health.readyz),
             Route("/metrics", self.health.metrics),
         ]
-        paths = {*ENDPOINTS, *(route.path for route in self._monitoring)}
+        paths = {*ENDPOINTS, *REPLICATION, *(route.path for route in self._monitoring)}
         everything = [Route("/{path:path}", self._refuse, methods=_METHODS)]
         self._app = _build_routes([*self._monitoring, *everything])
         stopping = self.health.stopping
@@ -281,8 +292,12 @@ class Application:
         """Handle a request."""
         await self._middleware(scope, receive, send)
 
-    def begin(self, engine: Engine) -> None:
-        """Answer requests with an engine from now on; any thread may call this."""
+    def begin(self, engine: Engine, follower: Follower | None = None) -> None:
+        """Answer requests with an engine from now on; any thread may call this.
+
+        follower: the thread that copies the journal of a leader, if this server has one.
+        """
+        self.health.follower = follower
         service = Service(engine, self._id, self._limits, self.health)
         routes = [
             Route("/predict", service.predict, methods=["POST"]),
@@ -293,6 +308,7 @@ class Application:
             Route(EVENTS_PATH, service.events),
             *VersionPaths(engine).routes(),
             *(Route(path, service.page) for path in PAGE_FILES),
+            *Replication(engine, self.health.stopping).routes(),
         ]
         self._app = _build_routes([*self._monitoring, *routes])
         self.health.engine = engine
@@ -307,11 +323,17 @@ class Application:
 
     def close(self) -> None:
         """Close the engine, after the last response."""
+        if self.health.follower is not None:
+            self.health.follower.close()
         if self.health.engine is not None:
             self.health.engine.close()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+        follower = self.health.follower
+        if follower is not None and scope["method"] not in _READING and scope["path"] != "/predict":
+            await error_response(CONFLICT, follower_message(follower))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _refuse(self, request: Request) -> Response:
         why = f"the server is starting: {self.health.progress}; retry later"

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from spanboost.service.http.metrics import RequestCounters, prometheus_text
 from spanboost.service.http.startup import REPLAYING, StartProgress
 from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.follower import Follower
 
 STOPPING = "the server is stopping"
 
@@ -19,6 +20,7 @@ class Health:
     def __init__(self, counters: RequestCounters) -> None:
         self.counters, self.progress = counters, StartProgress()
         self.engine: Engine | None = None  # None until the service has started
+        self.follower: Follower | None = None  # None unless this server copies a leader
         self.stopping = asyncio.Event()
 
     async def healthz(self, request: Request) -> Response:
@@ -35,7 +37,7 @@ class Health:
     async def metrics(self, request: Request) -> Response:
         """Return metrics for Prometheus."""
         ready = self.describe()["status"] == "ready"
-        text = prometheus_text(self.engine, self.counters, self.progress, ready)
+        text = prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     def describe(self) -> dict[str, Any]:
@@ -53,6 +55,8 @@ class Health:
         if self.engine is not None:
             # a failed snapshot only makes the next start slower, so the service stays ready
             checks |= {"snapshots": self.engine.snapshot_writes.problem}
+            if self.follower is not None:  # without its leader, a follower still predicts
+                checks |= {"leader": self.follower.problem}
             content |= {"checks": {part: what or "ok" for part, what in checks.items()}}
         return content
 

@@ -13,6 +13,7 @@ from spanboost.rows.labels import LabelHealth
 from spanboost.service.histogram import Histogram, format_histograms
 from spanboost.service.http.startup import StartProgress
 from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.follower import Follower
 from spanboost.service.memory import resident_memory
 from spanboost.service.storage.record_files import SYNC_SECONDS
 from spanboost.service.storage.state import State
@@ -107,7 +108,11 @@ _METRICS = {
 
 
 def prometheus_text(
-    engine: Engine | None, counters: RequestCounters, progress: StartProgress, ready: bool
+    engine: Engine | None,
+    counters: RequestCounters,
+    progress: StartProgress,
+    ready: bool,
+    follower: Follower | None = None,
 ) -> str:
     """Return the metrics in the text format of Prometheus (0.0.4).
 
@@ -123,6 +128,8 @@ def prometheus_text(
         lines += _format_metric(name, "gauge", f"Bytes of the journal {which}.", {"": size})
     if engine is not None:
         lines += _format_engine(engine, counters)
+    if follower is not None:
+        lines += _format_follower(follower)
     lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": resident_memory()})
     responses = {
         f'path="{path}",status="{code}"': n for (path, code), n in list(counters.responses.items())
@@ -160,6 +167,18 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
         lines += _format_metric(f"queue_{name}", "gauge", help, values)
     name, help = "spanboost_snapshot_seconds", "Time to write a snapshot."
     return lines + format_histograms(name, help, {"": engine.snapshot_seconds})
+
+
+def _format_follower(follower: Follower) -> list[str]:
+    """Return the lines of the metrics of a follower."""
+    lines = list[str]()
+    for name, value, help in (
+        ("records", follower.lag_records, "Records of the leader that are not learned here."),
+        ("seconds", follower.lag_seconds, "Time since all records of the leader were learned."),
+    ):
+        values = {"": float("nan") if value is None else value}
+        lines += _format_metric(f"follower_lag_{name}", "gauge", help, values)
+    return lines
 
 
 def _snapshot_age(state: State) -> float | None:

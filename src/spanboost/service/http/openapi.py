@@ -9,6 +9,7 @@ from spanboost.service.request_rows import MAX_ID_LENGTH, RowParser
 
 _STRING = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
+_BYTES = "application/octet-stream"
 _INVALID_TOKEN = "Missing or invalid token."
 _ON_ERROR = {
     "name": "on_error",
@@ -51,9 +52,7 @@ def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
         "paths": {
             "/predict": {"post": _predict()},
             "/learn": {"post": _learn()},
-            "/model": {
-                "get": _get("Download the model as a .sb file", "application/octet-stream", {})
-            },
+            "/model": {"get": _get("Download the model as a .sb file", _BYTES, {})},
             "/backup": {
                 "get": _get(
                     "Download a backup of the state folder as a tar archive",
@@ -62,6 +61,8 @@ def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
                     {"503": "Another backup is being sent, or the disk fails; retry later."},
                 )
             },
+            "/journal": {"get": _journal()},
+            "/snapshot": {"get": _get("Download the last snapshot, for followers", _BYTES, {})},
             "/healthz": {"get": _get("Check that the process responds", JSON, _ref("Status"))},
             "/readyz": {
                 "get": _get(
@@ -173,7 +174,7 @@ def _predict() -> dict[str, Any]:
                 "content": {JSON: {"schema": _ref("Predictions")}, JSON_LINES: {}, ARROW: {}},
             },
             **_errors(),
-            "409": _error("Another row waits for its label under this id."),
+            "409": _error("Another row waits for its label under this id, or this is a follower."),
         },
     }
 
@@ -190,6 +191,7 @@ def _learn() -> dict[str, Any]:
                 "content": {JSON: {"schema": _ref("Outcome")}},
             },
             **_errors(),
+            "409": _error("This server is a follower; send labels to the leader."),
             **gone,
         },
     }
@@ -215,6 +217,25 @@ def _change_version(name: str) -> dict[str, Any]:
     number = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
     errors = {"404": "There is no version with this number."}
     return {"post": _get(summary, JSON, _ref(schema), errors) | {"parameters": [number]}}
+
+
+def _journal() -> dict[str, Any]:
+    errors = {
+        "409": "The journal does not continue at this position.",
+        "422": "A query parameter is bad.",
+        "503": "The journal cannot be read now; retry later.",
+    }
+    described = {
+        "from": "Number of the first record (default: the oldest one); needs `mark`.",
+        "mark": "Mark of the journal file that contains the record before.",
+        "check": "Checksum of the record before.",
+    }
+    parameters = [
+        {"name": name, "in": "query", "description": text, "schema": _STRING}
+        for name, text in described.items()
+    ]
+    summary = "Get journal records, for followers; waits some seconds for the next one"
+    return _get(summary, _BYTES, {}, errors) | {"parameters": parameters}
 
 
 def _body(name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from spanboost.service.histogram import Histogram
 from spanboost.service.log import write_log
 
 OPENING, REPLAYING, COMPILING = "opening the folder", "replaying the journal", "compiling"
+COPYING = "copying the folder of the leader"
 LOG_SECONDS = 10.0  # time between two lines about the progress of a replay
 
 
@@ -31,12 +32,18 @@ class StartProgress:
         if self._cancelled:
             raise CancelledError
         now = time.monotonic()
-        if self.phase == OPENING:
+        if self.phase in (OPENING, COPYING):
             self.phase, self._began = REPLAYING, now
         self.done, self.size = done, size
         if now - self._logged > LOG_SECONDS:
             self._logged = now
             write_log(INFO, f"{REPLAYING}: {done:,} of {size:,} bytes")
+
+    def begin_copying(self) -> None:
+        """Note that a follower copies the folder of its leader, or tries to."""
+        if self._cancelled:
+            raise CancelledError
+        self.phase = COPYING
 
     def begin_compiling(self) -> None:
         """Note that the replay has ended and that code is compiled or loaded."""

@@ -24,12 +24,13 @@ from spanboost.service.learning.jobs import (
     Outcome,
     Predictions,
     PredictJob,
-    RowConflictError,
+    ShipmentJob,
     StateJob,
     StorageError,
 )
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.learning.row_conflicts import refuse_conflicts
 from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
@@ -41,9 +42,10 @@ from spanboost.service.request_rows import (
     Row,
     find_invalid_labels,
 )
+from spanboost.service.storage.control import Control, decode_control, is_control
 from spanboost.service.storage.disk_status import DiskStatus
 from spanboost.service.storage.pending_rows import PendingFullError
-from spanboost.service.storage.state import Entry, State
+from spanboost.service.storage.state import Entry, State, decode_entry
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
@@ -132,7 +134,7 @@ class Engine:
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
         self._model_lock.note_prediction()
-        jobs = self._refuse_conflicts(jobs)
+        jobs = refuse_conflicts(jobs, self.state.pending)
         rows = [row for job in jobs for row in job.features]
         if not rows:
             return
@@ -161,31 +163,6 @@ class Engine:
             own = {name: values[part] for name, values in columns.items()}
             job.set_result(Predictions(ids[part] if job.keep else None, own))
 
-    def _refuse_conflicts(self, jobs: Sequence[PredictJob]) -> list[PredictJob]:
-        """Refuse jobs with ids under which other rows wait; return the other jobs.
-
-        The label that arrives for an id must train the row that was predicted first. The same row
-        may be predicted again: clients repeat requests whose response was lost.
-        """
-        good, waiting = list[PredictJob](), dict[str, Row]()
-        for job in jobs:
-            reasons, own = dict[int, str](), dict[str, Row]()
-            for t, (id, row) in enumerate(zip(job.ids, job.features, strict=True)):
-                if id is None or not job.keep:
-                    continue
-                other = own.get(id, waiting.get(id))
-                if other is None:
-                    other = self.state.pending.get(id)
-                if other is not None and other != row:
-                    reasons[t] = f"another row waits for its label under the id {id!r}"
-                own.setdefault(id, row)
-            if reasons:
-                job.set_exception(RowConflictError(reasons))
-            else:
-                good.append(job)
-                waiting |= own
-        return good
-
     def _predict_separately(self, jobs: Sequence[PredictJob], error: Exception) -> None:
         """Predict job by job, so that only the jobs at fault are refused."""
         if len(jobs) == 1:
@@ -207,7 +184,7 @@ class Engine:
         """Replace missing ids by new ones that other clients cannot guess."""
         return [token_hex(ID_BYTES) if id is None else id for id in ids]
 
-    def _write(self, jobs: Sequence[LearnJob | ControlJob | StateJob | CopyJob]) -> None:
+    def _write(self, jobs: Sequence[Job]) -> None:
         entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
             self._learn(entry)
@@ -220,6 +197,8 @@ class Engine:
                 self._control(job)
             if isinstance(job, StateJob):
                 self._call(job)
+            if isinstance(job, ShipmentJob):
+                self._follow(job)
         copies = [job for job in jobs if isinstance(job, CopyJob)]
         if copies:
             data = to_bytes(self.state.model)
@@ -240,10 +219,13 @@ class Engine:
             self._report_failure(state.journal.failure)
             return
         self.journal_writes.note_success()
-        state.obey(job.control)
-        self._budget = ModelBudget(state.model, self.memory, self._limits.features)
+        self._obey(job.control)
         self._save()
         job.set_result(state.learned_record)
+
+    def _obey(self, control: Control) -> None:
+        self.state.obey(control)
+        self._budget = ModelBudget(self.state.model, self.memory, self._limits.features)
 
     def _call(self, job: StateJob) -> None:
         try:
@@ -368,6 +350,31 @@ class Engine:
             row_seconds = (time.perf_counter() - began) / (last - first)
             self._row_seconds += 0.2 * (row_seconds - self._row_seconds)
             first = last
+
+    def _follow(self, job: ShipmentJob) -> None:
+        """Store and learn the records of a leader."""
+        for record in job.records:
+            try:
+                self.state.receive(record)
+            except OSError as error:
+                self.journal_writes.note_failure(error)
+                job.set_exception(StorageError(error.strerror))
+                self._report_failure(self.state.journal.failure)
+                return
+            self.journal_writes.note_success()
+            self._learn_payload(memoryview(record.payload))
+            if self.state.snapshot_due:
+                self._save()
+        job.set_result(None)
+
+    def _learn_payload(self, payload: memoryview) -> None:
+        if is_control(payload):
+            self._obey(decode_control(payload))
+            return
+        entry = decode_entry(payload)
+        self._learn(entry)
+        if not entry.rows:  # a repair has emptied the record
+            self.state.learn(entry, 0, 0)
 
     def _save(self) -> None:
         """Write a snapshot, without the lock: only this thread changes the model."""

@@ -7,6 +7,7 @@ from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Example, RejectedRow, Row
 from spanboost.service.storage.control import Control
+from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.state import State
 
 
@@ -92,3 +93,11 @@ class CopyJob(Job):
 
     def __init__(self) -> None:
         super().__init__(0)
+
+
+class ShipmentJob(Job):
+    """Store and learn records of the leader's journal."""
+
+    def __init__(self, records: Sequence[ShippedRecord]) -> None:
+        super().__init__(0)
+        self.records = records

@@ -35,6 +35,7 @@ from spanboost.service.storage.control import ROLLBACK, Control, decode_control,
 from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.learned_ids import LearnedIds
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
@@ -188,6 +189,16 @@ class State:
             )
         self.model = from_bytes(control.data)
         self.learned_record += 1
+
+    def receive(self, record: ShippedRecord) -> None:
+        """Append a record of the leader to the journal of a follower; OSError if that fails."""
+        if record.number != self.journal.last + 1:
+            raise StateError(
+                f"{self.journal.folder}: the leader sent record {record.number}, but the next one "
+                f"is {self.journal.last + 1}"
+            )
+        self.journal.append(record.payload, record.time)
+        self.ids.add(decode_ids(memoryview(record.payload)), record.number)
 
     def learn(self, entry: Entry, first: int, last: int) -> None:
         """Learn the rows from `first` to before `last` of the next entry of the journal."""
