@@ -115,6 +115,7 @@ def test_replayed_labels_stay_in_the_range():
     memory = ReplayMemory(1, 4, 0)
     memory.reserve(np.zeros((4, 1)), 2, np.float64)
     memory.labels[:4] = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.0], [0.0, 1.0]]
+    memory.learned = 4
     memory.rescale(2.0)
     expected = [[0.2, 0.4], [0.6, -0.8], [-1.0, 0.0], [0.0, 1.0]]
     np.testing.assert_allclose(memory.labels[:4], expected)

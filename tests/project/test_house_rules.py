@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +59,12 @@ def test_every_package_has_a_place_in_at_most_8_layers():
     top |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert ignored == {"__init__", "__main__"}, "only __main__ may be outside the import contract"
     assert placed == sorted(top), "the layers in pyproject.toml and the packages differ"
+
+
+def test_test_modules_have_different_names():
+    """Pytest imports them by name, without their folder."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, number in names.items() if number > 1] == []
 
 
 def defined_names(tree):
