@@ -113,7 +113,7 @@ MUTANTS = {
             ("(half**2 * term for", "(half * term for"),
             ("linear_norm(best.W / half", "linear_norm(best.W"),
             ("- best.loss) / half**2", "- best.loss)"),
-            ("reach / booster.learner.x_norm", "reach"),
+            ("reach / x_norm", "reach"),
             ("reach = half * booster.scale * booster.D", "reach = half * booster.D"),
             ("in_hull(centre, reach)", "in_hull(centre, 2 * reach)"),
         ],
