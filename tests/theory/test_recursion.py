@@ -170,8 +170,11 @@ def test_a_measured_booster_predicts_the_same():
     X, y = wild()
     plain, watched = (SpanBoost(LinearSGD(), n=4, label_range="auto") for _ in range(2))
     recursion = Recursion(watched)
-    np.testing.assert_array_equal(plain.learn_many(X, y), watched.learn_many(X, y))
+    predictions = watched.learn_many(X, y)
+    np.testing.assert_array_equal(plain.learn_many(X, y), predictions)
     assert recursion.recorded == len(y)
+    # a row that changes the label range is predicted twice, and the first prediction counts
+    np.testing.assert_array_equal(recursion.add(y[:, None])[1][:, 0], predictions)
     assert plain.learn_one(X[0], y[0]) == watched.learn_one(X[0], y[0])
     assert recursion.recorded == 1  # only the block that was learned last
     recursion.close()
