@@ -212,6 +212,22 @@ the service first, and copy the folder.""",
         "service_options",
     ),
     Command(
+        "erase",
+        "erase rows by their ids from the state folder of a service",
+        """\
+Print where the rows of some ids are, and what the model would keep of them. With --yes, write the
+journal and the files of pending rows again without these rows, and delete the snapshots that have
+learned them. The next start replays the journal from an older snapshot: then the model is the same,
+bit for bit, as if it had never learned the rows. If no snapshot is old enough, the model keeps what
+it has learned. `spanboost serve --keep-days` keeps older snapshots. Stop the service first.""",
+        """examples:
+  spanboost erase state 'flat 17'                 (print what would remain)
+  spanboost erase state 'flat 17' 'flat 18' --yes""",
+        "spanboost.cli.commands.erase",
+        "erase",
+        "service_options",
+    ),
+    Command(
         "backup",
         "write a backup of a service, running or not, to a file",
         """\

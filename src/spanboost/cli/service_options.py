@@ -77,6 +77,15 @@ def add_repair_options(repair: Any) -> None:
     )
 
 
+def add_erase_options(erase: Any) -> None:
+    """Add the options of `spanboost erase`."""
+    _add_folder(erase)
+    erase.add_argument("ids", nargs="+", metavar="ID", help="Ids of the rows to erase")
+    erase.add_argument(
+        "--yes", action="store_true", help="Erase the rows (default: print what would remain)"
+    )
+
+
 def add_backup_options(backup: Any) -> None:
     """Add the options of `spanboost backup`."""
     backup.add_argument(

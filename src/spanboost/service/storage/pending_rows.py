@@ -143,7 +143,7 @@ class PendingRows:
                 return
             layout, floats, rests = encode_rows(list(new.values()))
             ends = array("q", accumulate(map(len, rests)))
-            payload = _encode_group(self.clock(), list(new), layout, ends, [floats, *rests])
+            payload = encode_group(self.clock(), list(new), layout, ends, [floats, *rests])
             self._check_space(len(new), len(payload))
             self._write_group(payload, self._segment_for(len(new), len(payload)))
             self._delete_files()
@@ -296,7 +296,7 @@ class PendingRows:
             ends = array("q", accumulate(len(row.rest) for row in rows))
             parts = [row.floats for row in rows] + [row.rest for row in rows]
             layout = self._layout(oldest, group)
-            self._write_group(_encode_group(group.time, ids, layout, ends, parts), newest)
+            self._write_group(encode_group(group.time, ids, layout, ends, parts), newest)
             for id in ids:
                 oldest.drop(id)
         self._delete_oldest()
@@ -326,7 +326,7 @@ class PendingRows:
         segment.path.unlink()
 
 
-def _encode_group(
+def encode_group(
     now: float, ids: list[str], layout: Layout, ends: "array[int]", parts: list[bytes]
 ) -> bytes:
     """Return the payload of a record: a line of JSON, then the floats and the rests of the rows."""

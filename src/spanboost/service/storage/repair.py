@@ -6,20 +6,27 @@ to the new one, so a repair can be undone by hand.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
-from spanboost.atomic_files import atomic_write, sync_folder
+from spanboost.atomic_files import atomic_write
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
 from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_swap import (
+    delete_folder,
+    finish_swap,
+    new_journal,
+    swap_journal,
+)
 from spanboost.service.storage.record_files import StateError, file_number
 from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
-from spanboost.service.storage.state import decode_entry, finish_repair, repaired_journal
+from spanboost.service.storage.state import decode_entry
 
 MAX_REPLACED = 8  # marks that fit into the header of a file; they are those of the newest snapshots
 LARGEST = 3  # number of records that a report lists by size
@@ -73,7 +80,7 @@ class Report(NamedTuple):
 
 def check_folder(folder: Path) -> Report:
     """Return the condition of a state folder, whose lock the caller holds."""
-    finish_repair(folder)
+    finish_swap(folder)
     snapshots = [_check_snapshot(path) for path in reversed(snapshot_paths(folder))]
     marks = [one.mark for one in snapshots if one.mark is not None]
     salvage = salvage_journal(folder / "journal", marks)
@@ -137,18 +144,25 @@ def repair_folder(report: Report, quarantined: int | None = None) -> Path:
     folder = report.folder
     if quarantined is not None:
         _write_aside(report, quarantined)
-    new = repaired_journal(folder)
-    _delete_folder(new)  # left by a repair that was interrupted
-    write_journal(report, new, report.last, quarantined)
-    old = folder / f"journal.before-repair-{time.time_ns()}"
-    (folder / "journal").rename(old)
-    new.rename(folder / "journal")
-    sync_folder(folder)
+    new, old = new_journal(folder), folder / f"journal.before-repair-{time.time_ns()}"
+    delete_folder(new)  # left by a repair that was interrupted
+    write_journal(
+        report, new, report.last, lambda number, payload: b"" if number == quarantined else payload
+    )
+    swap_journal(folder, old)
     return old
 
 
-def write_journal(report: Report, folder: Path, last: int, quarantined: int | None = None) -> None:
-    """Write the readable records up to `last` to a new journal; the others become empty ones."""
+def write_journal(
+    report: Report,
+    folder: Path,
+    last: int,
+    change: Callable[[int, bytes], bytes] = lambda number, payload: payload,
+) -> None:
+    """Write the readable records up to `last` to a new journal; the others become empty ones.
+
+    change: returns the new payload for the number and the payload of a record.
+    """
     records, snapshot = report.salvage.records, report.snapshot
     learned = 0 if snapshot is None else snapshot.record
     first = min(report.salvage.first, learned + 1)
@@ -156,8 +170,8 @@ def write_journal(report: Report, folder: Path, last: int, quarantined: int | No
     journal = Journal(folder, first=first, replaces=marks[:MAX_REPLACED])
     list(journal.read())
     for number in range(first, last + 1):
-        place = None if number == quarantined else records.get(number)
-        payload = b"" if place is None else read_payload(place)
+        place = records.get(number)
+        payload = b"" if place is None else change(number, read_payload(place))
         journal.append(payload, None if place is None else place.time, sync=False)
     journal.sync()
     journal.close()
@@ -184,10 +198,3 @@ def _write_aside(report: Report, number: int) -> None:
 def quarantine_path(folder: Path, number: int) -> Path:
     """Return the file for the rows of a record that is put into quarantine."""
     return folder / "quarantine" / f"{number:020}.jsonl"
-
-
-def _delete_folder(folder: Path) -> None:
-    if folder.exists():
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()

@@ -35,6 +35,7 @@ from spanboost.service.storage.control import ROLLBACK, Control, decode_control,
 from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_swap import finish_swap
 from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.learned_ids import LearnedIds
 from spanboost.service.storage.pending_rows import PendingRows
@@ -137,7 +138,7 @@ class State:
         with ExitStack() as opened:
             opened.enter_context(lock_folder(folder))
             self.snapshots.mkdir(exist_ok=True)
-            finish_repair(folder)
+            finish_swap(folder)
             self.journal = Journal(folder / "journal")
             opened.callback(self.journal.close)
             self.pending = PendingRows(folder / "pending", limits)
@@ -375,14 +376,3 @@ class State:
 
     def _path(self, number: int) -> Path:
         return snapshot_path(self.snapshots, number)
-
-
-def repaired_journal(folder: Path) -> Path:
-    """Return the folder in which a repair writes a new journal."""
-    return folder / "journal.repaired"
-
-
-def finish_repair(folder: Path) -> None:
-    """Put a repaired journal in place, if the repair was interrupted after it moved the old one."""
-    if not (folder / "journal").exists() and repaired_journal(folder).exists():
-        repaired_journal(folder).rename(folder / "journal")

@@ -1,0 +1,61 @@
+"""The `erase` command: remove rows from the state folder of a service."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+
+from spanboost.cli.commands.state_folder import existing_folder
+from spanboost.service.storage.erase import Erasure, erase_rows, plan_erasure
+from spanboost.service.storage.folder_lock import lock_folder
+from spanboost.service.storage.repair import check_folder
+from spanboost.service.storage.salvage import number_ranges
+
+
+def erase(args: Namespace) -> int:
+    """Print what erasing rows changes and what remains, and erase them with --yes."""
+    folder = existing_folder(args.folder)
+    with lock_folder(folder):
+        plan = plan_erasure(check_folder(folder), args.ids)
+        for line in _describe(plan):
+            print(line)
+        if not args.yes:
+            print("Nothing was changed. To erase the rows, add --yes.")
+            return 1
+        erase_rows(plan)
+    print("Erased. Backups and other copies of the folder still have the rows.")
+    return 0
+
+
+def _describe(plan: Erasure) -> Iterator[str]:
+    if plan.records:
+        yield f"Journal: rows in records {number_ranges(plan.records)}."
+    if plan.pending:
+        yield f"Pending rows: rows in {', '.join(path.name for path in plan.pending)}."
+    yield "Their ids are forgotten: a row that is sent again is learned again."
+    if plan.base is not None:
+        numbers = number_ranges(sorted(one.record for one in plan.deleted))
+        yield (
+            f"The snapshots at records {numbers} have learned the rows, and are deleted. The next "
+            f"start replays the journal from record {plan.base.record}."
+        )
+    remains = [*_describe_remains(plan)]
+    yield from remains
+    if plan.records and not remains:
+        yield "The model is then the same as if it had never learned the rows."
+    if plan.unsearched:
+        names = ", ".join(path.name for path in plan.unsearched)
+        yield f"Not searched, so delete them if they contain the rows: {names}."
+
+
+def _describe_remains(plan: Erasure) -> Iterator[str]:
+    """Yield what the model keeps of the rows."""
+    if plan.learned:
+        yield (
+            f"Remains: all snapshots have learned records {number_ranges(plan.learned)}. The sums "
+            "of the model contain these rows, and its memory of recent rows may contain them until "
+            "newer rows replace them. To remove this as well, train a new model."
+        )
+    for record, version in plan.rollbacks.items():
+        yield (
+            f"Remains: record {record} of the journal contains the model of version {version}, "
+            "which may have learned some of the rows."
+        )
