@@ -25,7 +25,7 @@ from spanboost.service.storage.repair import Report, Snapshot, write_journal
 from spanboost.service.storage.salvage import read_payload
 from spanboost.service.storage.state import Entry, decode_entry, decode_ids
 
-_PARTS = ("journal", "lock", "pending", "snapshots")
+_PARTS = ("journal", "leader.json", "lock", "pending", "snapshots")
 
 
 class Erasure(NamedTuple):
