@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.parse import urlsplit
 
 OPTIONS = ("--learner", "linear", "-n", "4")
 
@@ -16,8 +17,8 @@ class Server:
     """`spanboost serve` in another process; `log` has the lines that it wrote."""
 
     def __init__(self, folder, *options, tokens=None, port=0, program=("-m", "spanboost")):
-        command = [sys.executable, *program, "serve", "--dir", str(folder)]
-        command += ["--port", str(port)]
+        command = [sys.executable, *program, "serve", "--port", str(port)]
+        command += [] if folder is None else ["--dir", str(folder)]
         environment = os.environ | {
             f"SPANBOOST_{scope.upper()}_TOKEN": token for scope, token in (tokens or {}).items()
         }
@@ -33,7 +34,7 @@ class Server:
             self.log.append(line)
             match = re.search(r" on (https?://\S+),", line)
             self.address = match and match[1]
-        self.port = int(self.address.rpartition(":")[2])
+        self.port = urlsplit(self.address).port
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)
         self._log_reader.start()
 

@@ -8,7 +8,14 @@ from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 def add_serve_options(serve: Any) -> None:
     """Add the options of `spanboost serve`."""
-    serve.add_argument("--dir", required=True, metavar="STATE", help="State folder")
+    place = serve.add_mutually_exclusive_group(required=True)
+    place.add_argument("--dir", metavar="STATE", help="State folder")
+    place.add_argument(
+        "--config",
+        metavar="FILE",
+        help="TOML file with several models, each with its own folder, options and tokens; they "
+        "are served at /m/NAME/",
+    )
     serve.add_argument(
         "--follow",
         metavar="LEADER",

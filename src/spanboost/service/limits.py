@@ -84,6 +84,9 @@ class RequestLimits(NamedTuple):
     request_seconds: Annotated[
         float, Limit("Time from the first byte of a request to the last byte of its response")
     ] = 120.0
+    memory_share: Annotated[
+        float, Limit("Part of the default memory for this model, if the process has several")
+    ] = 1.0
     dashboards: Annotated[int, Limit("Maximum number of dashboards that are open at a time")] = 16
 
 

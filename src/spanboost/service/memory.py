@@ -46,15 +46,16 @@ class MemoryPlan(NamedTuple):
         return int(part * (self.total - self.base))
 
 
-def plan_memory(limit: int | None = None, fixed: int = 0) -> MemoryPlan:
+def plan_memory(limit: int | None = None, fixed: int = 0, share: float = 1.0) -> MemoryPlan:
     """Return the plan for a limit in bytes; None: half of the memory of the machine.
 
-    fixed: memory that the model always needs. Raises UsageError if the limit is too small.
+    fixed: memory that the model always needs.
+    share: part of this half for one of several models. Raises UsageError if the limit is too small.
     """
     base = BASE_BYTES + fixed
     least = base + LEAST_BYTES
     if limit is None:
-        return MemoryPlan(max(available_memory() // 2, least), base)
+        return MemoryPlan(max(int(share * (available_memory() // 2)), least), base)
     if limit < least:
         raise UsageError(
             f"--max-memory must be at least {-(-least // MIB):,} for this model (got "

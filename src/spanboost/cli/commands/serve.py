@@ -39,58 +39,83 @@ def serve(args: Namespace) -> int:
         raise UsageError(
             "serve needs packages that are not installed: pip install 'spanboost[serve]'"
         ) from None
-    from spanboost.service.http.middleware import ADMIN, LEARN, PREDICT
-    from spanboost.service.http.server import (
-        bind_socket,
-        check_exposure,
-        check_tokens,
-        token_variable,
-    )
+    from spanboost.service.http.server import bind_socket, check_exposure
 
-    tokens = {
-        scope: token
-        for scope in (PREDICT, LEARN, ADMIN)
-        if (token := os.environ.get(token_variable(scope), "").strip())
-    }
-    check_tokens(tokens)
+    if args.config is not None:
+        from spanboost.cli.several_models import serve_models
+
+        return serve_models(args)
+    tokens = read_tokens()
     check_exposure(args.host, tokens)
     with bind_socket(args.host, args.port) as sock, log_to_stderr(args.log):
         return _serve(args, tokens, sock)
+
+
+def read_tokens() -> dict[str, str]:
+    """Return the tokens by scope, from the usual environment variables."""
+    from spanboost.service.http.middleware import SCOPES
+    from spanboost.service.http.server import check_tokens, token_variable
+
+    tokens = {
+        scope: token
+        for scope in SCOPES
+        if (token := os.environ.get(token_variable(scope), "").strip())
+    }
+    check_tokens(tokens)
+    return tokens
+
+
+def request_limits(args: Namespace) -> RequestLimits:
+    """Return the limits of requests that the options set."""
+    return RequestLimits(**limit_values(RequestLimits, vars(args)))
 
 
 def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
     """Start the server, and open the state folder while it answers health checks."""
     from spanboost.service.http.app import build_app
     from spanboost.service.http.server import build_server, run
+
+    check_follow_options(args)
+    tls = read_tls(args)
+    app = build_app(None, tokens, args.id, request_limits(args))
+    server = build_server(app, tls)
+    address = describe_address(sock, tls)
+    return run(server, sock, lambda: start_model(app, args, server.fail, address))
+
+
+def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], address: str) -> None:
+    """Open the state folder, and let the application answer requests with its model.
+
+    on_failure: receives the reason if the model can no longer predict or learn.
+    """
     from spanboost.service.learning.engine import Engine
     from spanboost.service.learning.follower import Follower
 
-    check_follow_options(args)
-    tls = _tls(args)
-    limits = RequestLimits(**limit_values(RequestLimits, vars(args)))
-    app = build_app(None, tokens, args.id, limits)
-    server = build_server(app, tls)
-    host, port = sock.getsockname()[:2]
-    scheme, url_host = "https" if tls else "http", f"[{host}]" if ":" in host else host
-
-    def start() -> None:
-        progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
-        leader = copy_leader(args, progress.begin_copying)
-        state = open_state(args, StateLimits(**state_limits), progress.update)
+    progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
+    leader = copy_leader(args, progress.begin_copying)
+    state = open_state(args, StateLimits(**state_limits), progress.update)
+    try:
         _log_opening(state, args.accept_upgrade)
         progress.begin_compiling()
         warm_up(state)
-        engine = Engine(state, limits, server.fail)
-        if leader is None:
-            app.begin(engine)
-        else:
-            app.begin(engine, Follower(engine, leader, LeaderCopy(Path(args.dir)), server.fail))
-        _log(f"serving {state.model!r} on {scheme}://{url_host}:{port}, state in {args.dir}")
+        engine = Engine(state, app.limits, on_failure)
+    except BaseException:
+        state.close()
+        raise
+    if leader is None:
+        app.begin(engine)
+    else:
+        app.begin(engine, Follower(engine, leader, LeaderCopy(Path(args.dir)), on_failure))
+    _log(f"serving {state.model!r} on {address}, state in {args.dir}")
 
-    return run(server, sock, start)
+
+def describe_address(sock: Any, tls: Any) -> str:
+    """Return the URL at which a server listens."""
+    host, port = sock.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _tls(args: Namespace) -> Any:
+def read_tls(args: Namespace) -> Any:
     """Return the files for TLS that the options name; None without these options."""
     from spanboost.service.http.server import Tls
 

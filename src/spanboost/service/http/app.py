@@ -22,6 +22,7 @@ from spanboost.service.http.metrics import RequestCounters, collect_metrics
 from spanboost.service.http.middleware import (
     BACKUP_PATH,
     EVENTS_PATH,
+    PREFIX,
     Middleware,
     error_response,
 )
@@ -171,7 +172,8 @@ class Service:
 
     async def openapi(self, request: Request) -> Response:
         """Return the OpenAPI description."""
-        return JSONResponse(describe_api(self.parser, self.limits))
+        prefix = request.scope.get(PREFIX, "")
+        return JSONResponse(describe_api(self.parser, self.limits, prefix))
 
     async def page(self, request: Request) -> Response:
         """Return a file of the dashboard."""
@@ -274,7 +276,7 @@ class Application:
     def __init__(self, tokens: dict[str, str], id: str, limits: RequestLimits) -> None:
         self.counters = RequestCounters()
         self.health = Health(self.counters)
-        self._id, self._limits = id, limits
+        self._id, self.limits = id, limits
         self._monitoring = [
             Route("/healthz", self.health.healthz),
             Route("/readyz", self.health.readyz),
@@ -298,7 +300,7 @@ class Application:
         follower: the thread that copies the journal of a leader, if this server has one.
         """
         self.health.follower = follower
-        service = Service(engine, self._id, self._limits, self.health)
+        service = Service(engine, self._id, self.limits, self.health)
         routes = [
             Route("/predict", service.predict, methods=["POST"]),
             Route("/learn", service.learn, methods=["POST"]),
@@ -312,6 +314,10 @@ class Application:
         ]
         self._app = _build_routes([*self._monitoring, *routes])
         self.health.engine = engine
+
+    def cancel_start(self) -> None:
+        """End the start, if the model has not started yet."""
+        self.health.progress.cancel()
 
     def stop(self) -> None:
         """Refuse new requests, and end the responses that would not end otherwise."""
@@ -336,8 +342,8 @@ class Application:
             await self._app(scope, receive, send)
 
     async def _refuse(self, request: Request) -> Response:
-        why = f"the server is starting: {self.health.progress}; retry later"
-        return error_response(503, why, {"Retry-After": "1"})
+        why = self.health.describe().get("error", "the server is starting")
+        return error_response(503, f"{why}; retry later", {"Retry-After": "1"})
 
 
 def build_app(

@@ -21,6 +21,7 @@ class Health:
         self.counters, self.progress = counters, StartProgress()
         self.engine: Engine | None = None  # None until the service has started
         self.follower: Follower | None = None  # None unless this server copies a leader
+        self.start_failed = False  # the log has the reason, which may name folders
         self.stopping = asyncio.Event()
 
     async def healthz(self, request: Request) -> Response:
@@ -36,9 +37,12 @@ class Health:
 
     async def metrics(self, request: Request) -> Response:
         """Return metrics for Prometheus."""
+        return PlainTextResponse(self.metrics_text(), media_type="text/plain; version=0.0.4")
+
+    def metrics_text(self) -> str:
+        """Return metrics in the text format of Prometheus."""
         ready = self.describe()["status"] == "ready"
-        text = prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        return prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
 
     def describe(self) -> dict[str, Any]:
         """Return the status, and `error` unless it is `ready`."""
@@ -61,6 +65,9 @@ class Health:
         return content
 
     def _describe_start(self) -> dict[str, Any]:
+        if self.start_failed:
+            why = "the model could not be started; the log of the server has the reason"
+            return {"status": "failed", "error": why}
         progress = self.progress
         content = {
             "status": "starting",

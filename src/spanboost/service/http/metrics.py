@@ -3,6 +3,7 @@
 import math
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from spanboost import __version__
@@ -143,6 +144,37 @@ def prometheus_text(
     ):
         lines += format_histograms(f"spanboost_{name}_seconds", help, histograms)
     return "\n".join(lines) + "\n"
+
+
+_OF_PROCESS = ("spanboost_info", "spanboost_memory_bytes", "spanboost_journal_sync_seconds")
+
+
+def merge_metrics(texts: Mapping[str, str]) -> str:
+    """Return the metrics of several models as one text, with the label `model`.
+
+    Metrics of the whole process, which are the same for every model, occur once.
+    """
+    metrics = dict[str, list[str]]()  # lines by name of the metric, which must be together
+    for model, text in texts.items():
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                name = line.split()[2]
+                known = name in metrics
+                lines = metrics.setdefault(name, [])
+            of_process = name in _OF_PROCESS
+            if line.startswith("#") or of_process:
+                lines += [] if known else [line]
+            else:
+                lines.append(_add_label(line, f'model="{model}"'))
+    return "\n".join(line for lines in metrics.values() for line in lines) + "\n"
+
+
+def _add_label(line: str, label: str) -> str:
+    """Return a line of a metric with one more label."""
+    name, _, rest = line.partition(" ")
+    if "{" in name:
+        return line.replace("{", f"{{{label},", 1)
+    return f"{name}{{{label}}} {rest}"
 
 
 def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:

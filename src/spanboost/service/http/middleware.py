@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from secrets import token_hex
 from typing import Any
 
@@ -23,6 +23,7 @@ HEALTH_PATHS = ("/healthz", "/readyz")
 UNLIMITED_PATHS = (*HEALTH_PATHS, "/metrics")  # answered however many requests are open
 EVENTS_PATH, BACKUP_PATH = "/events", "/backup"
 ENDLESS_PATHS = (EVENTS_PATH, BACKUP_PATH)  # a response takes as long as the client reads it
+PREFIX = "spanboost.prefix"  # key of the scope: what was removed from the path of a request
 SCOPES = (PREDICT, LEARN, ADMIN)
 PATH_SCOPES = {"/predict": (PREDICT,), "/learn": (LEARN,), "/openapi.json": SCOPES}  # others: ADMIN
 UNANSWERED = 0  # until a response begins; counted as 500 if there is none
@@ -54,16 +55,19 @@ class Middleware:
         counters: RequestCounters,
         paths: set[str],
         stopping: asyncio.Event,
+        scopes: Collection[str] = SCOPES,
     ) -> None:
         """Wrap an application.
 
-        tokens: by scope. Without all three, only requests to a loopback address are answered.
+        tokens: by scope.
         paths: paths that metrics name; requests to other paths are counted together.
         stopping: set when the server stops, so that later requests are refused.
+        scopes: scopes of the paths. Without a token for each of them, only requests to a loopback
+            address are answered.
         """
         self.app, self.tokens, self.limits, self.counters = app, tokens, limits, counters
         self.paths, self.stopping = paths, stopping
-        self.protected = all(scope in tokens for scope in SCOPES)
+        self.protected = all(scope in tokens for scope in scopes)
         self.guard = TokenGuard(tokens)
         self.open_requests = 0
         self._deadlines: set[asyncio.Timeout] = set()  # of all open requests
@@ -136,7 +140,7 @@ class Middleware:
                 (path, status),
                 level,
                 f"status {status}",
-                path=path,
+                path=scope.get(PREFIX, "") + path,
                 id=request_id,
                 client=client[0],
                 seconds=round(seconds, 4),

@@ -40,8 +40,11 @@ _CHANGES = {  # paths that change a version: what they do, and what they return
 }
 
 
-def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 description, with the id and label keys of this service."""
+def describe_api(parser: RowParser, limits: RequestLimits, prefix: str = "") -> dict[str, Any]:
+    """Return the OpenAPI 3.1 description, with the id and label keys of this service.
+
+    prefix: the beginning of all paths, without a slash at its end.
+    """
     return {
         "openapi": "3.1.0",
         "info": {
@@ -49,6 +52,7 @@ def describe_api(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
             "version": __version__,
             "description": "Predicts rows, and learns from their labels when they arrive.",
         },
+        "servers": [{"url": prefix or "/"}],
         "paths": {
             "/predict": {"post": _predict()},
             "/learn": {"post": _learn()},

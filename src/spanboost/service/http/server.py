@@ -14,7 +14,7 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
 from spanboost.service.http.app import Application
-from spanboost.service.http.middleware import ADMIN, LEARN, PREDICT, is_loopback
+from spanboost.service.http.middleware import SCOPES, is_loopback
+from spanboost.service.http.several_models import SeveralModels
 from spanboost.service.http.startup import StartThread
 from spanboost.service.http.token_guard import MIN_TOKEN_LENGTH
 from spanboost.service.log import write_log
@@ -158,9 +159,9 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
             self._timer = None
 
 
-def check_exposure(host: str, tokens: dict[str, str]) -> None:
-    """Refuse an address that other machines can reach, unless all three tokens are set."""
-    missing = [scope for scope in (PREDICT, LEARN, ADMIN) if scope not in tokens]
+def check_exposure(host: str, tokens: dict[str, str], scopes: Iterable[str] = SCOPES) -> None:
+    """Refuse an address that other machines can reach, unless the tokens of all scopes are set."""
+    missing = [scope for scope in scopes if scope not in tokens]
     if missing and not is_loopback(host):
         names = ", ".join(token_variable(scope) for scope in missing)
         raise UsageError(f"other machines can reach {host}; set {names} first")
@@ -169,12 +170,16 @@ def check_exposure(host: str, tokens: dict[str, str]) -> None:
 def check_tokens(tokens: dict[str, str]) -> None:
     """Refuse tokens that are easy to guess."""
     for scope, token in tokens.items():
-        if len(token) < MIN_TOKEN_LENGTH:
-            raise UsageError(
-                f"{token_variable(scope)} has {len(token)} characters; a token needs at least "
-                f"{MIN_TOKEN_LENGTH}. To make one: python3 -c 'import secrets; "
-                "print(secrets.token_urlsafe())'"
-            )
+        check_token(token_variable(scope), token)
+
+
+def check_token(name: str, token: str) -> None:
+    """Refuse a token that is easy to guess."""
+    if len(token) < MIN_TOKEN_LENGTH:
+        raise UsageError(
+            f"{name} has {len(token)} characters; a token needs at least {MIN_TOKEN_LENGTH}. To "
+            "make one: python3 -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
 
 
 def token_variable(scope: str) -> str:
@@ -303,7 +308,7 @@ def choose_protocol() -> dict[str, Any]:
     return {"http": "httptools", "limit_concurrency": CONNECTIONS}
 
 
-def build_server(app: Application, tls: Tls | None = None) -> Server:
+def build_server(app: Application | SeveralModels, tls: Tls | None = None) -> Server:
     """Return the server of an application."""
     config = uvicorn.Config(
         app,
@@ -328,14 +333,14 @@ def run(server: Server, sock: socket.socket, start: Callable[[], None]) -> int:
     start: opens the state folder and calls `Application.begin`; it runs in a thread. Its error ends
         the server and is raised here.
     """
-    app: Application = server.config.app
+    app: Application | SeveralModels = server.config.app
     sys.setswitchinterval(0.0005)  # the HTTP thread waits at most this long for the others
     raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises the signal again at the end
     thread = StartThread(start, server.stop)
     server.run(sockets=[sock])
-    app.health.progress.cancel()
+    app.cancel_start()
     thread.wait(GRACE_SECONDS)
     app.close()
     return server.finish()

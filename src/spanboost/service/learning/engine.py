@@ -69,7 +69,9 @@ class Engine:
             process must end then, so that a supervisor starts it again.
         """
         self.state, self._limits, self._on_failure = state, limits, on_failure
-        self.memory = plan_memory(limits.memory_bytes, fixed_bytes(state.model))
+        self.memory = plan_memory(
+            limits.memory_bytes, fixed_bytes(state.model), limits.memory_share
+        )
         self.work_memory = MemoryPool(self.memory.work_bytes)
         self._trimmer = IdleTrimmer(self.work_memory)
         self._budget = ModelBudget(state.model, self.memory, limits.features)
