@@ -1,7 +1,8 @@
 """Every block of code on the pages is run or parsed by some test.
 
 Python prompts are doctests, test_console.py runs `console` blocks, and tests/service/test_tour.py
-runs the tour of the service. This file covers the rest.
+runs the tour of the service. tests/service/test_service_config.py reads the configuration file of
+several models. This file covers the rest.
 """
 
 import re
@@ -43,6 +44,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs(page):
     for kind, text in blocks(page):
         run_here = kind in {"console", "sh"} or (kind == "python" and text.startswith(">>> "))
         run_elsewhere = name == TOUR and kind in {"python", "shell-session"}
+        run_elsewhere |= (name, kind) == ("docs/service-models.md", "toml")
         assert run_here or run_elsewhere or kind in SHOWN or name == "docs/cluster.md", text
     assert page.read_text().count("```") % 2 == 0
 

@@ -1,5 +1,6 @@
 """The configuration file of a service with several models."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,25 @@ def test_bad_files_are_refused(tmp_path, text, why):
 def test_options_of_models_belong_into_the_file(tmp_path, option):
     with pytest.raises(UsageError, match=r"cannot be used with --config; set it in .*\.toml"):
         read(tmp_path, "[models.a]\ndir = 'x'", option)
+
+
+def test_a_model_of_a_file_cannot_follow_a_leader(tmp_path):
+    text = "[models.a]\ndir = 'x'\n"
+    with pytest.raises(UsageError, match=r"--follow cannot be used with --config$"):
+        read(tmp_path, text, "--follow", "http://leader")
+    with pytest.raises(UsageError, match="unknown key 'follow'"):
+        read(tmp_path, text + "follow = 'y'")
+
+
+def test_the_file_on_the_page_is_valid(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "service-models.md").read_text()
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    for variable in re.findall(r"CLICKS_\w+", text):
+        monkeypatch.setenv(variable, variable)
+    prices, clicks = read(tmp_path, text)
+    assert (prices.args.label, prices.tokens) == ("price", {})
+    assert (clicks.args.n, clicks.args.max_memory) == (64, 2048)
+    assert set(clicks.tokens) == {"predict", "learn", "admin"}
 
 
 def test_dir_and_config_exclude_each_other(capsys):

@@ -157,6 +157,7 @@ model is the same, bit for bit, as without the crash.""",
   spanboost serve --dir state                           (AutoBoost; the label of a row is `label`)
   spanboost serve --dir state --label price --port 8080
   spanboost serve --dir state -m houses.sb              (continue with a trained model)
+  spanboost serve --config service.toml                 (several models, at /m/NAME/)
   curl -d '{"size": 3, "city": "Ulm"}' -H 'Content-Type: application/json' localhost:8000/predict
 
 To listen on an address that other machines can reach, set three tokens as environment variables:

@@ -17,7 +17,8 @@ from spanboost.errors import UsageError
 
 # options that apply to the whole process, so they are given on the command line
 OF_PROCESS = ("config", "host", "port", "quiet", "log", "tls_cert", "tls_key")
-OTHERS = ("help", "dir", "follow", "workers", *OF_PROCESS)
+SINGLE = ("follow", "workers")  # a leader that is not available would delay the other models
+OTHERS = ("dir", *SINGLE, *OF_PROCESS)
 PATHS = ("dir", "model")  # relative to the folder of the configuration file
 TOKENS = "tokens"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -57,7 +58,8 @@ def _refuse_model_options(args: Namespace) -> None:
     for name, value in defaults.items():
         if name not in OF_PROCESS and getattr(args, name) != value:
             flag = f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
-            raise UsageError(f"{flag} cannot be used with --config; set it in {args.config}")
+            hint = "" if name in OTHERS else f"; set it in {args.config}"
+            raise UsageError(f"{flag} cannot be used with --config{hint}")
 
 
 def _read_model(
