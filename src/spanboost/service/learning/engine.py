@@ -69,9 +69,8 @@ class Engine:
             process must end then, so that a supervisor starts it again.
         """
         self.state, self._limits, self._on_failure = state, limits, on_failure
-        self.memory = plan_memory(
-            limits.memory_bytes, fixed_bytes(state.model), limits.memory_share
-        )
+        fixed = fixed_bytes(state.model)
+        self.memory = plan_memory(limits.memory_bytes, fixed, limits.memory_share)
         self.work_memory = MemoryPool(self.memory.work_bytes)
         self._trimmer = IdleTrimmer(self.work_memory)
         self._budget = ModelBudget(state.model, self.memory, limits.features)
@@ -79,8 +78,7 @@ class Engine:
         self.pending_writes = DiskStatus("a write of pending rows")
         self.snapshot_writes = DiskStatus("writing a snapshot")
         self.snapshot_seconds = Histogram()
-        self.duplicates = 0
-        self.predicted = 0
+        self.duplicates = self.predicted = 0  # rows since the start
         self._model_lock = FairLock()
         self._row_seconds = 1e-4  # moving average of the time to learn a row
         self._prediction_seconds = 0.0  # moving average of the time to predict a group
