@@ -14,6 +14,7 @@ from spanboost.cli.parser import parser
 from spanboost.client import _parse_metrics
 from spanboost.errors import UsageError
 from spanboost.service.http.app import build_app
+from spanboost.service.learning import follower as follower_module
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.limits import StateLimits
@@ -232,6 +233,37 @@ def test_a_leader_without_the_next_record_is_noticed(copied):
     with leading(leader, limits=StateLimits(snapshot_rows=20, remembered_ids=1)) as client:
         learn(client, 100, 300)
         assert "record 11 is no longer in the journal" in failure(client.base_url, copy)
+
+
+@pytest.mark.parametrize("kind", ["url", "folder"])
+def test_records_of_another_version_are_not_learned(copied, monkeypatch, kind):
+    leader, copy = copied
+    with leading(leader) as client:
+        learn(client, 100, 110)
+        monkeypatch.setattr(follower_module, "__version__", "0.0.7")
+        why = failure(client.base_url if kind == "url" else leader, copy)
+    assert "wrote record 11 of the leader" in why
+    assert "this follower has version 0.0.7; use the same version" in why
+    with leading(copy) as client:
+        assert client.engine.state.journal.last == 10
+
+
+def test_a_full_disk_only_delays_a_follower(copied, monkeypatch):
+    leader, copy = copied
+    monkeypatch.setattr(follower_module, "RETRY_SECONDS", 0.01)
+    with leading(leader) as client, following(client.base_url, copy) as follower:
+        append, errors = follower.engine.state.journal.append, iter("abc")
+
+        def fail_sometimes(*args, **options):
+            if next(errors, None) is not None:
+                raise OSError(28, "No space left on device")
+            return append(*args, **options)
+
+        follower.engine.state.journal.append = fail_sometimes
+        learn(client, 100, 150)
+        catch_up(follower, client)
+        assert follower.engine.failed_writes == 3
+        assert follower.get("/model").content == client.get("/model").content
 
 
 def test_a_copy_that_was_interrupted_begins_again(copied):

@@ -13,7 +13,12 @@ from starlette.routing import Route
 from spanboost.service.http.middleware import error_response
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
-from spanboost.service.learning.leaders import LAST_HEADER, MARK_HEADER, WAIT_SECONDS
+from spanboost.service.learning.leaders import (
+    LAST_HEADER,
+    MARK_HEADER,
+    VERSION_HEADER,
+    WAIT_SECONDS,
+)
 from spanboost.service.storage.journal_tail import (
     Cursor,
     DivergedError,
@@ -53,7 +58,11 @@ class Replication:
         except (StateError, OSError) as error:
             why = f"the journal cannot be read now ({error}); retry later"
             return error_response(503, why, {"Retry-After": "1"})
-        headers = {LAST_HEADER: str(shipment.last), MARK_HEADER: shipment.mark}
+        headers = {
+            LAST_HEADER: str(shipment.last),
+            MARK_HEADER: shipment.mark,
+            VERSION_HEADER: shipment.version,
+        }
         return Response(encode_records(shipment.records), media_type=RECORDS, headers=headers)
 
     async def snapshot(self, request: Request) -> Response:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from logging import INFO, WARNING
 
+from spanboost import __version__
 from spanboost.errors import UserError
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.jobs import ShipmentJob, StorageError
@@ -94,6 +95,13 @@ class Follower:
         return cursor
 
     def _learn(self, shipment: Shipment, cursor: Cursor) -> Cursor:
+        if shipment.version != __version__:  # another version may learn other bits
+            raise UserError(
+                f"version {shipment.version} of spanboost wrote record {cursor.record + 1} of the "
+                f"leader {self.address}, and this follower has version {__version__}; use the same "
+                f"version, or delete {self._copy.folder} and start again after the next snapshot "
+                "of the leader"
+            )
         job = ShipmentJob(shipment.records)
         self._engine.writer.submit(job)
         try:

@@ -22,6 +22,7 @@ from spanboost.service.storage.leader_copy import Leader, LeaderError
 from spanboost.service.storage.record_files import StateError, file_number
 
 LAST_HEADER, MARK_HEADER = "X-Spanboost-Last-Record", "X-Spanboost-Journal"
+VERSION_HEADER = "X-Spanboost-Version"
 WAIT_SECONDS = 10.0  # time that the leader waits for the next record before it responds
 TIMEOUT_SECONDS = 30.0  # time without a byte from the leader
 POLL_SECONDS = 0.05  # time between two looks into a folder
@@ -49,7 +50,8 @@ class ServerLeader:
         data, headers = self._get("/journal", query)
         try:
             records = decode_records(data)
-            return Shipment(records, int(headers[LAST_HEADER]), headers[MARK_HEADER])
+            last, mark = int(headers[LAST_HEADER]), headers[MARK_HEADER]
+            return Shipment(records, last, mark, headers[VERSION_HEADER])
         except (ValueError, TypeError):
             raise LeaderError("it does not send journal records; check the URL") from None
 

@@ -55,11 +55,12 @@ class ShippedRecord(NamedTuple):
 
 
 class Shipment(NamedTuple):
-    """Records in order, and what is known about the journal that they come from."""
+    """Records of one file in order, and what is known about the journal that they come from."""
 
     records: list[ShippedRecord]
     last: int  # number of the last record of the journal
     mark: str  # of the file to which records are appended
+    version: str  # of spanboost that wrote the records; of the last file if there are none
 
 
 def encode_records(records: list[ShippedRecord]) -> bytes:
@@ -132,13 +133,16 @@ class JournalTail:
         for place, record in self._records_from(chain, cursor):
             if size > SHIPMENT_BYTES or (last is not None and record.number > last):
                 break
+            if records and record.mark != records[0].mark:
+                break
             records.append(record)
             number, size, end = record.number, size + len(record.payload), place
         if end is not None:
             self._remember(number, end)
         if not records and last is not None and number < last:
             raise StateError(f"{self.folder}: record {number + 1} cannot be read; {WAY_OUT}")
-        return Shipment(records, number if last is None else last, mark)
+        known, wanted = number if last is None else last, records[0].mark if records else mark
+        return Shipment(records, known, mark, _find_version(chain, wanted))
 
     def _check_mark(self, chain: Chain, cursor: Cursor) -> None:
         """Raise DivergedError if the file that the cursor names is not part of the journal."""
@@ -221,6 +225,11 @@ def _scan_file(
                 end = record.end
             data, start = data[end:], start + end
             more = file.read(max(BLOCK_BYTES, len(data)))  # a record may be long
+
+
+def _find_version(chain: Chain, mark: str) -> str:
+    headers = [file.header for file in chain.files if file.mark == mark]
+    return headers[0].version if headers and headers[0] is not None else ""
 
 
 def _shipped(record: Record, mark: str) -> ShippedRecord:

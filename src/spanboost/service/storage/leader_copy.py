@@ -107,14 +107,16 @@ class LeaderCopy:
         journal = Journal(self.folder / "journal", first=first, replaces=replaces)
         list(journal.read())
         try:
-            while shipment.records:
-                for record in shipment.records:
+            while journal.last < snapshot:  # the follower itself reads and learns later records
+                records = [one for one in shipment.records if one.number <= snapshot]
+                for record in records:
                     journal.append(record.payload, record.time, sync=False)
-                cursor = shipment.records[-1].cursor()
+                if not records:
+                    raise LeaderError(f"it does not send record {journal.last + 1}")
+                cursor = records[-1].cursor()
                 self.note(leader.address, cursor.mark)
-                if journal.last >= snapshot:
-                    break
-                shipment = leader.read(cursor)
+                if journal.last < snapshot:
+                    shipment = leader.read(cursor)
             journal.sync()
         finally:
             journal.close()
