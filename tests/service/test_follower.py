@@ -19,6 +19,7 @@ from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.control import ROLLBACK, Control
+from spanboost.service.storage.erase import erase_rows, plan_erasure
 from spanboost.service.storage.leader_copy import LeaderCopy
 from spanboost.service.storage.repair import check_folder, repair_folder
 from spanboost.service.storage.state import decode_entry
@@ -216,6 +217,12 @@ def test_a_repaired_leader_is_noticed(copied):
             why = failure(client.base_url if name == "url" else leader, copy)
         assert "the journal was replaced after record 10" in why
         assert f"delete {copy} and start again" in why
+
+
+def test_erased_rows_are_noticed(copied):
+    leader, copy = copied
+    erase_rows(plan_erasure(check_folder(leader), ["row 7"]))
+    assert "the journal was replaced after record 10" in failure(leader, copy)
 
 
 def test_a_copy_that_has_become_a_leader_is_noticed(copied):

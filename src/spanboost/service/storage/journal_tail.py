@@ -153,7 +153,7 @@ class JournalTail:
         if cursor.mark not in marks:
             raise DivergedError(
                 f"the journal was replaced after record {cursor.record} was copied: it was "
-                "repaired, restored from a backup or created again"
+                "repaired, restored from a backup or created again, or rows were erased"
             )
 
     def _records_from(
