@@ -8,9 +8,10 @@ from state_folders import commit_and_learn, new_model, some_rows, trained_model
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import from_bytes, to_bytes
 from spanboost.service.storage.control import ROLLBACK, Control, decode_control, is_control
+from spanboost.service.storage.entry import decode_entry, decode_ids
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.repair import check_folder, check_quarantine
-from spanboost.service.storage.state import State, decode_entry, decode_ids
+from spanboost.service.storage.state import State
 
 DATA = some_rows(60)
 VALUES = st.dictionaries(st.text().filter(lambda name: name != "control"), st.text() | st.none())

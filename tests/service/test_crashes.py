@@ -18,8 +18,8 @@ from spanboost.cli.main import main
 from spanboost.client import Client, ServiceError
 from spanboost.errors import UserError
 from spanboost.models.files import load, to_bytes
+from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.journal import Journal
-from spanboost.service.storage.state import decode_entry
 
 pytestmark = pytest.mark.process
 KILLS = int(os.environ.get("SPANBOOST_KILLS", "4"))

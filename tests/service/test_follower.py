@@ -19,10 +19,10 @@ from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.control import ROLLBACK, Control
+from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.erase import erase_rows, plan_erasure
 from spanboost.service.storage.leader_copy import LeaderCopy
 from spanboost.service.storage.repair import check_folder, repair_folder
-from spanboost.service.storage.state import decode_entry
 
 pytestmark = pytest.mark.slow  # the file as a whole
 

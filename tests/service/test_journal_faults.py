@@ -19,8 +19,9 @@ from state_folders import (
 
 from spanboost.models.files import to_bytes
 from spanboost.service.limits import StateLimits
+from spanboost.service.storage.entry import Entry
 from spanboost.service.storage.record_files import StateError, encode_record
-from spanboost.service.storage.state import Entry, State
+from spanboost.service.storage.state import State
 
 DATA = some_rows(600)
 

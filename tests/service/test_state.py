@@ -24,7 +24,6 @@ from spanboost.errors import DataError, LabelWarning
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
 from spanboost.service.learning.engine import (
-    GONE,
     CopyJob,
     Engine,
     LearnJob,
@@ -34,14 +33,15 @@ from spanboost.service.learning.engine import (
 from spanboost.service.learning.row_predictions import MAX_SINGLE_ROWS, predict_rows
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import StateLimits
-from spanboost.service.request_rows import Example
+from spanboost.service.request_rows import GONE, Example
 from spanboost.service.storage import record_files
+from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_chain import journal_paths
 from spanboost.service.storage.journal_files import MarkedRecords
 from spanboost.service.storage.learned_ids import LearnedIds
 from spanboost.service.storage.record_files import StateError
-from spanboost.service.storage.state import Entry, State, decode_entry
+from spanboost.service.storage.state import State
 
 # the journal
 

@@ -4,7 +4,8 @@ import random
 
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
-from spanboost.service.storage.state import Entry, State
+from spanboost.service.storage.entry import Entry
+from spanboost.service.storage.state import State
 
 SPEC = ModelSpec(learner="linear", n=4)
 

@@ -30,6 +30,7 @@ from spanboost.models.members import BOOSTERS
 from spanboost.models.model import Model
 
 FORMAT = 2  # 1: up to version 0.1
+_ATTACHMENT = "attachment"  # name of the array with the attachment of a run
 MODELS: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
@@ -37,18 +38,24 @@ MODELS: dict[str, type[Model]] = {
 
 
 def save(
-    model: Model, path: str | os.PathLike[str], *, run: Any = None, private: bool = False
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    run: Any = None,
+    private: bool = False,
+    attachment: bytes = b"",
 ) -> None:
     """Write a model to a file. In a checkpoint, `run` (JSON) is the progress of the run.
 
     private: only the owner may read the file.
+    attachment: of the run; `load_checkpoint` returns it as its "attachment".
     """
-    data = to_bytes(model, run=run)
+    data = to_bytes(model, run=run, attachment=attachment)
     with atomic_write(path, private=private) as file:
         file.write(data)
 
 
-def to_bytes(model: Model, *, run: Any = None) -> bytes:
+def to_bytes(model: Model, *, run: Any = None, attachment: bytes = b"") -> bytes:
     """Return the bytes of a model's file."""
     from safetensors.numpy import save as tensors_to_bytes
 
@@ -60,6 +67,8 @@ def to_bytes(model: Model, *, run: Any = None) -> bytes:
         "run": run,
     }
     tensors = dict(model.tensors()) if model.started else {}
+    if attachment:
+        tensors[_ATTACHMENT] = np.frombuffer(attachment, np.uint8)
     header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
     return tensors_to_bytes(tensors, metadata={"spanboost": text})
@@ -126,6 +135,7 @@ def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Mod
             )
         if header.pop("checksum") != _checksum(header, tensors):
             raise ModelFileError("the checksum does not match; the file is damaged")
+        attachment = tensors.pop(_ATTACHMENT, None)
         if header["booster"] not in MODELS:
             raise ModelFileError(f"this version does not know {header['booster']!r}")
         if header["format"] == 1:
@@ -135,6 +145,8 @@ def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Mod
         if header["schema"] is not None:
             model.schema = schema_from_json(header["schema"])
         run = header["run"]
+        if attachment is not None:
+            run[_ATTACHMENT] = attachment.tobytes()
     except ModelFileError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:

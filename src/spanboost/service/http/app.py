@@ -16,6 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from spanboost.errors import DataError
 from spanboost.service.http.backups import BackupHandler
+from spanboost.service.http.challenger_paths import (
+    CHALLENGER_PATH,
+    PROMOTE_PATH,
+    ChallengerPaths,
+)
 from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.health import Health
 from spanboost.service.http.metrics import RequestCounters, collect_metrics
@@ -69,6 +74,7 @@ PAGE_FILES = {
 }
 ENDPOINTS = (
     *("/predict", "/learn", "/model", BACKUP_PATH, "/openapi.json", VERSIONS_PATH, EVENTS_PATH),
+    *(CHALLENGER_PATH, PROMOTE_PATH),
     *PAGE_FILES,
 )
 REPLICATION = (JOURNAL_PATH, SNAPSHOT_PATH)
@@ -218,7 +224,7 @@ class Service:
         if coding != "identity":  # a few bytes could expand to more than the memory holds
             why = f"unsupported content encoding {coding!r:.40}; send the body uncompressed"
             raise HTTPException(415, why, {"Accept-Encoding": "identity"})
-        data = await self._read_body(request)
+        data = await self.read_body(request)
 
         def parse_all() -> ParsedRequest:
             body = parse_body(media_type, data, self.limits, self.parser.exact)
@@ -231,7 +237,7 @@ class Service:
         async with self._parsers:
             return await run_in_threadpool(parse_all)
 
-    async def _read_body(self, request: Request) -> bytes:
+    async def read_body(self, request: Request) -> bytes:
         """Return the whole body, unless it is too large or too slow."""
         length, share = request.headers.get("content-length", ""), self.engine.memory.body_bytes
         limit, open_limit = (min(n * self.limits.body_bytes, share) for n in (1, 16))
@@ -309,6 +315,7 @@ class Application:
             Route("/openapi.json", service.openapi),
             Route(EVENTS_PATH, service.events),
             *VersionPaths(engine).routes(),
+            *ChallengerPaths(engine, service.read_body).routes(),
             *(Route(path, service.page) for path in PAGE_FILES),
             *Replication(engine, self.health.stopping).routes(),
         ]

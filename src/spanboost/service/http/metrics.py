@@ -68,6 +68,7 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
         "classes": class_names(model) if predicts_scores(model.loss_) else [],
         "pairs": _pairs(state),
+        "challenger": state.challenger and state.challenger.describe(),
     }
 
 
@@ -188,6 +189,7 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
     changes = {f'kind="{kind}"': row for kind, row in current["range_changes"].items()}
     help = "Rows learned up to the last change of the label range."
     lines += _format_metric("label_range_changed_row", "gauge", help, changes)
+    lines += _format_challenger(current["challenger"])
     queues = {'queue="learn"': engine.writer, 'queue="predict"': engine.predictor}
     for name, what, attribute in (
         ("rows", "Rows", "waiting"),
@@ -210,6 +212,22 @@ def _format_follower(follower: Follower) -> list[str]:
     ):
         values = {"": float("nan") if value is None else value}
         lines += _format_metric(f"follower_lag_{name}", "gauge", help, values)
+    return lines
+
+
+def _format_challenger(challenger: dict[str, Any] | None) -> list[str]:
+    """Return the lines of the metrics of the challenger; without one, they have no values."""
+    if challenger is None:
+        return _format_metric("challenger_rows", "gauge", "Rows compared.", {"": 0})
+    lines = _format_metric("challenger_rows", "gauge", "Rows compared.", {"": challenger["rows"]})
+    losses = {f'model="{name}"': challenger[f"{name}_loss"] for name in ("champion", "challenger")}
+    ends = dict(zip(('end="low"', 'end="high"'), challenger["interval"], strict=True))
+    for name, help, values in (
+        ("compared_loss", "Average loss of the rows since the challenge began.", losses),
+        ("challenger_gain", "Interval of the champion's minus the challenger's loss.", ends),
+    ):
+        known = {key: math.nan if value is None else value for key, value in values.items()}
+        lines += _format_metric(name, "gauge", help, known)
     return lines
 
 

@@ -79,6 +79,12 @@ def describe_api(parser: RowParser, limits: RequestLimits, prefix: str = "") -> 
             "/metrics": {"get": _get("Get metrics for Prometheus", "text/plain", _STRING)},
             "/versions": {"get": _get("List the versions of the model", JSON, _ref("Versions"))},
             **{f"/versions/{{number}}/{name}": _change_version(name) for name in _CHANGES},
+            "/challenger": {
+                "get": _get("Compare the model with its challenger", JSON, {"type": "object"}),
+                "post": _begin_challenge(),
+                "delete": _end_challenge("End the challenge"),
+            },
+            "/challenger/promote": {"post": _end_challenge("Replace the model by the challenger")},
             "/openapi.json": {"get": _get("Get this description", JSON, {"type": "object"})},
         },
         "components": {
@@ -145,6 +151,11 @@ def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
             "type": "object",
             "properties": {"versions": {"type": "array", "items": _version()}},
             "required": ["versions"],
+        },
+        "Record": {
+            "type": "object",
+            "properties": {"record": _COUNT},
+            "required": ["record"],
         },
         "RolledBack": {
             "type": "object",
@@ -240,6 +251,33 @@ def _journal() -> dict[str, Any]:
     ]
     summary = "Get journal records, for followers; waits some seconds for the next one"
     return _get(summary, _BYTES, {}, errors) | {"parameters": parameters}
+
+
+def _begin_challenge() -> dict[str, Any]:
+    errors = {
+        "400": "Unknown rule of promotion.",
+        "409": "There is a challenger already.",
+        "413": "The body is too large.",
+        "415": "Unsupported content type.",
+        "422": "The body is not a model, or its model cannot be compared; `error` says why.",
+    }
+    rule = {
+        "name": "promote",
+        "in": "query",
+        "description": "When the challenger replaces the model: `by-hand` (default), or "
+        "`when-better` as soon as the interval of the difference of the losses says so.",
+        "schema": {"type": "string", "enum": ["by-hand", "when-better"]},
+    }
+    content = {JSON: {"schema": {"type": "object"}}, "application/octet-stream": {}}
+    begin = _get("Let another model learn the same rows", JSON, _ref("Record"), errors)
+    return begin | {
+        "parameters": [rule],
+        "requestBody": {"required": True, "content": content},
+    }
+
+
+def _end_challenge(summary: str) -> dict[str, Any]:
+    return _get(summary, JSON, _ref("Record"), {"409": "There is no challenger."})
 
 
 def _body(name: str) -> dict[str, Any]:

@@ -7,15 +7,18 @@ between two blocks.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
+from logging import INFO, WARNING
 from secrets import token_hex
 from typing import Any
 
-from spanboost.data.target import Target
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
 from spanboost.models.memory import fixed_bytes
+from spanboost.models.model import Model
 from spanboost.service.histogram import Histogram
+from spanboost.service.learning.example_rows import validate_job
 from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.jobs import (
     ControlJob,
@@ -34,18 +37,25 @@ from spanboost.service.learning.row_conflicts import refuse_conflicts
 from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
+from spanboost.service.log import write_log
 from spanboost.service.memory import plan_memory
 from spanboost.service.request_rows import (
-    GONE,
     Example,
-    RejectedRow,
     Row,
-    find_invalid_labels,
 )
-from spanboost.service.storage.control import Control, decode_control, is_control
+from spanboost.service.storage.challenger import WHEN_BETTER
+from spanboost.service.storage.control import (
+    PROMOTE,
+    WITHDRAW,
+    Control,
+    ControlError,
+    decode_control,
+    is_control,
+)
 from spanboost.service.storage.disk_status import DiskStatus
+from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.pending_rows import PendingFullError
-from spanboost.service.storage.state import Entry, State, decode_entry
+from spanboost.service.storage.state import State
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
@@ -69,11 +79,13 @@ class Engine:
             process must end then, so that a supervisor starts it again.
         """
         self.state, self._limits, self._on_failure = state, limits, on_failure
-        fixed = fixed_bytes(state.model)
-        self.memory = plan_memory(limits.memory_bytes, fixed, limits.memory_share)
+        models = [state.model, *([] if state.challenger is None else [state.challenger.model])]
+        self.memory = plan_memory(
+            limits.memory_bytes, sum(map(fixed_bytes, models)), limits.memory_share
+        )
         self.work_memory = MemoryPool(self.memory.work_bytes)
         self._trimmer = IdleTrimmer(self.work_memory)
-        self._budget = ModelBudget(state.model, self.memory, limits.features)
+        self._budget = self._new_budget()
         self.journal_writes = DiskStatus("a write to the journal")
         self.pending_writes = DiskStatus("a write of pending rows")
         self.snapshot_writes = DiskStatus("writing a snapshot")
@@ -100,6 +112,11 @@ class Engine:
                     "next start replays the journal instead"
                 )
         self.state.close()
+
+    def check_memory(self, challenger: Model) -> None:
+        """Raise UsageError if --max-memory is too small for the model and a challenger."""
+        fixed = fixed_bytes(self.state.model) + fixed_bytes(challenger)
+        plan_memory(self._limits.memory_bytes, fixed, self._limits.memory_share)
 
     def pending_memory(self, examples: Iterable[Example]) -> int:
         """Return an estimate of the memory for the pending rows whose labels these are."""
@@ -190,6 +207,8 @@ class Engine:
             self._learn(entry)
         for waiter, outcome in waiting:
             waiter.set_result(outcome)
+        if entry is not None:
+            self._decide()
         if entry is not None and self.state.snapshot_due:
             self._save()
         for job in jobs:
@@ -206,26 +225,53 @@ class Engine:
                 job.set_result(data)
 
     def _control(self, job: ControlJob) -> None:
+        try:
+            self._commit_control(job.control)
+        except (ControlError, StorageError) as error:
+            job.set_exception(error)
+        else:
+            job.set_result(self.state.learned_record)
+
+    def _commit_control(self, control: Control) -> None:
         """Write a control to the journal, obey it, and write a snapshot.
 
         Predictions need no lock: they use the old model or the new one, which replaces it whole.
+        Raises ControlError or StorageError if nothing was done.
         """
-        state = self.state
         try:
-            state.commit_control(job.control)
+            self.state.commit_control(control)
         except OSError as error:
             self.journal_writes.note_failure(error)
-            job.set_exception(StorageError(error.strerror))
-            self._report_failure(state.journal.failure)
-            return
+            self._report_failure(self.state.journal.failure)
+            raise StorageError(error.strerror) from None
         self.journal_writes.note_success()
-        self._obey(job.control)
+        self._obey(control)
         self._save()
-        job.set_result(state.learned_record)
+
+    def _new_budget(self) -> ModelBudget:
+        challenger = self.state.challenger
+        other = None if challenger is None else challenger.model
+        return ModelBudget(self.state.model, self.memory, self._limits.features, other)
+
+    def _decide(self) -> None:
+        """Promote a challenger by its rule, or withdraw a broken one; the journal says so.
+
+        Followers do not decide: they obey the journal of their leader.
+        """
+        challenger = self.state.challenger
+        if challenger is None:
+            return
+        with suppress(StorageError):  # the next rows decide again
+            if challenger.rule == WHEN_BETTER and challenger.better:
+                self._commit_control(Control(PROMOTE, {"rule": WHEN_BETTER}))
+                write_log(INFO, "the challenger was better, and was promoted")
+            elif self.state.snapshot_due and self.state.challenger_nans:
+                self._commit_control(Control(WITHDRAW, {"why": "NaN"}))
+                write_log(WARNING, "the challenger contains NaN, and was withdrawn")
 
     def _obey(self, control: Control) -> None:
         self.state.obey(control)
-        self._budget = ModelBudget(self.state.model, self.memory, self._limits.features)
+        self._budget = self._new_budget()
 
     def _call(self, job: StateJob) -> None:
         try:
@@ -244,7 +290,9 @@ class Engine:
         taken_ids, outcomes = set[str](), list[Outcome]()
         target = deepcopy(self.state.model.schema.target)
         for job in jobs:
-            examples, outcome, target = self._validate(job, taken_ids, target, growth)
+            examples, outcome, target = validate_job(
+                self.state, self._budget, job, taken_ids, target, growth
+            )
             accepted += examples
             taken_ids.update(example.id for example in examples if example.id is not None)
             outcomes.append(outcome)
@@ -268,66 +316,6 @@ class Engine:
                 job.set_result(outcome)
         return entry if accepted else None, waiting
 
-    def _validate(
-        self, job: LearnJob, taken_ids: set[str], target: Target, growth: Growth
-    ) -> tuple[list[Example], Outcome, Target]:
-        """Return the rows of a request to learn, its outcome, and the target after these rows.
-
-        taken_ids: ids of rows accepted from earlier requests of the same group.
-        growth: of the model by the same rows; the rows of this request are added if it succeeds.
-        """
-        rejected, examples = list[RejectedRow](), job.examples
-        while True:
-            good, duplicates, gone = self._find_rows(examples, taken_ids)
-            after = deepcopy(target) if target.as_text else target
-            numbers, labels = list(good), [example.label for example in good.values()]
-            wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
-            rejected += [RejectedRow(number, self._label, what) for number, what in wrong.items()]
-            rows = {number: one.row or {} for number, one in good.items() if number not in wrong}
-            excess, own = self._budget.check(rows, growth)
-            rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
-            wrong |= excess
-            if (rejected or gone) and not job.skip:
-                return [], Outcome(0, 0, rejected + gone), target
-            if not wrong:
-                growth.add(own.features, own.cells)
-                return list(good.values()), Outcome(len(good), duplicates, rejected + gone), after
-            # repeat without them: a later row with the id of a bad one is not a duplicate
-            examples = {number: one for number, one in examples.items() if number not in wrong}
-
-    def _find_rows(
-        self, examples: dict[int, Example], taken_ids: set[str]
-    ) -> tuple[dict[int, Example], int, list[RejectedRow]]:
-        """Return the examples with their rows, the number of duplicates, and the missing rows."""
-        good, duplicates, gone, own = dict[int, Example](), 0, list[RejectedRow](), set[str]()
-        for number, example in examples.items():
-            id = example.id
-            if id is not None and (id in own or id in taken_ids or id in self.state.ids):
-                duplicates += 1
-                continue
-            complete = self._add_row(example)
-            if complete is None:
-                gone.append(RejectedRow(number, None, self._gone_message(id or ""), GONE))
-                continue
-            if id is not None:
-                own.add(id)
-            good[number] = complete
-        return good, duplicates, gone
-
-    def _add_row(self, example: Example) -> Example | None:
-        """Return the example with its row; None if the row is not pending."""
-        if example.row is not None:
-            return example
-        row = self.state.pending.get(example.id or "")
-        return None if row is None else example._replace(row=row)
-
-    def _gone_message(self, id: str) -> str:
-        limits = self.state.limits
-        return (
-            f"no pending row with the id {id!r}: it is unknown or has expired (rows wait "
-            f"for at most {limits.pending_seconds:,.0f} seconds)"
-        )
-
     def _build_entry(self, examples: Sequence[Example]) -> Entry:
         weighted = self.state.model.schema.weight is not None
         return Entry(
@@ -346,7 +334,8 @@ class Engine:
             last = min(first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS), rows)
             began = time.perf_counter()
             with self._model_lock:
-                self.state.learn(entry, first, last)
+                losses = self.state.learn(entry, first, last)
+            self.state.learn_challenger(entry, first, last, losses)  # predictions need not wait
             row_seconds = (time.perf_counter() - began) / (last - first)
             self._row_seconds += 0.2 * (row_seconds - self._row_seconds)
             first = last

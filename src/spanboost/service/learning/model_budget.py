@@ -76,15 +76,20 @@ class FeatureTable:
 class ModelBudget:
     """Decides which rows the model may learn."""
 
-    def __init__(self, model: Model, plan: MemoryPlan, max_features: int) -> None:
-        self._model, self._plan, self._max_features = model, plan, max_features
+    def __init__(
+        self, model: Model, plan: MemoryPlan, max_features: int, challenger: Model | None = None
+    ) -> None:
+        """Create a budget; `challenger`: a model that learns the same rows."""
+        self._models = [model] if challenger is None else [model, challenger]
+        self._plan, self._max_features = plan, max_features
         self._table = FeatureTable(model)
-        self._feature_bytes = feature_bytes(model)
+        self._feature_bytes = sum(map(feature_bytes, self._models))
         self._text_bytes = CHARACTER_BYTES * sum(map(len, self._table.known_names()))
-        slots, self._max_cells = replay_slots(model), plan.replay_bytes // CELL_BYTES
+        slots = sum(map(replay_slots, self._models))
+        self._max_cells = plan.replay_bytes // CELL_BYTES
         # rows of this width can always be kept: all of them together take half of the space
         self._fair_cells = self._max_cells // (2 * slots) if slots else None
-        self._cells = replay_cells(model)  # an upper bound
+        self._cells = sum(map(replay_cells, self._models))  # an upper bound
 
     def check(self, rows: Mapping[int, Row], before: Growth) -> tuple[dict[int, str], Growth]:
         """Return why some of the rows, given by number, cannot be learned; and the others' growth.
@@ -105,7 +110,7 @@ class ModelBudget:
     def accept(self, growth: Growth) -> None:
         """Count rows that were written to the journal."""
         self._text_bytes += growth.text_bytes
-        self._cells += growth.cells
+        self._cells += growth.cells * len(self._models)
 
     def _refuse_features(self, new: set[Feature], before: Growth, own: Growth) -> str | None:
         """Return why the model cannot have new features besides those that it has and will have."""
@@ -131,7 +136,7 @@ class ModelBudget:
         if self._fair_cells is None or width <= self._fair_cells:
             return None
         if self._cells + before + width > self._max_cells:
-            self._cells = replay_cells(self._model)
+            self._cells = sum(map(replay_cells, self._models))
         if self._cells + before + width <= self._max_cells:
             return None
         return (

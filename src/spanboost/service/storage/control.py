@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spanboost.errors import UserError
+
 ROLLBACK = "rollback"  # replaces the model by the one of an earlier version, which is in `data`
+CHALLENGE = "challenge"  # lets another model, which is in `data`, learn in the shadow of the first
+PROMOTE = "promote"  # replaces the model by the challenger
+WITHDRAW = "withdraw"  # ends a challenge
 MAX_DATA_BYTES = 1 << 31  # the length of a record has 32 bits
+
+
+class ControlError(UserError):
+    """A control that cannot be obeyed now; nothing was changed."""
 
 
 class Control(NamedTuple):

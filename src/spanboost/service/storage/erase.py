@@ -13,6 +13,7 @@ from typing import NamedTuple
 from spanboost.errors import UsageError
 from spanboost.service.storage.backup import pending_paths
 from spanboost.service.storage.control import ROLLBACK, decode_control, is_control
+from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
 from spanboost.service.storage.journal_swap import (
     delete_folder,
     erased_journal,
@@ -23,7 +24,6 @@ from spanboost.service.storage.pending_erase import erase_pending, find_pending
 from spanboost.service.storage.record_files import WAY_OUT, StateError
 from spanboost.service.storage.repair import Report, Snapshot, write_journal
 from spanboost.service.storage.salvage import read_payload
-from spanboost.service.storage.state import Entry, decode_entry, decode_ids
 
 _PARTS = ("journal", "leader.json", "lock", "pending", "snapshots")
 

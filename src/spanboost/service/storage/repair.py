@@ -17,6 +17,7 @@ from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
 from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.control import decode_control, is_control
+from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_swap import (
     delete_folder,
@@ -26,7 +27,6 @@ from spanboost.service.storage.journal_swap import (
 )
 from spanboost.service.storage.record_files import StateError, file_number
 from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
-from spanboost.service.storage.state import decode_entry
 
 MAX_REPLACED = 8  # marks that fit into the header of a file; they are those of the newest snapshots
 LARGEST = 3  # number of records that a report lists by size

@@ -15,23 +15,32 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import orjson
 
 from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
-from spanboost.data.batch import Batch
-from spanboost.errors import DataError, ModelFileError
-from spanboost.models.files import from_bytes, load_checkpoint, save
+from spanboost.errors import ModelFileError
+from spanboost.models.files import from_bytes, load_checkpoint, save, to_bytes
 from spanboost.models.health import count_nans
 from spanboost.models.model import Model
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
-from spanboost.service.request_rows import Row, learning_batches, split_by_cells
+from spanboost.service.request_rows import learning_batches, split_by_cells
 from spanboost.service.storage.backup import Backup, snapshot_paths
-from spanboost.service.storage.control import ROLLBACK, Control, decode_control, is_control
+from spanboost.service.storage.challenger import Challenger, restore_challenger
+from spanboost.service.storage.control import (
+    CHALLENGE,
+    PROMOTE,
+    ROLLBACK,
+    WITHDRAW,
+    Control,
+    ControlError,
+    decode_control,
+    is_control,
+)
+from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
 from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
@@ -41,7 +50,7 @@ from spanboost.service.storage.learned_ids import LearnedIds
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
 from spanboost.service.storage.retention import oldest_kept, read_ages
-from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout_from_json
+from spanboost.service.storage.row_learning import LearnedRows, learn_batch
 from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.upgrade import (
     Checkpoint,
@@ -55,53 +64,6 @@ DEFAULT_LIMITS = StateLimits()
 UNREADABLE = (ModelFileError, OSError, TypeError, KeyError)  # errors of a damaged snapshot
 
 
-class Entry(NamedTuple):
-    """The content of a journal record: rows with their labels."""
-
-    ids: list[str | None]
-    rows: list[Row]
-    labels: list[float | str]
-    weights: list[float] | None  # None if the schema has no weights: all are 1
-
-    def slice(self, first: int, last: int) -> tuple[list[Row], list[float | str], Array | None]:
-        """Return some of the rows, with their labels and weights."""
-        weights = None if self.weights is None else np.array(self.weights[first:last])
-        return self.rows[first:last], self.labels[first:last], weights
-
-    def encode(self) -> bytes:
-        """Return the payload: a line of ids, a line of layout and labels, the floats, the rests."""
-        layout, floats, rests = encode_rows(self.rows)
-        head = [[*layout], len(self.rows), self.labels, self.weights]
-        lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
-        return b"\n".join(lines)
-
-
-def decode_ids(payload: memoryview) -> list[str | None]:
-    """Return the ids of a journal record without reading its rows; a control has none."""
-    if not payload or is_control(payload):
-        return []
-    ids: list[str | None] = orjson.loads(bytes(payload).partition(b"\n")[0])
-    return ids
-
-
-def decode_entry(payload: memoryview) -> Entry:
-    """Return the rows of a journal record; a repair replaces lost records by empty ones.
-
-    Raises StateError if it is a control record.
-    """
-    if is_control(payload):
-        raise StateError(f"a control record ({decode_control(payload).name}) has no rows")
-    if not payload:
-        return Entry([], [], [], None)
-    ids, _, rest = bytes(payload).partition(b"\n")
-    head, _, rest = rest.partition(b"\n")
-    layout, number, labels, weights = orjson.loads(head)
-    layout = layout_from_json(layout)
-    end = layout.width * number
-    rows = decode_rows(layout, rest[:end], rest[end:].split(b"\n"))
-    return Entry(orjson.loads(ids), rows, labels, weights)
-
-
 class State:
     """An open state folder. Only the writer thread calls methods; all threads read attributes."""
 
@@ -110,6 +72,7 @@ class State:
     learned_record: int  # number of the last record that was learned
     # NaN in the model at the start or the last snapshot; counting takes too long for requests
     nans: int | None
+    challenger: Challenger | None  # a model that learns the same rows, but does not predict
 
     def __init__(
         self,
@@ -165,6 +128,11 @@ class State:
         """Whether enough rows were learned for the next snapshot."""
         return self._unsaved >= self.limits.snapshot_rows
 
+    @property
+    def challenger_nans(self) -> int:
+        """Number of NaN in the model of the challenger, which cannot be saved then."""
+        return 0 if self.challenger is None else count_nans(self.challenger.model) or 0
+
     def commit(self, entry: Entry) -> None:
         """Append rows to the journal, so that they are learned even after a crash.
 
@@ -178,18 +146,35 @@ class State:
             log_disk_error("removing pending rows", error)
 
     def commit_control(self, control: Control) -> None:
-        """Append a control to the journal; OSError if it could not be written."""
+        """Append a control to the journal; OSError if it could not be written.
+
+        Raises ControlError if it cannot be obeyed.
+        """
+        if control.name == CHALLENGE and self.challenger is not None:
+            raise ControlError("there is a challenger already; promote or withdraw it first")
+        if control.name in (PROMOTE, WITHDRAW) and self.challenger is None:
+            raise ControlError("there is no challenger")
         self.ids.add([], self.journal.append(control.encode()))
 
     def obey(self, control: Control) -> None:
         """Do what the next record of the journal, a control, says."""
-        if control.name != ROLLBACK:
+        number, challenger = self.learned_record + 1, self.challenger
+        if control.name == ROLLBACK:
+            self.model = from_bytes(control.data)
+            if challenger is not None:
+                challenger.restart()
+        elif control.name == CHALLENGE:
+            self.challenger = Challenger(from_bytes(control.data), control.values["rule"], number)
+        elif control.name in (PROMOTE, WITHDRAW):
+            if control.name == PROMOTE and challenger is not None:
+                self.model = challenger.model
+            self.challenger = None
+        else:
             raise StateError(
-                f"{self.journal.folder}: record {self.learned_record + 1} is a control "
-                f"({control.name!r:.40}) that this version does not know; upgrade spanboost"
+                f"{self.journal.folder}: record {number} is a control ({control.name!r:.40}) that "
+                "this version does not know; upgrade spanboost"
             )
-        self.model = from_bytes(control.data)
-        self.learned_record += 1
+        self.learned_record = number
 
     def receive(self, record: ShippedRecord) -> None:
         """Append a record of the leader to the journal of a follower; OSError if that fails."""
@@ -201,14 +186,34 @@ class State:
         self.journal.append(record.payload, record.time)
         self.ids.add(decode_ids(memoryview(record.payload)), record.number)
 
-    def learn(self, entry: Entry, first: int, last: int) -> None:
-        """Learn the rows from `first` to before `last` of the next entry of the journal."""
+    def learn(self, entry: Entry, first: int, last: int) -> Array:
+        """Learn the rows from `first` to before `last` of the next entry of the journal.
+
+        Returns the losses of the rows for `learn_challenger`, NaN for rows that were left out.
+        """
+        losses = np.full(last - first, np.nan)
         for start, end in split_by_cells(entry.rows, first, last):
             for batch in learning_batches(self.model.schema, *entry.slice(start, end)):
-                self._learn(batch)
+                self.left_out += batch.rows
+                for part in learn_batch(self.model, batch):
+                    self.left_out -= len(part.y)
+                    losses[start - first + part.positions] = self._add_losses(part)
         if last == len(entry.rows):
             self.learned_record += 1
         self._unsaved += last - first
+        return losses
+
+    def learn_challenger(self, entry: Entry, first: int, last: int, losses: Array) -> None:
+        """Let the challenger learn the rows that `learn` has learned."""
+        if self.challenger is not None:
+            for start, end in split_by_cells(entry.rows, first, last):
+                part = losses[start - first : end - first]
+                self.challenger.learn(*entry.slice(start, end), part)
+
+    def _add_losses(self, part: LearnedRows) -> Array | float:
+        """Count the losses of rows; return them if there is a challenger to compare with."""
+        self.progress.add(self.model, part.y, part.weights, part.predictions, time.time())
+        return np.nan if self.challenger is None else part.losses(self.model)
 
     def save(self) -> None:
         """Write a snapshot, then delete old snapshots and journal files.
@@ -221,7 +226,9 @@ class State:
             return
         self._unsaved = 0
         self.nans = count_nans(self.model)
-        if self.nans:  # the file could not be loaded; the last snapshot and the journal still can
+        if (
+            self.nans or self.challenger_nans
+        ):  # the file could not be loaded; the last snapshot and the journal still can
             return
         run = {
             "record": self.learned_record,
@@ -230,7 +237,11 @@ class State:
             "left_out": self.left_out,
             "journal": self.journal.mark,
         }
-        save(self.model, self._path(self.learned_record), run=run, private=True)
+        if self.challenger is not None:
+            run["challenger"] = self.challenger.state()
+        data = b"" if self.challenger is None else to_bytes(self.challenger.model)
+        path = self._path(self.learned_record)
+        save(self.model, path, run=run, private=True, attachment=data)
         self.snapshot_record = self.learned_record
         numbers = self._snapshot_numbers()
         oldest = oldest_kept(read_ages([*map(self._path, numbers)]), self.limits, time.time())
@@ -254,23 +265,6 @@ class State:
     def close(self) -> None:
         """Close all files and release the lock of the folder."""
         self._opened.close()
-
-    def _learn(self, batch: Batch) -> None:
-        """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
-        try:
-            predictions = self.model.learn_many(batch.X, batch.y, batch.weights)
-        except DataError as error:
-            self._learn_without(batch, error.row)
-            return
-        assert batch.y is not None
-        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-        self.progress.add(self.model, batch.y, weights, predictions, time.time())
-
-    def _learn_without(self, batch: Batch, rejected: int) -> None:
-        self.left_out += 1
-        for first, last in ((0, rejected), (rejected + 1, batch.rows)):
-            if first < last:
-                self._learn(batch.part(first, last))
 
     def _load_snapshot(self, new_model: Callable[[], tuple[Model, Any]]) -> None:
         """Load the newest readable snapshot; write a first one in a new folder.
@@ -329,7 +323,9 @@ class State:
     def _restore(self, model: Model, run: dict[str, Any]) -> None:
         """Use a model and the run that was saved with it."""
         self.left_out, self.identity = run["left_out"], run["identity"]
-        self.progress = RunningLoss(run["progress"])
+        self.progress, self.challenger = RunningLoss(run["progress"]), None
+        if run.get("challenger") is not None:
+            self.challenger = restore_challenger(run["challenger"], run["attachment"])
         self.snapshot_record = self.learned_record = run["record"]
         self._journal_mark = run.get("journal")  # None in snapshots of earlier versions
         self.model = model
@@ -363,7 +359,8 @@ class State:
                 self.obey(decode_control(record.payload))
                 return
             entry = decode_entry(record.payload)
-            self.learn(entry, 0, len(entry.rows))
+            losses = self.learn(entry, 0, len(entry.rows))
+            self.learn_challenger(entry, 0, len(entry.rows), losses)
         except MemoryError:
             raise StateError(
                 f"{self.journal.folder}: not enough memory to learn record {record.number}; allow "

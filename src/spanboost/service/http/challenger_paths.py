@@ -1,0 +1,100 @@
+"""The paths of the challenger: begin, look, promote and withdraw."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from spanboost.errors import UserError
+from spanboost.models.files import from_bytes
+from spanboost.models.model import Model
+from spanboost.service.http.middleware import error_response
+from spanboost.service.http.request_bodies import JSON
+from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.jobs import ControlJob
+from spanboost.service.request_rows import CONFLICT, UNPROCESSABLE
+from spanboost.service.storage.challenger import (
+    BY_HAND,
+    RULES,
+    challenge_with,
+    model_from_options,
+)
+from spanboost.service.storage.control import PROMOTE, WITHDRAW, Control, ControlError
+
+CHALLENGER_PATH = "/challenger"
+PROMOTE_PATH = f"{CHALLENGER_PATH}/promote"
+MODEL_FILE = "application/octet-stream"
+
+
+class ChallengerPaths:
+    """The request handlers of the challenger."""
+
+    def __init__(self, engine: Engine, read_body: Callable[[Request], Awaitable[bytes]]) -> None:
+        self._engine, self._read_body = engine, read_body
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route(CHALLENGER_PATH, self.show),
+            Route(CHALLENGER_PATH, self.begin, methods=["POST"]),
+            Route(CHALLENGER_PATH, self.withdraw, methods=["DELETE"]),
+            Route(PROMOTE_PATH, self.promote, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """Return the losses of both models and the interval of their difference."""
+        challenger = self._engine.state.challenger
+        return JSONResponse({"challenger": challenger and challenger.describe()})
+
+    async def begin(self, request: Request) -> Response:
+        """Begin a challenge with a model file, or with a new model of some options."""
+        rule = request.query_params.get("promote", BY_HAND)
+        if rule not in RULES:
+            return error_response(400, f"promote must be one of {', '.join(RULES)}")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (JSON, MODEL_FILE):
+            return error_response(415, f"unsupported content type; supported: {JSON}, {MODEL_FILE}")
+        data = await self._read_body(request)
+        try:
+            control = await run_in_threadpool(self._prepare, kind, data, rule)
+        except UserError as error:
+            return error_response(UNPROCESSABLE, str(error))
+        return await self._run(control)
+
+    async def promote(self, request: Request) -> Response:
+        """Replace the model by the challenger."""
+        return await self._run(Control(PROMOTE, {"rule": BY_HAND}))
+
+    async def withdraw(self, request: Request) -> Response:
+        """End the challenge; the model stays as it is."""
+        return await self._run(Control(WITHDRAW, {}))
+
+    def _prepare(self, kind: str, data: bytes, rule: str) -> Control:
+        champion = self._engine.state.model
+        model = (
+            self._read_model(champion, data) if kind == JSON else from_bytes(data, trusted=False)
+        )
+        self._engine.check_memory(model)
+        return challenge_with(champion, model, rule)
+
+    def _read_model(self, champion: Model, data: bytes) -> Model:
+        try:
+            options = orjson.loads(data)
+        except ValueError:
+            raise UserError("the body is not valid JSON") from None
+        if not isinstance(options, dict):
+            raise UserError("the body must be a JSON object with the options of a model")
+        return model_from_options(champion, options)
+
+    async def _run(self, control: Control) -> Response:
+        job = ControlJob(control)
+        self._engine.writer.submit(job)
+        try:
+            record = await asyncio.wrap_future(job)
+        except ControlError as error:
+            return error_response(CONFLICT, str(error))
+        return JSONResponse({"record": record})

@@ -1,0 +1,81 @@
+"""Which labelled rows of a request can be learned: their rows, ids, labels and sizes."""
+
+from copy import deepcopy
+
+from spanboost.data.target import Target
+from spanboost.service.learning.jobs import LearnJob, Outcome
+from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.request_rows import GONE, Example, RejectedRow, find_invalid_labels
+from spanboost.service.storage.state import State
+
+
+def validate_job(
+    state: State,
+    budget: ModelBudget,
+    job: LearnJob,
+    taken_ids: set[str],
+    target: Target,
+    growth: Growth,
+) -> tuple[list[Example], Outcome, Target]:
+    """Return the rows of a request to learn, its outcome, and the target after these rows.
+
+    taken_ids: ids of rows accepted from earlier requests of the same group.
+    growth: of the model by the same rows; the rows of this request are added if it succeeds.
+    """
+    field = state.model.schema.label or "label"
+    rejected, examples = list[RejectedRow](), job.examples
+    while True:
+        good, duplicates, gone = _find_rows(state, examples, taken_ids)
+        after = deepcopy(target) if target.as_text else target
+        numbers, labels = list(good), [example.label for example in good.values()]
+        wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
+        rejected += [RejectedRow(number, field, what) for number, what in wrong.items()]
+        rows = {number: one.row or {} for number, one in good.items() if number not in wrong}
+        excess, own = budget.check(rows, growth)
+        rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
+        wrong |= excess
+        if (rejected or gone) and not job.skip:
+            return [], Outcome(0, 0, rejected + gone), target
+        if not wrong:
+            growth.add(own.features, own.cells)
+            return list(good.values()), Outcome(len(good), duplicates, rejected + gone), after
+        # repeat without them: a later row with the id of a bad one is not a duplicate
+        examples = {number: one for number, one in examples.items() if number not in wrong}
+
+
+def _find_rows(
+    state: State, examples: dict[int, Example], taken_ids: set[str]
+) -> tuple[dict[int, Example], int, list[RejectedRow]]:
+    """Return the examples with their rows, the number of duplicates, and the missing rows.
+
+    taken_ids: ids of rows that are accepted and not in the journal yet.
+    """
+    good, duplicates, gone, own = dict[int, Example](), 0, list[RejectedRow](), set[str]()
+    for number, example in examples.items():
+        id = example.id
+        if id is not None and (id in own or id in taken_ids or id in state.ids):
+            duplicates += 1
+            continue
+        complete = _add_row(state, example)
+        if complete is None:
+            gone.append(RejectedRow(number, None, _gone_message(state, id or ""), GONE))
+            continue
+        if id is not None:
+            own.add(id)
+        good[number] = complete
+    return good, duplicates, gone
+
+
+def _add_row(state: State, example: Example) -> Example | None:
+    """Return the example with its row; None if the row is not pending."""
+    if example.row is not None:
+        return example
+    row = state.pending.get(example.id or "")
+    return None if row is None else example._replace(row=row)
+
+
+def _gone_message(state: State, id: str) -> str:
+    return (
+        f"no pending row with the id {id!r}: it is unknown or has expired (rows wait "
+        f"for at most {state.limits.pending_seconds:,.0f} seconds)"
+    )

@@ -1,0 +1,39 @@
+"""Learning of rows that the journal contains; a row that the model rejects is skipped."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from spanboost.analysis.progressive import losses_of
+from spanboost.compiling.arrays import Array
+from spanboost.data.batch import Batch
+from spanboost.errors import DataError
+from spanboost.models.model import Model
+
+
+class LearnedRows(NamedTuple):
+    """Rows that a model has predicted and then learned."""
+
+    positions: Array  # [rows] in the block
+    y: Array
+    weights: Array
+    predictions: Array
+
+    def losses(self, model: Model) -> Array:
+        """Return the loss of each row."""
+        return losses_of(model, self.y, self.predictions)
+
+
+def learn_batch(model: Model, batch: Batch) -> Iterator[LearnedRows]:
+    """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
+    try:
+        predictions = model.learn_many(batch.X, batch.y, batch.weights)
+    except DataError as error:
+        for first, last in ((0, error.row), (error.row + 1, batch.rows)):
+            if first < last:
+                yield from learn_batch(model, batch.part(first, last))
+        return
+    assert batch.y is not None
+    weights = np.ones(batch.rows) if batch.weights is None else batch.weights
+    yield LearnedRows(batch.lines, batch.y, weights, predictions)
