@@ -38,7 +38,7 @@ class RequestCounters:
 def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]:
     """Return the current values of all metrics of the dashboard, as JSON values."""
     state = engine.state
-    progress, model = state.progress, state.model
+    progress, model, challenger = state.progress, state.model, state.challenger
     labels = model.label_health
     return {
         "time": time.time(),
@@ -68,7 +68,7 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
         "classes": class_names(model) if predicts_scores(model.loss_) else [],
         "pairs": _pairs(state),
-        "challenger": state.challenger and state.challenger.describe(),
+        "challenger": challenger and challenger.describe(),
     }
 
 
