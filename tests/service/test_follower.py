@@ -138,6 +138,25 @@ def test_controls_and_empty_records_are_followed(tmp_path):
         assert follower.get("/model").content == leader.get("/model").content != model
 
 
+def test_a_challenger_is_followed(tmp_path):
+    with leading(tmp_path / "leader") as leader:
+        learn(leader, 0, 30)
+        assert leader.post("/challenger", json={"learner": "linear", "n": 2}).status_code == 200
+        for last in (90, 150):  # the second follower copies nothing, and starts from its snapshot
+            learn(leader, last - 60, last)
+            with following(leader.base_url, tmp_path / "copy") as follower:
+                catch_up(follower, leader)
+                found = follower.get("/challenger").json()["challenger"]
+                assert found == leader.get("/challenger").json()["challenger"]
+                assert found["rows"] == last - 30
+                assert follower.delete("/challenger").status_code == 409
+        before = leader.get("/model").content
+        with following(leader.base_url, tmp_path / "copy") as follower:
+            assert leader.post("/challenger/promote").status_code == 200
+            catch_up(follower, leader)
+            assert follower.get("/model").content == leader.get("/model").content != before
+
+
 @pytest.mark.parametrize("kind", ["url", "folder"])
 def test_a_follower_leaves_learning_to_its_leader(tmp_path, kind):
     with leading(tmp_path / "leader") as leader:
