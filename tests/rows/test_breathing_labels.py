@@ -80,7 +80,12 @@ def segments(draw):
     return np.where(absurd, draw(st.sampled_from(ABSURD)) * rng.choice([1, 0.5], T), y)
 
 
-STREAMS = st.lists(segments(), min_size=1, max_size=6).map(np.concatenate)
+RUNS = st.lists(  # runs of equal labels, most of them short or longer than the recent labels
+    st.tuples(st.sampled_from([0.0, 3.0, 1e9]), st.sampled_from([1, 1, 1, 2, 64, 1100])),
+    min_size=1,
+    max_size=8,
+).map(lambda runs: np.concatenate([np.full(number, label) for label, number in runs]))
+STREAMS = st.lists(segments(), min_size=1, max_size=6).map(np.concatenate) | RUNS
 
 
 # --------------------------------------------------------------------------------------------
@@ -267,12 +272,14 @@ def test_a_single_label_among_equal_ones_is_forgotten(place):
     assert follow(labels, np.array([5.0]))[1] == [(3000, 3.0, 2.0, True)]
 
 
-def test_two_labels_among_equal_ones_are_not_forgotten():
+@pytest.mark.parametrize("places", [[10, 20], [10, 11], range(500), range(500, 1000)])
+def test_two_labels_among_equal_ones_are_not_forgotten(places):
     y = np.full(3000, 3.0)
-    y[[10, 20]] = 1e9
+    y[places] = 1e9
     labels = new_labels()
     follow(labels, y)
     assert labels.half >= 1e9 - 3
+    assert labels.changes_of_units == 0
 
 
 def test_a_new_level_is_accepted_after_56_rows():

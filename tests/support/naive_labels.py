@@ -50,8 +50,7 @@ class NaiveRange:
         self.changes_of_units = 0
         self.last_change_of_units = 0
         self.clipped = 0
-        self.varied = 0  # labels that differ from the one before, since the last change of units
-        self.previous = None
+        self.runs = []  # (label, how often in a row), since the last change of units
 
     def recent(self):
         ends = [chunk.range() for chunk in self.chunks]
@@ -81,12 +80,10 @@ class NaiveRange:
             self.wild = [*self.wild, (self.number, y)][-64:]
             self.current.wild.append(y)
             restarted = self.let_through_run(changes)
-            self.previous = y if restarted else self.previous
             low, high = self.recent()
             learned = min(max(y, low), high)
         if not restarted:
-            self.varied += self.previous not in (None, learned)
-            self.previous = learned
+            self.add_to_runs(learned)
             self.current.learned.append(learned)
             if len(self.current.learned) == 64:
                 self.close(changes)
@@ -119,6 +116,18 @@ class NaiveRange:
         self.chunks, self.current = [new], Chunk()
         self.new_units(level, spread, changes)
         return True
+
+    def add_to_runs(self, label):
+        if self.runs and self.runs[-1][0] == label:
+            label, number = self.runs.pop()
+            self.runs.append((label, number + 1))
+        else:
+            self.runs.append((label, 1))
+
+    def only_one_differs(self):
+        labels, numbers = zip(*self.runs, strict=True) if self.runs else ((), ())
+        inner = len(labels) == 3 and numbers[1] == 1 and labels[0] == labels[2]
+        return inner or (len(labels) == 2 and numbers[0] == 1)
 
     def extended(self, low, high):
         return max(high, self.recent()[1]) - min(low, self.recent()[0])
@@ -188,7 +197,7 @@ class NaiveRange:
         levels = [chunk.level() for chunk in quiet]
         if not self.used(low, high) < limit:
             return False
-        if self.used(low, high) == 0 and self.varied not in (1, 2):
+        if self.used(low, high) == 0 and not self.only_one_differs():
             return False
         if spread == 0 and 8 * (max(levels) - min(levels)) > high - low:
             return False
@@ -220,7 +229,7 @@ class NaiveRange:
 
     def new_units(self, level, spread, changes):
         self.changes_of_units += 1
-        self.varied = 0
+        self.runs = []
         self.last_change_of_units = self.number
         self.forget_wild()
         new_level = mean(chunk.level() for chunk in self.chunks)

@@ -1,7 +1,6 @@
 """Label ranges that follow the labels: `label_range="auto"` and `"auto-zero"`."""
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from spanboost.rows.label_history import (
     new_history,
 )
 from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels, show_label
+from spanboost.rows.odd_labels import oddness
 from spanboost.rows.range_changes import new_changes
 
 NUMBER = (int, float)
@@ -227,12 +227,14 @@ class _FastPath:
         """Add the labels to the history."""
         if self.labels:
             number, filled = len(self.labels), history.counts.item(FILLED)
-            history.chunk[filled : filled + number] = self.labels
+            known = history.counts.item(LEARNED) - history.counts.item(UNITS)
+            for i, y in enumerate(self.labels):
+                odd = oddness(y, history.chunk, filled + i, known + i + 1)
+                history.counts[VARIED] += odd
+                history.chunk[filled + i] = y
             history.recent[:] = self.low, self.high
             history.counts[FILLED] += number
             history.counts[LEARNED] += number
-            pairs = pairwise([history.chunk.item(filled - 1), *self.labels])
-            history.counts[VARIED] += sum(a != b for a, b in pairs)
             self.labels = []
 
     def _set_limits(self) -> None:

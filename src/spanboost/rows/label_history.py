@@ -39,6 +39,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.rows.odd_labels import oddness
 from spanboost.rows.range_changes import CENTRE, HALF, ROOM, RangeChanges
 from spanboost.rows.sorting import sort
 
@@ -60,7 +61,7 @@ TRIM = 4  # labels at each end that are ignored where absurd ones may be among t
 
 # columns of the summaries of chunks
 LOW, HIGH, RAW_LOW, RAW_HIGH, WILD, LEVEL, SPREAD = range(7)
-# entries of the counts; VARIED counts labels that differ from the previous one
+# entries of the counts; VARIED is that of odd_labels.py
 FILLED, COMPLETE, LEARNED, CLIPPED, WIDENED, SHRUNK, RENEWED, UNITS, VARIED = range(9)
 
 
@@ -104,9 +105,9 @@ class LabelHistory(NamedTuple):
             self.recent[1] = max(self.recent[1], y)
         y = min(max(y, self.recent[0]), self.recent[1])
         if self.counts[UNITS] != self.counts[LEARNED]:  # else it is part of the new history
-            if self.counts[LEARNED] > 1 and y != self.chunk[self.counts[FILLED] - 1]:
-                self.counts[VARIED] += 1
-            self.chunk[self.counts[FILLED]] = y
+            filled, number = self.counts[FILLED], self.counts[LEARNED] - self.counts[UNITS]
+            self.counts[VARIED] += oddness(y, self.chunk, filled, number)
+            self.chunk[filled] = y
             self.counts[FILLED] += 1
             if self.counts[FILLED] == CHUNK:
                 self.close_chunk(frame, changes)
@@ -274,7 +275,7 @@ class LabelHistory(NamedTuple):
         trend = self.ranked(LEVEL, quiet, quiet - 1) - self.ranked(LEVEL, quiet, 0)
         if not self.used(low, high) < most or (spread == 0 and 8 * trend > high - low):
             return False
-        if self.used(low, high) == 0 and not 0 < self.counts[VARIED] <= 2:
+        if self.used(low, high) == 0 and self.counts[VARIED] != 1:
             return False  # equal labels after other ones do not tell the units of the next ones
         self.counts[COMPLETE] = quiet
         self.change_units(level, spread, frame, changes)
