@@ -178,9 +178,14 @@ class Client(_Base):
         """Return the current model as the bytes of a .sb file."""
         return self._send(self._get_request("/model")).content
 
-    def administer(self, method: str, path: str) -> Any:
-        """Send a request to a path that needs the admin token; return the JSON of the response."""
-        return self._send(_Request(method, path, self._admin_token)).json()
+    def administer(
+        self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None
+    ) -> Any:
+        """Send a request to a path that needs the admin token; return the JSON of the response.
+
+        body: JSON values, or the bytes of a file.
+        """
+        return self._send(_Request(method, path, self._admin_token, query, body)).json()
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the service by name, with the labels of each."""
@@ -320,12 +325,16 @@ def _trust(certificate: str | None) -> Any:
 
 def _httpx_arguments(request: _Request) -> dict[str, Any]:
     headers = {} if request.token is None else {"Authorization": f"Bearer {request.token}".encode()}
+    body: dict[str, Any] = {"json": request.body}
+    if isinstance(request.body, bytes):
+        headers["Content-Type"] = b"application/octet-stream"
+        body = {"content": request.body}
     return {
         "method": request.method,
         "url": request.path,
         "params": request.query or {},
         "headers": headers,
-        "json": request.body,
+        **body,
     }
 
 

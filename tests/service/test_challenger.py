@@ -9,6 +9,7 @@ from serving import serving_app
 from state_folders import build_entry, new_model, some_rows, trained_model
 
 from spanboost.analysis.comparison import compare
+from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
 from spanboost.service.http.app import build_app
@@ -98,7 +99,9 @@ def test_crashes_between_record_and_snapshot_leave_the_same_state(tmp_path, name
     state.save()
     control = Control(name, {})
     if name == CHALLENGE:
-        control = challenge_with(state.model, model_from_options(state.model, {"n": 2}), "by-hand")
+        control = challenge_with(
+            state.model, model_from_options(state.model, {"n": 2, "learner": "linear"}), "by-hand"
+        )
     copies = [("before", content(state))]
     shutil.copytree(state.folder, tmp_path / "before")
     state.commit_control(control)
@@ -224,7 +227,7 @@ def test_a_model_file_challenges_and_is_promoted_by_hand(serve):
         assert client.get("/model").content == model
         assert client.post("/challenger/promote").status_code == 409
         assert client.delete("/challenger").status_code == 409
-        client.post("/challenger", json={"n": 2})
+        client.post("/challenger", json={"learner": "linear", "n": 2})
         assert client.delete("/challenger").status_code == 200
         assert client.get("/challenger").json() == {"challenger": None}
         assert client.get("/model").content == model
@@ -285,10 +288,40 @@ def test_the_challenger_needs_the_admin_token(serve):
     with serve(tokens=TOKENS) as client:
         for scope, status in [("learn", 401), ("predict", 401), ("admin", 200)]:
             headers = {"Authorization": f"Bearer {TOKENS[scope]}"}
-            body = json.dumps({"n": 2})
+            body = json.dumps({"learner": "linear", "n": 2})
             own = headers | {"Content-Type": "application/json"}
             assert client.get("/challenger", headers=headers).status_code == status
             assert client.post("/challenger", content=body, headers=own).status_code == status
             assert client.post("/challenger/promote", headers=headers).status_code == status
             if status == 401:
                 assert client.delete("/challenger", headers=headers).status_code == status
+
+
+def test_the_command_works_on_folders_and_services(serve, tmp_path, capsys):
+    State(tmp_path / "offline", new_weak_model).close()
+    (tmp_path / "model.sb").write_bytes(trained_model(DATA, 100))
+
+    def run(*words):
+        status = main(["challenge", *words])
+        return status, "".join(capsys.readouterr())
+
+    with serve() as client:
+        for target in (str(tmp_path / "offline"), str(client.base_url)):
+            assert "There is no challenger." in run(target)[1]
+            assert run(target, "promote") == (2, "spanboost: there is no challenger\n")
+            assert run(target, "begin", "--learner", "linear", "-n", "2")[0] == 0
+            assert "rows compared: 0\nIt is not certain" in run(target)[1]
+            assert run(target, "withdraw")[0] == 0
+            model = str(tmp_path / "model.sb")
+            assert run(target, "begin", "-m", model, "--promote", "when-better")[0] == 0
+            assert run(target, "promote")[0] == 0
+            assert run(target, "show", "-n", "2")[0] == 2
+            assert run(target, "begin", "-n", "2", "-m", model)[0] == 2
+        send(client, 100, 150)
+        assert run(target, "begin", "--learner", "linear", "-n", "2")[0] == 0
+        send(client, 150, 200)
+        assert "loss of the challenger: " in run(target)[1]
+        assert client.get("/model").content == trained_model(DATA, 200)
+    state = State(tmp_path / "offline", new_weak_model)
+    assert to_bytes(state.model) == trained_model(DATA, 100)
+    state.close()

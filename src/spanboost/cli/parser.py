@@ -184,6 +184,25 @@ SPANBOOST_ADMIN_TOKEN. A state folder can be changed only while no service uses 
         "service_options",
     ),
     Command(
+        "challenge",
+        "let another model learn the rows of a service, and replace its model by a better one",
+        """\
+Let a challenger learn in the shadow of a service's model, on the same rows. Both models predict
+every row before they learn it. The 95% interval of the difference of their losses is valid at every
+row, so you can look at any time. `begin` starts a challenge with a new model (options as in
+`spanboost train`) or with a model file (-m). `promote` makes the challenger the model of the
+service, and `withdraw` ends the challenge. For a running service, give its address and set the
+environment variable SPANBOOST_ADMIN_TOKEN.""",
+        """examples:
+  spanboost challenge http://127.0.0.1:8000 begin --learner stumps -n 64
+  spanboost challenge http://127.0.0.1:8000 begin -m houses.sb --promote when-better
+  spanboost challenge http://127.0.0.1:8000              (show the comparison)
+  spanboost challenge http://127.0.0.1:8000 promote""",
+        "spanboost.cli.commands.challenge",
+        "challenge",
+        "service_options",
+    ),
+    Command(
         "check",
         "check the state folder of a service that is not running",
         """\

@@ -121,9 +121,7 @@ def add_restore_options(restore: Any) -> None:
 
 def add_versions_options(versions: Any) -> None:
     """Add the options of `spanboost versions`."""
-    versions.add_argument(
-        "target", metavar="STATE_OR_URL", help="State folder, or address of a running service"
-    )
+    _add_target(versions)
     versions.add_argument(
         "action",
         nargs="?",
@@ -133,7 +131,37 @@ def add_versions_options(versions: Any) -> None:
     versions.add_argument(
         "number", nargs="?", type=at_least(0), metavar="N", help="Number of a version"
     )
-    versions.add_argument(
+
+
+def add_challenge_options(challenge: Any) -> None:
+    """Add the options of `spanboost challenge`."""
+    _add_target(challenge)
+    challenge.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "begin", "promote", "withdraw"),
+        help="What to do (default: show the comparison)",
+    )
+    challenge.add_argument(
+        "--promote",
+        choices=("by-hand", "when-better"),
+        default="by-hand",
+        help="When the challenger replaces the model: by-hand waits for the action promote; "
+        "when-better replaces it as soon as the challenger is better (default: by-hand)",
+    )
+    challenge.add_argument(
+        "--classes", type=at_least(2), metavar="K", help="Number of classes for --loss softmax"
+    )
+    add_model(challenge, ("-m", "-i", "--model"))
+    challenge.set_defaults(positive=None)
+
+
+def _add_target(command: Any) -> None:
+    command.add_argument(
+        "target", metavar="STATE_OR_URL", help="State folder, or address of a running service"
+    )
+    command.add_argument(
         "--certificate",
         metavar="FILE",
         help="Certificate that an https:// address must have (default: any that the system trusts)",

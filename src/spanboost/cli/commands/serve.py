@@ -9,21 +9,17 @@ from logging import INFO, WARNING
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spanboost.cli import from_args
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
-from spanboost.data.target import NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
-from spanboost.models.files import load
+from spanboost.models.files import from_bytes, load, to_bytes
 from spanboost.models.model import Model
+from spanboost.service.learning.warm_up import warm_up, warm_up_challenger
 from spanboost.service.limits import RequestLimits, StateLimits, limit_values
 from spanboost.service.log import log_to_stderr, write_log
-from spanboost.service.request_rows import learning_batches, prediction_batches
 from spanboost.service.storage.leader_copy import LeaderCopy
-from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.state import State
 
 _SCHEMA_OPTIONS = ("label", "weight", "ignore", "categorical", "positive")
@@ -97,7 +93,9 @@ def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], ad
     try:
         _log_opening(state, args.accept_upgrade)
         progress.begin_compiling()
-        warm_up(state)
+        warm_up(load(state.snapshot_path, trusted=True))
+        if state.challenger is not None:
+            warm_up_challenger(from_bytes(to_bytes(state.challenger.model)))
         engine = Engine(state, app.limits, on_failure)
     except BaseException:
         state.close()
@@ -181,23 +179,6 @@ def open_state(
             "choose another name"
         )
     return state
-
-
-def warm_up(state: State) -> None:
-    """Compile or load all code that the first requests would otherwise wait for."""
-    copy = load(state.snapshot_path, trusted=True)
-    for batch in learning_batches(copy.schema, [{}], [_any_label(copy.schema.target)], None):
-        predictions = copy.learn_many(batch.X, batch.y, batch.weights)
-        RunningLoss().add(copy, np.asarray(batch.y), np.ones(1), predictions, 0.0)
-    for batch in prediction_batches(copy.schema, [{}]):
-        copy.predict_many(batch.X)
-
-
-def _any_label(target: Target) -> float | str:
-    """Return a label that the target accepts."""
-    if isinstance(target, NumberTarget):
-        return float(target.limits[0]) if target.limits else 0.0
-    return target.values[0] if target.values else "1"
 
 
 def _defines_model(args: Namespace) -> bool:

@@ -34,9 +34,31 @@ def versions(args: Namespace) -> int:
     return 0
 
 
-def _use_service(args: Namespace) -> None:
+def open_admin_client(args: Namespace) -> Client:
+    """Return a client of the service at an address, with the admin token."""
     token = os.environ.get(ADMIN_TOKEN, "").strip() or None
-    with Client(args.target, admin_token=token, certificate=args.certificate) as client:
+    return Client(args.target, admin_token=token, certificate=args.certificate)
+
+
+def open_existing(folder: Path) -> State:
+    """Open a state folder that no server uses; UsageError if it is not one."""
+    _snapshots(folder)
+    return State(folder, _refuse_new)
+
+
+def _snapshots(folder: Path) -> Path:
+    """Return the folder of snapshots of a state folder."""
+    snapshots = folder / "snapshots"
+    if not snapshots.is_dir():
+        raise UsageError(
+            f"{folder} is not a state folder: it has no folder of snapshots; to ask a running "
+            "service, give its address, such as http://127.0.0.1:8000"
+        )
+    return snapshots
+
+
+def _use_service(args: Namespace) -> None:
+    with open_admin_client(args) as client:
         if args.action is not None:
             result = client.administer("POST", f"/versions/{args.number}/{args.action}")
             if args.action == "rollback":
@@ -47,12 +69,7 @@ def _use_service(args: Namespace) -> None:
 
 
 def _use_folder(args: Namespace) -> None:
-    folder = Path(args.target) / "snapshots"
-    if not folder.is_dir():
-        raise UsageError(
-            f"{args.target} is not a state folder: it has no folder of snapshots; to ask a running "
-            "service, give its address, such as http://127.0.0.1:8000"
-        )
+    folder = _snapshots(Path(args.target))
     if args.action == "rollback":
         _print_rollback(args.number, _roll_back(Path(args.target), args.number))
         return
@@ -64,7 +81,7 @@ def _use_folder(args: Namespace) -> None:
 
 def _roll_back(folder: Path, number: int) -> int:
     """Roll back a folder that no server uses; return the number of the new record."""
-    state = State(folder, _refuse_new)
+    state = open_existing(folder)
     try:
         control = roll_back_to(state.snapshots, number)
         state.commit_control(control)

@@ -16,6 +16,7 @@ from spanboost.service.http.middleware import error_response
 from spanboost.service.http.request_bodies import JSON
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.jobs import ControlJob
+from spanboost.service.learning.warm_up import warm_up_challenger
 from spanboost.service.request_rows import CONFLICT, UNPROCESSABLE
 from spanboost.service.storage.challenger import (
     BY_HAND,
@@ -79,7 +80,9 @@ class ChallengerPaths:
             self._read_model(champion, data) if kind == JSON else from_bytes(data, trusted=False)
         )
         self._engine.check_memory(model)
-        return challenge_with(champion, model, rule)
+        control = challenge_with(champion, model, rule)
+        warm_up_challenger(from_bytes(control.data))  # otherwise rows would wait for the compiler
+        return control
 
     def _read_model(self, champion: Model, data: bytes) -> Model:
         try:
