@@ -17,7 +17,7 @@ from spanboost.errors import UsageError
 
 # options that apply to the whole process, so they are given on the command line
 OF_PROCESS = ("config", "host", "port", "quiet", "log", "tls_cert", "tls_key")
-SINGLE = ("follow", "workers")  # a leader that is not available would delay the other models
+SINGLE = ("follow",)  # a leader that is not available would delay the other models
 OTHERS = ("dir", *SINGLE, *OF_PROCESS)
 PATHS = ("dir", "model")  # relative to the folder of the configuration file
 TOKENS = "tokens"
