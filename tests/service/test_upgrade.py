@@ -158,3 +158,36 @@ def test_check_tells_what_the_next_start_compares(tmp_path, capsys):
     State(tmp_path, new_model).close()
     assert main(["check", str(tmp_path)]) == 0
     assert OLD not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_a_restored_folder_names_the_version_that_wrote_its_records(tmp_path, factor):
+    old, new = tmp_path / "old", tmp_path / "new"
+    rows = write_old(old, [2, 3, 2], factor)
+    assert main(["restore", str(old), "--dir", str(new)]) == 0
+    assert versions(new) == [OLD]
+    if factor == 1.0:
+        assert continue_folder(new, rows) == trained_model(DATA, rows)
+        assert versions(new)[-1] == __version__
+    else:
+        with pytest.raises(StateError, match="does not reproduce the last snapshot"):
+            State(new, new_model)
+
+
+def test_a_folder_restored_up_to_a_snapshot_needs_no_comparison(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    write_old(old, [2, 3, 2], 1.5)
+    assert main(["restore", str(old), "--to", "5", "--dir", str(new)]) == 0
+    opened = State(new, new_model)
+    assert opened.upgraded_from == []
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "words", [["erase", "row 170", "--yes"], ["repair", "--quarantine", "7", "--yes"]]
+)
+def test_a_changed_journal_names_the_version_that_wrote_its_records(tmp_path, words):
+    write_old(tmp_path, [2, 3, 2], 1.5)
+    assert main([words[0], str(tmp_path), *words[1:]]) == 0
+    with pytest.raises(StateError, match="does not reproduce the last snapshot"):
+        State(tmp_path, new_model)

@@ -38,15 +38,17 @@ class Journal:
         *,
         first: int = 1,
         replaces: Sequence[str] = (),
+        version: str | None = None,
     ) -> None:
         """Name the folder, which `read` creates if needed.
 
         first: number of the first record of a new journal.
         replaces: marks of files that a new journal replaces.
+        version: of spanboost that wrote the records of a new journal, if it is not this one.
         """
         self.folder, self.segment_bytes = folder, segment_bytes
         self.last = self._before = first - 1  # number of the last record
-        self._replaces = list(replaces)
+        self._replaces, self._version = list(replaces), version
         self.removed_bytes = 0  # size of an interrupted write that `read` removes
         self._paths: list[Path] = []  # of the files of the chain
         self._file: LogFile | None = None  # the last file, to which records are appended
@@ -223,7 +225,7 @@ class Journal:
 
     def _create_file(self, first: int, previous: Position | None) -> tuple[LogFile, FileHeader]:
         """Begin a file for the records to come."""
-        header = new_header(first, previous, self._replaces)
+        header = new_header(first, previous, self._replaces, self._version)
         path = self.folder / f"{self.last + 1:020}{SUFFIX}"
         try:
             with atomic_write(path, private=True) as file:

@@ -59,10 +59,12 @@ class FileHeader(NamedTuple):
         return _MAGIC + _CHECKSUM.pack(zlib.crc32(text)) + text
 
 
-def new_header(first: int, previous: Position | None, replaces: list[str]) -> FileHeader:
-    """Return the header of a file that is begun now."""
+def new_header(
+    first: int, previous: Position | None, replaces: list[str], version: str | None = None
+) -> FileHeader:
+    """Return the header of a file that is begun now; `version` wrote its records, if given."""
     mark = secrets.token_hex(_MARK_BYTES)
-    return FileHeader(mark, first, previous, __version__, time.time(), replaces)
+    return FileHeader(mark, first, previous, version or __version__, time.time(), replaces)
 
 
 def decode_header(data: bytes) -> FileHeader | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from spanboost import __version__
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import load_checkpoint
@@ -19,6 +20,7 @@ from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_files import open_file
 from spanboost.service.storage.journal_swap import (
     delete_folder,
     finish_swap,
@@ -27,6 +29,7 @@ from spanboost.service.storage.journal_swap import (
 )
 from spanboost.service.storage.record_files import StateError, file_number
 from spanboost.service.storage.salvage import Salvage, read_payload, salvage_journal
+from spanboost.service.storage.upgrade import WITHOUT_HEADER
 
 MAX_REPLACED = 8  # marks that fit into the header of a file; they are those of the newest snapshots
 LARGEST = 3  # number of records that a report lists by size
@@ -167,7 +170,8 @@ def write_journal(
     learned = 0 if snapshot is None else snapshot.record
     first = min(report.salvage.first, learned + 1)
     marks = [one.mark for one in report.snapshots if one.mark is not None and one.record <= last]
-    journal = Journal(folder, first=first, replaces=marks[:MAX_REPLACED])
+    version = _other_version(report, learned + 1, last)
+    journal = Journal(folder, first=first, replaces=marks[:MAX_REPLACED], version=version)
     list(journal.read())
     for number in range(first, last + 1):
         place = records.get(number)
@@ -175,6 +179,26 @@ def write_journal(
         journal.append(payload, None if place is None else place.time, sync=False)
     journal.sync()
     journal.close()
+
+
+def _other_version(report: Report, first: int, last: int) -> str | None:
+    """Return another version that wrote some of these records; None if this one wrote all.
+
+    The next start learns these records, so it must know who wrote them (upgrade.py).
+    """
+    places = report.salvage.records.items()
+    paths = {place.path for number, place in places if first <= number <= last}
+    return min(filter(None, map(_written_by, paths)), default=None)
+
+
+def _written_by(path: Path) -> str | None:
+    """Return the version that wrote a journal file; None if it is this one or unknown."""
+    try:
+        header = open_file(path).header
+    except StateError:  # the header is damaged
+        return None
+    version = WITHOUT_HEADER if header is None else header.version
+    return None if version == __version__ else version
 
 
 def _write_aside(report: Report, number: int) -> None:

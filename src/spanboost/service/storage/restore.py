@@ -8,6 +8,7 @@ from shutil import copyfileobj
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import UsageError
 from spanboost.service.storage.repair import Report, Snapshot, write_journal
+from spanboost.service.storage.retention import SNAPSHOTS
 from spanboost.service.storage.salvage import number_ranges
 
 
@@ -29,13 +30,17 @@ def find_record(report: Report, to: str) -> int:
     return min(later, default=report.last + 1) - 1
 
 
-def check_restore(report: Report, record: int) -> Snapshot:
-    """Return the snapshot to start from; UsageError if the record cannot be restored."""
+def check_restore(report: Report, record: int) -> list[Snapshot]:
+    """Return the snapshots to restore, newest first; UsageError if the record cannot be restored.
+
+    The service starts from the newest one, and another version compares it with a replay from the
+    one before (upgrade.py).
+    """
     # a pinned snapshot can be older than the journal
     earliest = report.salvage.first - 1
     readable = [one for one in report.snapshots if one.error is None and one.record >= earliest]
-    snapshot = next((one for one in readable if one.record <= record), None)
-    if snapshot is None or record > report.last:
+    snapshots = [one for one in readable if one.record <= record][:SNAPSHOTS]
+    if not snapshots or record > report.last:
         oldest = min((one.record for one in readable), default=None)
         what = "no snapshot can be read" if oldest is None else f"{oldest} to {report.last} can"
         raise UsageError(f"{report.folder}: record {record} cannot be restored; {what}")
@@ -45,7 +50,7 @@ def check_restore(report: Report, record: int) -> Snapshot:
             f"{report.folder}: records {number_ranges(lost)} cannot be read; see what `spanboost "
             "repair` would lose"
         )
-    return snapshot
+    return snapshots
 
 
 def check_new_folder(new: Path) -> None:
@@ -60,15 +65,16 @@ def restore_folder(report: Report, record: int, new: Path, pending: Sequence[Pat
     pending: files of predicted rows that still wait for their labels after this record.
     """
     check_new_folder(new)
-    snapshot = check_restore(report, record)
+    snapshots = check_restore(report, record)
     new.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_journal(report, new / "journal", record)
+    write_journal(report._replace(snapshots=snapshots), new / "journal", record)
     (new / "pending").mkdir(mode=0o700)
     for path in pending:
         _copy(path, new / "pending" / path.name)
     (new / "snapshots").mkdir(mode=0o700)
     # last: a folder without a snapshot is refused, so an interrupted restore cannot be served
-    _copy(snapshot.path, new / "snapshots" / snapshot.path.name)
+    for snapshot in snapshots:
+        _copy(snapshot.path, new / "snapshots" / snapshot.path.name)
 
 
 def _copy(source: Path, target: Path) -> None:
