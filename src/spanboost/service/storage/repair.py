@@ -184,8 +184,11 @@ def write_journal(
 def _other_version(report: Report, first: int, last: int) -> str | None:
     """Return another version that wrote some of these records; None if this one wrote all.
 
-    The next start learns these records, so it must know who wrote them (upgrade.py).
+    The next start learns these records, so it must know who wrote them (upgrade.py). If records are
+    lost, no version could reproduce the snapshots after them, so there is nothing to compare.
     """
+    if report.lost:
+        return None
     places = report.salvage.records.items()
     paths = {place.path for number, place in places if first <= number <= last}
     return min(filter(None, map(_written_by, paths)), default=None)
