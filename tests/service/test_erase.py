@@ -13,6 +13,7 @@ from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
 from spanboost.service.limits import StateLimits
+from spanboost.service.storage.challenger import BY_HAND, challenge_with
 from spanboost.service.storage.pending_erase import erase_pending, find_pending
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.state import State
@@ -131,12 +132,30 @@ def test_a_model_in_the_journal_is_named(tmp_path, run):
     state.commit_control(control)
     state.obey(control)
     state.close()
-    what = "Remains: record 17 of the journal contains the model of version 8"
+    what = "Remains: models in records 17 of the journal"
     assert what in run("erase", tmp_path, "row 27")[1]
-    assert what not in run("erase", tmp_path, "row 50")[1]
+    assert "Remains" not in run("erase", tmp_path, "row 50")[1]
     assert run("erase", tmp_path, "row 50", "--yes")[0] == 0
     state = State(tmp_path, new_model)
     assert to_bytes(state.model) == model_without([], 40)
+    state.close()
+
+
+def test_a_challenger_that_came_after_a_row_is_named(tmp_path, run):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    state = State(tmp_path, new_model)
+    control = challenge_with(state.model, state.model, BY_HAND)
+    state.commit_control(control)
+    state.obey(control)
+    entry = build_entry(80, 85, DATA)
+    state.commit(entry)
+    state.learn(entry, 0, 5)
+    state.close()
+    assert "models in records 17 of the journal" in run("erase", tmp_path, "row 50")[1]
+    assert "Remains" not in run("erase", tmp_path, "row 82")[1]
+    assert run("erase", tmp_path, "row 82", "--yes")[0] == 0
+    state = State(tmp_path, new_model)
+    assert to_bytes(state.model) == to_bytes(state.challenger.model) == model_without([82], 85)
     state.close()
 
 

@@ -54,8 +54,8 @@ def _describe_remains(plan: Erasure) -> Iterator[str]:
             "of the model contain these rows, and its memory of recent rows may contain them until "
             "newer rows replace them. To remove this as well, train a new model."
         )
-    for record, version in plan.rollbacks.items():
+    if plan.models:
         yield (
-            f"Remains: record {record} of the journal contains the model of version {version}, "
-            "which may have learned some of the rows."
+            f"Remains: models in records {number_ranges(plan.models)} of the journal (rollbacks, "
+            "challengers) may have learned some of the rows."
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from spanboost.errors import UsageError
 from spanboost.service.storage.backup import pending_paths
-from spanboost.service.storage.control import ROLLBACK, decode_control, is_control
+from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
 from spanboost.service.storage.journal_swap import (
     delete_folder,
@@ -38,7 +38,7 @@ class Erasure(NamedTuple):
     deleted: list[Snapshot]  # snapshots that are deleted, because they have learned the rows
     base: Snapshot | None  # the snapshot that the next start loads; None if it does not change
     learned: list[int]  # numbers of records that all snapshots have learned
-    rollbacks: dict[int, int]  # records with a model that has learned the rows, and its version
+    models: list[int]  # numbers of records with a model that may have learned the rows
     unsearched: list[Path]  # files and folders that may have the rows, and are not searched
 
 
@@ -48,7 +48,7 @@ def plan_erasure(report: Report, ids: Collection[str]) -> Erasure:
     if report.problem is not None:
         problem = report.problem.removesuffix(f"; {WAY_OUT}")
         raise StateError(f"{problem}; repair the folder before rows are erased")
-    records, rollbacks = _search_journal(report, erased)
+    records, models = _search_journal(report, erased)
     pending = find_pending(pending_paths(folder), erased)
     missing = erased.difference(*records.values(), *pending.values())
     if missing:
@@ -62,11 +62,7 @@ def plan_erasure(report: Report, ids: Collection[str]) -> Erasure:
     first = min((number for number in records if number > oldest), default=report.last + 1)
     deleted = [one for one in report.snapshots if one.record >= first]
     base = next(one for one in usable if one.record < first) if deleted else None
-    kept = {
-        number: version
-        for number, version in rollbacks.items()
-        if any(record <= version for record in records)
-    }
+    kept = [number for number, last in models.items() if min(records, default=last + 1) <= last]
     return Erasure(
         report, erased, records, pending, deleted, base, learned, kept, _other_parts(folder)
     )
@@ -101,17 +97,20 @@ def erase_rows(plan: Erasure) -> None:
 def _search_journal(
     report: Report, ids: Collection[str]
 ) -> tuple[dict[int, set[str]], dict[int, int]]:
-    """Return the records with rows of the ids, and all rollbacks with the versions they restore."""
-    records, rollbacks = dict[int, set[str]](), dict[int, int]()
+    """Return the records with rows of the ids, and those with a model.
+
+    The value of the latter is the last record that the model may have learned.
+    """
+    records, models = dict[int, set[str]](), dict[int, int]()
     for number, place in sorted(report.salvage.records.items()):
         payload = memoryview(read_payload(place))
         if is_control(payload):
             control = decode_control(payload)
-            if control.name == ROLLBACK:
-                rollbacks[number] = control.values["version"]
+            if control.data:  # a challenger may be a copy of the model from any earlier record
+                models[number] = control.values.get("version", number - 1)
         elif own := {id for id in decode_ids(payload) if id is not None and id in ids}:
             records[number] = own
-    return records, rollbacks
+    return records, models
 
 
 def _usable_snapshots(report: Report) -> Sequence[Snapshot]:
