@@ -5,18 +5,22 @@ import shutil
 
 import numpy as np
 import pytest
-from serving import serving_app
+from serving import OPTIONS, Server, serving, serving_app
 from state_folders import build_entry, new_model, some_rows, trained_model
 
 from spanboost.analysis.comparison import compare
 from spanboost.cli.main import main
+from spanboost.client import Client
 from spanboost.models.files import to_bytes
 from spanboost.models.model_spec import ModelSpec
 from spanboost.service.http.app import build_app
 from spanboost.service.learning.engine import Engine
+from spanboost.service.learning.jobs import ShipmentJob
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.challenger import WHEN_BETTER, challenge_with, model_from_options
 from spanboost.service.storage.control import CHALLENGE, PROMOTE, WITHDRAW, Control, ControlError
+from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.state import State
 
 DATA = some_rows(1500)
@@ -325,3 +329,62 @@ def test_the_command_works_on_folders_and_services(serve, tmp_path, capsys):
     state = State(tmp_path / "offline", new_weak_model)
     assert to_bytes(state.model) == trained_model(DATA, 100)
     state.close()
+
+
+def test_a_follower_obeys_the_journal_and_does_not_decide(tmp_path):
+    leader = State(tmp_path / "leader", new_weak_model)
+    challenge(leader, WHEN_BETTER, learner="linear", n=4)
+    for first in range(0, 1500, 100):
+        learn(leader, first, first + 100)
+    assert leader.challenger.better
+    engine = Engine(State(tmp_path / "follower", new_weak_model))
+
+    def ship(after):
+        journal = Journal(leader.journal.folder)
+        records = [
+            ShippedRecord(one.number, bytes(one.payload), one.time, journal.mark)
+            for one in list(journal.read())[after:]
+        ]
+        journal.close()
+        job = ShipmentJob(records)
+        engine.writer.submit(job)
+        job.result(60)
+        return content(engine.state)
+
+    assert ship(0) == content(leader)
+    last = leader.learned_record
+    obey(leader, Control(PROMOTE, {}))
+    assert ship(last) == content(leader)
+    engine.close()
+    leader.close()
+
+
+def test_a_restored_folder_has_the_challenger(tmp_path):
+    state = State(tmp_path / "state", new_model)
+    challenge(state, learner="linear", n=2)
+    learn(state, 0, 40)
+    state.save()
+    learn(state, 40, 60)
+    expected = content(state)
+    state.close()
+    words = ["restore", str(tmp_path / "state"), "--to", "3", "--dir", str(tmp_path / "new")]
+    assert main(words) == 0
+    opened = State(tmp_path / "new", new_model)
+    assert content(opened) == expected
+    opened.close()
+
+
+@pytest.mark.process
+def test_a_challenger_survives_a_kill(tmp_path):
+    server = Server(tmp_path, *OPTIONS)
+    with Client(server.address) as client:
+        options = {"learner": "linear", "n": 2}
+        client.administer("POST", "/challenger", options, {"promote": WHEN_BETTER})
+        rows = [row | {"label": y} for row, y in zip(*DATA, strict=True)]
+        client.learn(rows[:200], wait=True)
+        before, model = client.administer("GET", "/challenger"), client.model()
+    server.kill()
+    with serving(tmp_path) as server, Client(server.address) as client:
+        assert client.administer("GET", "/challenger") == before
+        assert before["challenger"]["rows"] == 200
+        assert client.model() == model
