@@ -139,6 +139,39 @@ def test_dashboard_shows_that_the_server_has_stopped(tmp_path):
     assert server.stop() == 0
 
 
+def text_of(id):
+    return f"document.getElementById('{id}').textContent"
+
+
+def test_dashboard_shows_the_last_version(tmp_path):
+    with serving(tmp_path) as server, Client(server.address) as client, browser() as page:
+        page.open(f"{server.address}/")
+        page.wait_until(f"/^Last version: record 0, .* since: 0\\.$/.test({text_of('version')})")
+        client.learn([{"size": 0.5, "label": 3}], wait=True)
+        page.wait_until(f"{text_of('version')}.endsWith('Records learned since: 1.')")
+        assert page.run("document.getElementById('follower').hidden")
+        ages = "[0, 119.5, 120, 7200, 86400 * 3000].map(duration).join('; ')"
+        assert page.run(ages) == "0 seconds; 119 seconds; 2 minutes; 2 hours; 3,000 days"
+        behind = "describeFollower({leader: 'L', records: 1200, seconds: 9.5, responds: true})"
+        assert page.run(behind) == "Follower of L: 1,200 records (9 seconds) behind."
+        assert page.errors() == []
+
+
+def test_dashboard_of_a_follower_shows_its_leader(tmp_path):
+    leader = Server(tmp_path / "leader", *OPTIONS)
+    with serving(tmp_path / "copy", "--follow", leader.address) as server, browser() as page:
+        with Client(leader.address) as client:
+            client.learn([{"size": 0.5, "label": 3}], wait=True)
+        page.open(f"{server.address}/")
+        page.wait_until("document.getElementById('learned').value == 1")
+        name = f"Follower of {leader.address}: "
+        page.wait_until(f"{text_of('follower')} == '{name}all records are learned.'")
+        assert leader.stop() == 0
+        page.wait_until(f"{text_of('follower')} == '{name}the leader does not respond.'")
+        assert page.run(f"{STATUS}.dataset.state") == "live"  # it still predicts
+        assert page.errors() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast_in_both_color_schemes(tmp_path, scheme):
     with serving(tmp_path) as server, Client(server.address) as client, browser() as page:

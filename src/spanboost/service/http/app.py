@@ -23,7 +23,7 @@ from spanboost.service.http.challenger_paths import (
 )
 from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.health import Health
-from spanboost.service.http.metrics import RequestCounters, collect_metrics
+from spanboost.service.http.metrics import RequestCounters, collect_metrics, describe_follower
 from spanboost.service.http.middleware import (
     BACKUP_PATH,
     EVENTS_PATH,
@@ -200,6 +200,7 @@ class Service:
             try:
                 while not self.stopping.is_set():
                     metrics = collect_metrics(self.engine, self.counters)
+                    metrics["follower"] = describe_follower(self._health.follower)
                     yield b"data: %b\n\n" % orjson.dumps(metrics)
                     try:
                         await asyncio.wait_for(self.stopping.wait(), 1)

@@ -72,6 +72,18 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
     }
 
 
+def describe_follower(follower: Follower | None) -> dict[str, Any] | None:
+    """Return how far a follower is behind its leader, as JSON values; None without a leader."""
+    if follower is None:
+        return None
+    return {
+        "leader": follower.address,
+        "records": follower.lag_records,
+        "seconds": follower.lag_seconds,
+        "responds": follower.problem is None,
+    }
+
+
 def _range_changes(labels: LabelHealth) -> dict[str, int]:
     """Return the row of the last change of each kind; a kind that never happened is left out."""
     rows = {"widened": labels.widened, "shrunk": labels.shrunk, "new_units": labels.new_units}

@@ -181,6 +181,27 @@ function drawWeights(weights) {
   });
 }
 
+// Returns a duration in the largest unit of which it has at least two.
+function duration(seconds) {
+  const [size, unit] = [[86400, "days"], [3600, "hours"], [60, "minutes"]].find(([k]) => seconds >= 2 * k)
+    ?? [1, "seconds"];
+  return `${integers.format(Math.floor(seconds / size))} ${unit}`;
+}
+
+function describeVersion({ snapshot, snapshot_age: age, record }) {
+  const written = age === null ? "" : `, written ${duration(age)} ago`;
+  return `Last version: record ${integers.format(snapshot)}${written}. `
+    + `Records learned since: ${integers.format(record - snapshot)}.`;
+}
+
+function describeFollower({ leader, records, seconds, responds }) {
+  const name = `Follower of ${leader}: `;
+  if (!responds) return `${name}the leader does not respond.`;
+  if (records === null) return `${name}not connected yet.`;
+  if (records === 0) return `${name}all records are learned.`;
+  return `${name}${integers.format(records)} records (${duration(seconds)}) behind.`;
+}
+
 let previous = null;
 
 function rate(metrics, key) {
@@ -199,6 +220,9 @@ function update(metrics) {
   drawCurve(metrics);
   drawPairs(metrics);
   drawWeights(metrics.weights);
+  byId("version").textContent = describeVersion(metrics);
+  byId("follower").hidden = metrics.follower === null;
+  if (metrics.follower !== null) byId("follower").textContent = describeFollower(metrics.follower);
   const drifts = metrics.drifts;
   byId("drifts").textContent = drifts.length
     ? `drift detected at row ${drifts.slice(-10).map((row) => integers.format(row)).join(", ")}`
