@@ -201,7 +201,7 @@ def test_a_better_challenger_is_promoted_by_rule(serve):
         assert low < found["difference"] < high
         metrics = client.get("/metrics").text
         assert "spanboost_challenger_rows 20" in metrics
-        assert 'spanboost_compared_loss{model="challenger"}' in metrics
+        assert 'spanboost_compared_loss{role="challenger"}' in metrics
         assert f'spanboost_challenger_gain{{end="low"}} {low!r}' in metrics
     with serve() as client:  # a restart continues the comparison
         assert client.get("/challenger").json()["challenger"] == found

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 
+import httpx
 import pytest
 from chromium import CHROMIUM, browser
 from serving import OPTIONS, Server, serving
@@ -150,6 +151,12 @@ def test_dashboard_shows_the_last_version(tmp_path):
         client.learn([{"size": 0.5, "label": 3}], wait=True)
         page.wait_until(f"{text_of('version')}.endsWith('Records learned since: 1.')")
         assert page.run("document.getElementById('follower').hidden")
+        assert page.run("document.getElementById('challenger').hidden")
+        answer = httpx.post(f"{server.address}/challenger", json={"learner": "linear", "n": 2})
+        assert answer.status_code == 200, answer.text
+        client.learn([{"size": 0.25, "label": 2}], wait=True)
+        page.wait_until(f"{text_of('challenger')}.includes('over 1 rows')")
+        assert page.run(text_of("challenger")).endswith("; no difference is certain yet.")
         ages = "[0, 119.5, 120, 7200, 86400 * 3000].map(duration).join('; ')"
         assert page.run(ages) == "0 seconds; 119 seconds; 2 minutes; 2 hours; 3,000 days"
         behind = "describeFollower({leader: 'L', records: 1200, seconds: 9.5, responds: true})"

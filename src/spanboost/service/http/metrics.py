@@ -232,7 +232,8 @@ def _format_challenger(challenger: dict[str, Any] | None) -> list[str]:
     if challenger is None:
         return _format_metric("challenger_rows", "gauge", "Rows compared.", {"": 0})
     lines = _format_metric("challenger_rows", "gauge", "Rows compared.", {"": challenger["rows"]})
-    losses = {f'model="{name}"': challenger[f"{name}_loss"] for name in ("champion", "challenger")}
+    # the label `model` is the name of one of several models
+    losses = {f'role="{name}"': challenger[f"{name}_loss"] for name in ("champion", "challenger")}
     ends = dict(zip(('end="low"', 'end="high"'), challenger["interval"], strict=True))
     for name, help, values in (
         ("compared_loss", "Average loss of the rows since the challenge began.", losses),

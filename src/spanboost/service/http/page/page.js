@@ -194,6 +194,13 @@ function describeVersion({ snapshot, snapshot_age: age, record }) {
     + `Records learned since: ${integers.format(record - snapshot)}.`;
 }
 
+function describeChallenger({ rows, champion_loss, challenger_loss, interval, better }) {
+  const number = (value) => (value === null ? "n/a" : decimals.format(value));
+  const verdict = better === null ? "no difference is certain yet" : `the ${better} is better`;
+  return `Challenger: loss ${number(challenger_loss)}, champion ${number(champion_loss)}, over `
+    + `${integers.format(rows)} rows. 95% interval of the difference: ${interval.map(number).join(" to ")}; ${verdict}.`;
+}
+
 function describeFollower({ leader, records, seconds, responds }) {
   const name = `Follower of ${leader}: `;
   if (!responds) return `${name}the leader does not respond.`;
@@ -221,8 +228,10 @@ function update(metrics) {
   drawPairs(metrics);
   drawWeights(metrics.weights);
   byId("version").textContent = describeVersion(metrics);
-  byId("follower").hidden = metrics.follower === null;
-  if (metrics.follower !== null) byId("follower").textContent = describeFollower(metrics.follower);
+  for (const [key, describe] of [["challenger", describeChallenger], ["follower", describeFollower]]) {
+    byId(key).hidden = metrics[key] === null;
+    if (metrics[key] !== null) byId(key).textContent = describe(metrics[key]);
+  }
   const drifts = metrics.drifts;
   byId("drifts").textContent = drifts.length
     ? `drift detected at row ${drifts.slice(-10).map((row) => integers.format(row)).join(", ")}`
