@@ -170,6 +170,19 @@ def test_a_write_that_reached_the_disk_in_part_is_removed(tmp_path, sector):
             assert path.read_bytes() == whole[:start]
 
 
+def test_a_changed_byte_in_the_last_record_is_not_an_interrupted_write(tmp_path):
+    write_folder(tmp_path, [1], DATA)
+    path, whole, start = last_record(tmp_path)
+    middle = (start + len(whole)) // 2
+    for place in (start, middle, len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x55
+        path.write_bytes(damaged)
+        with pytest.raises(StateError, match=f"damaged at byte {start}"):
+            State(tmp_path, new_model)
+        assert path.read_bytes() == damaged
+
+
 def test_more_bytes_than_one_record_are_not_an_interrupted_write(tmp_path):
     write_folder(tmp_path, [1], DATA)
     path, whole, start = last_record(tmp_path)

@@ -13,6 +13,7 @@ import secrets
 import struct
 import time
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,22 +122,27 @@ class MarkedRecords:
 
         Such a record begins at `end`, is the only one, and is not longer than its header says.
         Sectors that did not reach the disk contain zeros. If they contain the header of the record,
-        its length is unknown.
+        its length is unknown. A complete record without such a sector was damaged later.
         """
         tail = data[end:]
         if tail.find(self.mark, 1) >= 0:
             return False
-        edge = SECTOR - end % SECTOR
         head = tail[:_RECORD_BYTES]
-        sectors = [head[:edge], head[edge:]]
-        if any(sector and not any(sector) for sector in sectors):
+        if _lacks_sector(head, end):
             return True
         if head[:_MARK_BYTES] != self.mark[: len(head)]:
             return False
         if len(head) < _RECORD_BYTES:
             return True
         _, length, _, _ = _FIELDS.unpack_from(head)
-        return len(tail) <= _RECORD_BYTES + int(length)
+        size = _RECORD_BYTES + int(length)
+        return len(tail) < size or (len(tail) == size and _lacks_sector(tail, end))
+
+
+def _lacks_sector(data: bytes, begin: int) -> bool:
+    """Return whether the part of `data` in some sector is 0; `begin` is its place in the file."""
+    edges = [0, *range(SECTOR - begin % SECTOR, len(data), SECTOR), len(data)]
+    return any(first < last and not any(data[first:last]) for first, last in pairwise(edges))
 
 
 def _checksum(fields: bytes | memoryview, payload: bytes | memoryview) -> int:
