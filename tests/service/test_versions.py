@@ -161,6 +161,14 @@ def test_versions_need_the_admin_token(tmp_path):
             assert post.status_code == status
 
 
+def test_the_command_deletes_no_versions(tmp_path):
+    state = State(tmp_path, new_model, StateLimits(keep_rows=1000))
+    learn_and_save(state, 20, 40, 60)
+    state.close()
+    assert main(["versions", str(tmp_path), "rollback", "1"]) == 0
+    assert [one.version for one in list_versions(state.snapshots)] == [0, 1, 2, 3, 4]
+
+
 def test_the_command_works_on_folders_and_services(client, tmp_path, capsys):
     folder, address = tmp_path / "offline", str(client.base_url)
     state = State(folder, new_model)

@@ -1,5 +1,6 @@
 """The command `versions`: list, pin and roll back the versions of a service's model."""
 
+import math
 import os
 from argparse import Namespace
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from spanboost.client import Client
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
+from spanboost.service.limits import StateLimits
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.state import State
 from spanboost.service.storage.versions import (
@@ -41,9 +43,12 @@ def open_admin_client(args: Namespace) -> Client:
 
 
 def open_existing(folder: Path) -> State:
-    """Open a state folder that no server uses; UsageError if it is not one."""
+    """Open a state folder that no server uses; UsageError if it is not one.
+
+    Only the server knows how much of the past it keeps, so nothing is deleted here.
+    """
     _snapshots(folder)
-    return State(folder, _refuse_new)
+    return State(folder, _refuse_new, StateLimits(keep_seconds=math.inf))
 
 
 def _snapshots(folder: Path) -> Path:
