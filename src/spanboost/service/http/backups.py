@@ -13,6 +13,7 @@ from spanboost.service.storage.backup import Backup
 from spanboost.service.storage.state import State
 
 MEDIA_TYPE = "application/x-tar"
+PATIENCE = 2.0  # seconds that a request waits for the end of another backup
 
 
 class BackupHandler:
@@ -25,6 +26,10 @@ class BackupHandler:
         """Return a backup of the state folder."""
         if request.method == "HEAD":
             return Response(media_type=MEDIA_TYPE)
+        waited = 0.0
+        while self._sending and waited < PATIENCE:  # the client may have all bytes just before us
+            await asyncio.sleep(0.02)
+            waited += 0.02
         if self._sending:
             why = "another backup is being sent; retry later"
             return error_response(503, why, {"Retry-After": "10"})
