@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -43,6 +45,16 @@ class UsageError(UserError):
 
 class ModelFileError(UserError):
     """A file that is not a model this version can read."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message that suggests known names close to a wrong one; may be empty."""
+    plain: dict[str, list[str]] = {}
+    for one in known:
+        plain.setdefault(one.casefold(), []).append(one)
+    near = get_close_matches(name.casefold(), plain, 3)
+    close = [one for match in near for one in plain[match]]
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 class ClusterError(RuntimeError):

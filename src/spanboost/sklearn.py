@@ -46,6 +46,7 @@ except ImportError as error:
     ) from error
 
 REGRESSION = {"squared_error": Squared(), "absolute_error": Absolute(), "huber": Huber()}
+QUANTILE = "quantile:"  # followed by a number between 0 and 1
 CLASSIFICATION = {"log_loss": None, "hinge": Hinge()}  # None: by the number of classes
 
 
@@ -207,8 +208,9 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         Number of copies of the learner. None is 100 for trees, 32 for other learners.
     learning_rate : float or None
         The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n.
-    loss : "squared_error", "absolute_error", "huber" or a loss object
-        A loss object is one of ``spanboost.losses``, or your own.
+    loss : "squared_error", "absolute_error", "huber", "quantile:TAU" or a loss object
+        "quantile:0.9" estimates the quantile 0.9. A loss object is one of ``spanboost.losses``, or
+        your own.
     budget : "fast", "default" or "thorough"
         Size of learner="auto": more boosters, lower error, more time.
     label_range : "auto", "auto-zero", "growing", "growing-zero" or (low, high)
@@ -262,7 +264,8 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         yield from self._staged_predictions(X)
 
     def _loss(self) -> Any:
-        loss = _named_loss(self.loss, REGRESSION) if isinstance(self.loss, str) else self.loss
+        named = isinstance(self.loss, str) and not self.loss.startswith(QUANTILE)
+        loss = _named_loss(self.loss, REGRESSION) if named else self.loss
         check_regression_loss(resolve(loss))
         return loss
 
@@ -367,5 +370,6 @@ def _classes(y: Any) -> Array:
 
 def _named_loss(loss: Any, losses: dict[str, Any]) -> Any:
     if not isinstance(loss, str) or loss not in losses:
-        raise ValueError(f"loss must be {' or '.join(map(repr, losses))} (got {loss!r})")
+        names = [*map(repr, losses), *(["'quantile:TAU'"] if losses is REGRESSION else [])]
+        raise ValueError(f"loss must be {' or '.join(names)} (got {loss!r})")
     return losses[loss]

@@ -43,7 +43,12 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--delimiter", '"'], "is not a single ASCII character"),
         (["--delimiter", ";"], "there are no feature columns besides the label"),
         (["--json", "-p", "-"], "--json and --predictions - both write to standard output"),
-        (["--nonsense"], "--nonsense"),
+        (["--nonsense"], "unknown option --nonsense (see"),
+        (["--lable", "price"], "unknown option --lable; did you mean --label"),
+        (["--n", "10"], "unknown option --n; did you mean -n"),
+        (["--n_estimators=10"], "unknown option --n_estimators; did you mean --n-estimators?"),
+        (["--learner", "liner"], "'linear'?"),
+        (["--label", "SIZE"], "column 'SIZE' not found; did you mean 'size'?"),
         (["-i", "none.sb"], "none.sb: No such file"),
         (["-i", "houses.sb", "-n", "8"], "-n cannot be combined with -i"),
         (["-i", "houses.sb", "--label", "size"], "--label cannot be combined with -i"),
@@ -68,6 +73,16 @@ def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkey
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["trian", "houses.csv"], "did you mean 'train'?"),
+        (["--versoin"], "unknown option --versoin; did you mean --version?"),
+        (
+            ["train", "houses.csv", "--ouput", "x.sb"],
+            "spanboost train: unknown option --ouput; did you mean --output?",
+        ),
+        (
+            ["evaluate", "houses.csv", "--compare", "trees:n_estimaters=3,linear"],
+            "did you mean 'n-estimators'",
+        ),
         (["evaluate", "houses.csv", "-t"], "-t needs a model to test; name it with -i"),
         (
             ["evaluate", "houses.csv", "-i", "houses.sb", "--baseline"],

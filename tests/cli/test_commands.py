@@ -73,6 +73,15 @@ def test_an_ignored_column_equals_a_missing_one(data, shell, tmp_path):
     other = put(tmp_path, "without.csv", as_csv(without))
     ignored = evaluate(shell, data, "--ignore", "age,rooms")[1]
     assert ignored == evaluate(shell, other)[1] != evaluate(shell, data)[1]
+    assert ignored == evaluate(shell, data, "--ignore", "age", "--ignore", "rooms")[1]
+
+
+def test_the_names_of_other_libraries_are_options(data, shell):
+    ours = ("--learner", "linear", "-n", "3", "--step", "0.5")
+    theirs = ("--learner", "linear", "--n-estimators", "3", "--learning-rate", "0.5")
+    assert evaluate(shell, data, *ours)[1] == evaluate(shell, data, *theirs)[1]
+    entry = "linear:n=3:step=0.5,linear:n_estimators=3:learning_rate=0.5"
+    assert "duplicate model" in shell("evaluate", data, "--compare", entry, status=2).err
 
 
 def test_a_categorical_number_equals_a_text(data, shell, tmp_path):

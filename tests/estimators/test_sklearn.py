@@ -309,9 +309,16 @@ def test_the_default_is_accurate_after_one_pass(diabetes):
     assert cross_val_score(BoostingRegressor(random_state=0), X, y).mean() > 0.38
 
 
+def test_a_quantile_is_a_loss_by_name(diabetes):
+    by_name = named("linear", loss="quantile:0.9").fit(*diabetes)
+    by_object = named("linear", loss=Quantile(0.9)).fit(*diabetes)
+    assert np.array_equal(by_name.predict(diabetes[0]), by_object.predict(diabetes[0]))
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"loss": "quantile:2"}, "loss must be .*'quantile:TAU' with TAU between 0 and 1"),
         ({"learner": "forest"}, "learner must be 'auto', 'linear'.*got 'forest'"),
         ({"booster": "span2"}, "booster must be 'span' or 'hull' .got 'span2'"),
         ({"loss": "squared"}, "loss must be 'squared_error'.*got 'squared'"),

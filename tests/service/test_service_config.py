@@ -66,7 +66,7 @@ def test_the_keys_of_a_model_are_the_options_of_serve(tmp_path, monkeypatch):
         ("[models.a]\ndir = 1", "needs the key 'dir'"),
         ("[models.'a/b']\ndir = 'x'", r"the name of a model consists of .* \(got 'a/b'\)"),
         ("[models.'..']\ndir = 'x'", r"the name of a model consists of .* \(got '..'\)"),
-        ("[models.a]\ndir = 'x'\nmax_row = 1", "unknown key 'max_row'. Did you mean 'max-rows'"),
+        ("[models.a]\ndir = 'x'\nmax_row = 1", "unknown key 'max_row'; did you mean 'max-rows'"),
         ("[models.a]\ndir = 'x'\nport = 1", "unknown key 'port'"),
         ("[models.a]\ndir = 'x'\nconfig = 'y'", "unknown key 'config'"),
         ("[models.a]\ndir = 'x'\nn = -1", r"\[models.a\]: argument -n: "),

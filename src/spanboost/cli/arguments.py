@@ -71,13 +71,18 @@ def add_columns(data: Any, label: str) -> None:
     data.add_argument("--label", metavar="NAME", help=f"Label column (default: {label})")
     data.add_argument("--weight", metavar="NAME", help="Column of importance weights")
     data.add_argument(
-        "--ignore", type=names, metavar="NAMES", help="Columns to ignore, separated by commas"
+        "--ignore",
+        type=names,
+        action="extend",
+        metavar="NAMES",
+        help="Columns to ignore, separated by commas; can be repeated",
     )
     data.add_argument(
         "--categorical",
         type=names,
+        action="extend",
         metavar="NAMES",
-        help="Numeric columns to treat as categories, separated by commas",
+        help="Columns to treat as categories, separated by commas; can be repeated",
     )
     data.add_argument(
         "--positive",

@@ -32,6 +32,8 @@ def add_demo_options(demo: Any) -> None:
     )
     demo.add_argument(
         "-n",
+        "--n-estimators",
+        dest="n",
         type=at_least(1),
         default=32,
         metavar="N",
@@ -241,6 +243,8 @@ def _add_grid(tune: Any) -> None:
     )
     grid.add_argument(
         "-n",
+        "--n-estimators",
+        dest="n",
         type=at_least(1),
         metavar="MAX",
         help="Largest number of copies of the learner; all smaller numbers are tried too "
@@ -248,7 +252,11 @@ def _add_grid(tune: Any) -> None:
     )
     for option, kind, text in (
         (("-l", "--rate"), numbers, "Learning rates (default: 0.1,0.2,0.5,1,2)"),
-        (("--step",), numbers, "Step sizes eta of Algorithm 1 (default: 0.05,0.1,0.2,0.5,1)"),
+        (
+            ("--step", "--learning-rate"),
+            numbers,
+            "Step sizes eta of Algorithm 1 (default: 0.05,0.1,0.2,0.5,1)",
+        ),
         (("--scale",), numbers, "Factors lambda that scale the base predictions (default: 1)"),
         (("--feedback",), names, "Feedback modes, greedy or linear (default: greedy)"),
         (("--hidden",), integers, "Numbers of hidden units of --learner network (default: 10)"),

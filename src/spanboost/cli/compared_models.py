@@ -16,7 +16,7 @@ from spanboost.cli.from_args import (
 )
 from spanboost.data.schema import Schema
 from spanboost.data.target import NumberTarget
-from spanboost.errors import UsageError
+from spanboost.errors import UsageError, did_you_mean
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, LEARNERS, ModelSpec, single_booster_parameters
 from spanboost.models.spec import BOOSTERS
@@ -26,6 +26,12 @@ OWN = {
     name.replace("_", "-"): name
     for name in OPTIONS
     if name not in ("learner", "booster", "loss", "bits")
+}
+SPELLINGS = OWN | {
+    flag.removeprefix("--"): name
+    for name in OWN.values()
+    for flag in OPTIONS[name].flags
+    if flag.startswith("--")
 }
 
 
@@ -137,13 +143,14 @@ def _spec_of_entry(spec: ModelSpec, entry: str) -> tuple[str, ModelSpec]:
 def _parse_option(entry: str, word: str) -> tuple[str, object]:
     """Return the parameter and the value of OPTION=VALUE."""
     option, equals, text = word.partition("=")
-    if not equals or option not in OWN:
+    name = SPELLINGS.get(option.replace("_", "-"))
+    if not equals or name is None:
         raise UsageError(
             f"--compare {entry}: expected OPTION=VALUE, with an option of {', '.join(OWN)} "
-            f"(got {word!r})"
+            f"(got {word!r}){did_you_mean(option, SPELLINGS)}"
         )
     try:
-        return OWN[option], parse_parameter(OWN[option], text)
+        return name, parse_parameter(name, text)
     except ArgumentTypeError as error:
         raise UsageError(f"--compare {entry}: {option}: {error}") from None
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from spanboost import __version__
+from spanboost.cli.usage import CommandParser
 
 
 class Command(NamedTuple):
@@ -282,16 +283,9 @@ SOURCE does not change. If it is the folder of a service, stop the service first
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports an error in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
 def parser(name: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands; with a name, only this command has its options."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="spanboost",
         description="Online gradient boosting: turn a weak online learner into a strong one, in "
         "one pass over a stream.",

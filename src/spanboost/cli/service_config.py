@@ -8,12 +8,11 @@ import os
 import re
 import tomllib
 from argparse import ArgumentParser, Namespace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from spanboost.cli.service_options import add_serve_options
-from spanboost.errors import UsageError
+from spanboost.errors import UsageError, did_you_mean
 
 # options that apply to the whole process, so they are given on the command line
 OF_PROCESS = ("config", "host", "port", "quiet", "log", "tls_cert", "tls_key")
@@ -86,9 +85,7 @@ def _option(where: str, folder: Path, key: str, value: Any) -> str:
     """Return the option for a key and its value; empty text for false."""
     known = _keys()
     if key not in known:
-        close = get_close_matches(key, known, 1)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"{where} has an unknown key {key!r}{hint}")
+        raise UsageError(f"{where} has an unknown key {key!r}{did_you_mean(key, known)}")
     flag = f"--{key}" if len(key) > 1 else f"-{key}"
     if isinstance(value, bool):
         return flag if value else ""

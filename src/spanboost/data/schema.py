@@ -4,7 +4,6 @@ The columns of a table are chosen once, from the first rows of the first file an
 columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
-import difflib
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 
 from spanboost.data.problems import StreamError
 from spanboost.data.target import Target, target_from_json
+from spanboost.errors import did_you_mean
 
 FORMS = ("vw", "svmlight", "table", "json")
 
@@ -183,6 +183,4 @@ def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
 
 
 def _not_found(file: str, name: str, names: Sequence[str]) -> StreamError:
-    near = difflib.get_close_matches(name, names)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return StreamError(f"{file}: column {name!r:.40} not found{hint}")
+    return StreamError(f"{file}: column {name!r:.40} not found{did_you_mean(name, names)}")

@@ -115,7 +115,7 @@ class ModelSpec(SharedParameters):
         Option(
             f"Number of copies of the learner (default: {COPIES}; {COPIES_OF_TREES} for trees; "
             "1 for ridge)",
-            flags=("-n",),
+            flags=("-n", "--n-estimators"),
             metavar="N",
             kind="count",
             least=1,
@@ -126,6 +126,7 @@ class ModelSpec(SharedParameters):
         None,
         option=Option(
             "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and ln(N)/N)",
+            flags=("--step", "--learning-rate"),
             metavar="ETA",
             kind="number",
             implies_booster=True,

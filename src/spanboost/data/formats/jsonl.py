@@ -14,6 +14,7 @@ from spanboost.data.batch import Batch
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
+from spanboost.errors import did_you_mean
 
 if TYPE_CHECKING:
     from spanboost.data.schema import Schema
@@ -86,10 +87,14 @@ class JsonReader:
     def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
         """Return the features, the label and the weight of one line."""
         row = as_row(decode_json(text, exact=self.exact))
+        labelled = self.label in row
         label, weight = self.split(row)
         if not self.labelled:
             return row, 0.0, 1.0
         weight = self.parse_weight(weight)
+        if not labelled:
+            near = did_you_mean(self.label, row)
+            raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         # the label comes last, so that the target learns nothing from a bad row
         return row, self._encode_label(label), weight
 

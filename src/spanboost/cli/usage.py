@@ -1,0 +1,46 @@
+"""The argument parser of every command: options in full, errors in one line, with suggestions."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from spanboost.errors import did_you_mean
+
+_CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that reports an error in one line and never guesses an abbreviated option."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False} | settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; report an unknown option before a required one that is missing."""
+        self._refuse_unknown(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, with a suggestion for a misspelt choice, and exit with status 2."""
+        if found := _CHOICE.search(message):
+            message += did_you_mean(found["given"], re.findall("[^', ]+", found["known"]))
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        known = self._option_string_actions
+        for word in words:
+            is_option = word.startswith("-")
+            if word == "--" or (self._subparsers is not None and not is_option):
+                return  # data files, or the options of a command, which has its own parser
+            name = word.partition("=")[0]
+            if name.startswith("--") and " " not in name and name not in known:
+                self.error(f"unknown option {name}{_suggest_option(name, [*known])}")
+
+
+def _suggest_option(name: str, known: Sequence[str]) -> str:
+    """Return a suggestion for an unknown option; dashes and underscores count as equal."""
+    flags = {flag.lstrip("-"): flag for flag in known}
+    plain = name.lstrip("-").replace("_", "-")
+    hint = did_you_mean(plain, [*flags])
+    return re.sub("'([^']*)'", lambda found: flags[found[1]], hint)
