@@ -69,7 +69,7 @@ def test_the_keys_of_a_model_are_the_options_of_serve(tmp_path, monkeypatch):
         ("[models.a]\ndir = 'x'\nmax_row = 1", "unknown key 'max_row'; did you mean 'max-rows'"),
         ("[models.a]\ndir = 'x'\nport = 1", "unknown key 'port'"),
         ("[models.a]\ndir = 'x'\nconfig = 'y'", "unknown key 'config'"),
-        ("[models.a]\ndir = 'x'\nn = -1", r"\[models.a\]: argument -n: "),
+        ("[models.a]\ndir = 'x'\nn = -1", r"\[models.a\]: argument -n/--n-estimators: "),
         ("[models.a]\ndir = 'x'\nlearner = true", "argument --learner: expected one argument"),
         ("[models.a]\ndir = 'x'\nn = 1979-05-27", "the value of 'n' must be a number, text or"),
         ("[models.a]\ndir = 'x'\ntokens = 1", "'tokens' must be a table of names of environment"),
