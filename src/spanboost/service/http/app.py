@@ -1,9 +1,8 @@
 """The HTTP interface of the service: an ASGI application."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -14,7 +13,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from spanboost.errors import DataError
 from spanboost.service.http.backups import BackupHandler
 from spanboost.service.http.challenger_paths import (
     CHALLENGER_PATH,
@@ -32,38 +30,24 @@ from spanboost.service.http.middleware import (
     error_response,
 )
 from spanboost.service.http.openapi import describe_api
+from spanboost.service.http.predictions import PredictionHandler, parse_flag, skips_bad_rows
 from spanboost.service.http.replication import (
     JOURNAL_PATH,
     SNAPSHOT_PATH,
     Replication,
     follower_message,
 )
-from spanboost.service.http.request_bodies import (
-    MEDIA_TYPES,
-    estimate_memory,
-    parse_body,
-)
-from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
+from spanboost.service.http.responses import ParsedRequest, describe_problem
 from spanboost.service.http.version_paths import VERSIONS_PATH, VersionPaths
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.learning.jobs import (
     CopyJob,
     LearnJob,
-    Predictions,
-    PredictJob,
-    RowConflictError,
 )
 from spanboost.service.learning.memory_pool import Reservation
-from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
-from spanboost.service.request_rows import (
-    CONFLICT,
-    UNPROCESSABLE,
-    RejectedRow,
-    RowParser,
-    parse_rows,
-)
+from spanboost.service.request_rows import CONFLICT
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -79,69 +63,33 @@ ENDPOINTS = (
 )
 REPLICATION = (JOURNAL_PATH, SNAPSHOT_PATH)
 EVENT_STREAM = "text/event-stream"
-SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
-PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 DEFAULT_LIMITS = RequestLimits()
 _READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
-class Service:
+class Service(PredictionHandler):
     """The request handlers."""
 
     def __init__(self, engine: Engine, id: str, limits: RequestLimits, health: Health) -> None:
-        self.engine, self.limits, self.counters = engine, limits, health.counters
-        self.parser = RowParser(engine.state.model.schema, id, limits.row_keys)
-        self.stopping, self._health = health.stopping, health
-        self._parsers = asyncio.Semaphore(PARSERS)
+        super().__init__(engine, id, limits, health.counters)
+        self.engine, self.stopping, self._health = engine, health.stopping, health
         self._dashboards = 0
 
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
-        keep, skip = _flag(request, "keep", True), _skips_bad_rows(request)
-        if keep and self._health.follower is not None:
+        if self._health.follower is not None and parse_flag(request, "keep", True):
             raise HTTPException(CONFLICT, follower_message(self._health.follower))
-        with Reservation(self.engine.work_memory) as memory:
-            parsed = await self._parse(request, self.parser.parse_features, memory)
-            return await self._predict(parsed, keep, skip, memory)
-
-    async def _predict(
-        self, parsed: ParsedRequest, keep: bool, skip: bool, memory: Reservation
-    ) -> Response:
-        if parsed.rejected and not skip:
-            return self._reject(parsed.rejected)
-        predictions = Predictions([] if keep else None, {"prediction": []})
-        while parsed.rows:
-            numbers = list(parsed.rows)
-            ids, rows = zip(*parsed.rows.values(), strict=True)
-            try:
-                job = PredictJob(rows, ids, keep, memory)
-                predictions = await self._run(self.engine.predictor, job)
-                break
-            except DataError as error:
-                return self._reject([RejectedRow(numbers[error.row], None, error.what)])
-            except RowConflictError as error:
-                for t, what in error.reasons.items():
-                    parsed.rejected.append(RejectedRow(numbers[t], self.parser.id, what, CONFLICT))
-                    del parsed.rows[numbers[t]]
-                if not skip:
-                    return self._reject(parsed.rejected)
-        numbers = list(parsed.rows)
-        self.counters.refused_rows += len(parsed.rejected)
-        columns: dict[str, list[Any]] = {} if predictions.ids is None else {"id": predictions.ids}
-        columns |= predictions.columns
-        if skip:
-            columns = {"row": numbers, **columns}
-        return format_predictions(parsed, columns, with_problems=skip)
+        return await super().predict(request)
 
     async def learn(self, request: Request) -> Response:
         """Learn from labels; they are in the journal when the response is sent.
 
         With `wait`, they are also learned by then, so the next prediction uses them.
         """
-        skip, wait = _skips_bad_rows(request), _flag(request, "wait", False)
+        skip, wait = skips_bad_rows(request), parse_flag(request, "wait", False)
         with Reservation(self.engine.work_memory) as memory:
-            parsed = await self._parse(request, self.parser.parse_example, memory)
+            parsed = await self.parse(request, self.parser.parse_example, memory)
             examples = parsed.rows.values()
             if any(example.row is None for example in examples):
                 await memory.enlarge(await run_in_threadpool(self.engine.pending_memory, examples))
@@ -152,14 +100,14 @@ class Service:
     ) -> Response:
         rejected = parsed.rejected
         if rejected and not skip:
-            return self._reject(rejected)
+            return self.reject(rejected)
         learned = duplicates = 0
         if parsed.rows:
             job = LearnJob(parsed.rows, skip, wait, memory)
-            learned, duplicates, more = await self._run(self.engine.writer, job)
+            learned, duplicates, more = await self.run(self.engine.writer, job)
             rejected = sorted([*rejected, *more])
             if rejected and not skip:
-                return self._reject(rejected)
+                return self.reject(rejected)
         self.counters.refused_rows += len(rejected)
         problems = [describe_problem(row) for row in rejected]
         content = {
@@ -172,7 +120,7 @@ class Service:
 
     async def model(self, request: Request) -> Response:
         """Return the current model as a file."""
-        data = await self._run(self.engine.writer, CopyJob())
+        data = await self.run(self.engine.writer, CopyJob())
         headers = {"Content-Disposition": 'attachment; filename="model.sb"'}
         return Response(data, media_type="application/octet-stream", headers=headers)
 
@@ -211,70 +159,6 @@ class Service:
                 self._dashboards -= 1
 
         return StreamingResponse(stream(), media_type=EVENT_STREAM)
-
-    async def _parse(
-        self, request: Request, parse: Callable[[Any], Any], memory: Reservation
-    ) -> ParsedRequest:
-        """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        media_type = MEDIA_TYPES.get(content_type)
-        if media_type is None:
-            supported = ", ".join(MEDIA_TYPES)
-            raise HTTPException(415, f"unsupported content type; supported: {supported}")
-        coding = request.headers.get("content-encoding", "identity").strip().lower()
-        if coding != "identity":  # a few bytes could expand to more than the memory holds
-            why = f"unsupported content encoding {coding!r:.40}; send the body uncompressed"
-            raise HTTPException(415, why, {"Accept-Encoding": "identity"})
-        data = await self.read_body(request)
-
-        def parse_all() -> ParsedRequest:
-            body = parse_body(media_type, data, self.limits, self.parser.exact)
-            return ParsedRequest(*parse_rows(parse, body.rows), media_type, body.single)
-
-        if len(data) <= SMALL_BODY:
-            await memory.grow(estimate_memory(media_type, data))
-            return parse_all()
-        await memory.grow(await run_in_threadpool(estimate_memory, media_type, data))
-        async with self._parsers:
-            return await run_in_threadpool(parse_all)
-
-    async def read_body(self, request: Request) -> bytes:
-        """Return the whole body, unless it is too large or too slow."""
-        length, share = request.headers.get("content-length", ""), self.engine.memory.body_bytes
-        limit, open_limit = (min(n * self.limits.body_bytes, share) for n in (1, 16))
-        too_large = HTTPException(
-            413, f"the body is too large (maximum: {limit:,} bytes)", {"Connection": "close"}
-        )
-        too_many = HTTPException(
-            503, "too many large requests are open; retry later", {"Retry-After": "1"}
-        )
-        if length.isdigit() and int(length) > limit:
-            raise too_large
-        data = bytearray()
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                async for chunk in request.stream():
-                    data += chunk
-                    if len(data) > limit:
-                        raise too_large
-                    if len(data) > SMALL_BODY and self.counters.open_body_bytes > open_limit:
-                        raise too_many
-        except TimeoutError:
-            raise HTTPException(408, "the body did not arrive in time") from None
-        return bytes(data)
-
-    async def _run(self, worker: Worker, job: Job) -> Any:
-        worker.submit(job)
-        return await asyncio.wrap_future(job)
-
-    def _reject(self, rejected: list[RejectedRow]) -> Response:
-        """Return the response to a request that was refused because of bad rows."""
-        self.counters.refused_rows += len(rejected)
-        statuses = {row.status for row in rejected}
-        problems = [describe_problem(row) for row in sorted(rejected)[:100]]
-        text = f"row {problems[0]['row']}: {problems[0]['reason']}"
-        status = statuses.pop() if len(statuses) == 1 else UNPROCESSABLE
-        return JSONResponse({"error": text, "problems": problems}, status)
 
 
 class Application:
@@ -371,17 +255,3 @@ def _build_routes(routes: list[Route]) -> Starlette:
     app = Starlette(routes=routes, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     return app
-
-
-def _flag(request: Request, name: str, default: bool) -> bool:
-    value = request.query_params.get(name)
-    if value not in (None, "true", "false"):
-        raise HTTPException(422, f"the query parameter {name!r} must be true or false")
-    return default if value is None else value == "true"
-
-
-def _skips_bad_rows(request: Request) -> bool:
-    value = request.query_params.get("on_error", "stop")
-    if value not in ("stop", "skip"):
-        raise HTTPException(422, "the query parameter 'on_error' must be stop or skip")
-    return value == "skip"

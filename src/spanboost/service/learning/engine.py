@@ -5,13 +5,11 @@ small enough for predictions to be made in between. Every prediction uses the st
 between two blocks.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from logging import INFO, WARNING
 from secrets import token_hex
-from typing import Any
 
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
@@ -19,7 +17,6 @@ from spanboost.models.memory import fixed_bytes
 from spanboost.models.model import Model
 from spanboost.service.histogram import Histogram
 from spanboost.service.learning.example_rows import validate_job
-from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.jobs import (
     ControlJob,
     CopyJob,
@@ -34,14 +31,13 @@ from spanboost.service.learning.jobs import (
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.learning.row_conflicts import refuse_conflicts
-from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
+from spanboost.service.learning.shared_model import SharedModel
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.log import write_log
 from spanboost.service.memory import plan_memory
 from spanboost.service.request_rows import (
     Example,
-    Row,
 )
 from spanboost.service.storage.challenger import WHEN_BETTER
 from spanboost.service.storage.control import (
@@ -57,8 +53,6 @@ from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.pending_rows import PendingFullError
 from spanboost.service.storage.state import State
 
-BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
-MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
 PENDING_FACTOR = 24  # memory for a pending row and its copies, compared with its size on disk
 ID_BYTES = 12  # random bytes in an id that the service makes
 DEFAULT_LIMITS = RequestLimits()
@@ -91,9 +85,7 @@ class Engine:
         self.snapshot_writes = DiskStatus("writing a snapshot")
         self.snapshot_seconds = Histogram()
         self.duplicates = self.predicted = 0  # rows since the start
-        self._model_lock = FairLock()
-        self._row_seconds = 1e-4  # moving average of the time to learn a row
-        self._prediction_seconds = 0.0  # moving average of the time to predict a group
+        self._shared = SharedModel(state)
         self.writer = Worker("writer", self._write, limits.waiting_rows, on_failure=on_failure)
         self.predictor = Worker(
             "predictor", self._predict, limits.waiting_rows, on_failure=on_failure
@@ -150,13 +142,13 @@ class Engine:
         }
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
-        self._model_lock.note_prediction()
+        self._shared.note_prediction()
         jobs = refuse_conflicts(jobs, self.state.pending)
         rows = [row for job in jobs for row in job.features]
         if not rows:
             return
         try:
-            columns = self._predict_columns(rows)
+            columns = self._shared.predict(rows)
             ids = self._fill_ids([id for job in jobs for id in job.ids])
             keep = [job.keep for job in jobs for _ in job.features]
             learned = self.state.ids  # their labels would be duplicates
@@ -188,15 +180,6 @@ class Engine:
         for job in jobs:
             self._predict([job])
 
-    def _predict_columns(self, rows: list[Row]) -> dict[str, list[Any]]:
-        model = self.state.model
-        with self._model_lock:
-            began = time.perf_counter()
-            columns = prediction_columns(model, predict_rows(model, rows))
-            seconds = time.perf_counter() - began
-            self._prediction_seconds += 0.2 * (seconds - self._prediction_seconds)
-        return columns
-
     def _fill_ids(self, ids: list[str | None]) -> list[str]:
         """Replace missing ids by new ones that other clients cannot guess."""
         return [token_hex(ID_BYTES) if id is None else id for id in ids]
@@ -204,7 +187,7 @@ class Engine:
     def _write(self, jobs: Sequence[Job]) -> None:
         entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
         if entry is not None:
-            self._learn(entry)
+            self._shared.learn(entry)
         for waiter, outcome in waiting:
             waiter.set_result(outcome)
         if entry is not None:
@@ -325,21 +308,6 @@ class Engine:
             [example.weight for example in examples] if weighted else None,
         )
 
-    def _learn(self, entry: Entry) -> None:
-        """Learn an entry in blocks that are small while predictions are requested."""
-        first, rows = 0, len(entry.rows)
-        while first < rows:
-            idle = self._model_lock.idle
-            seconds = IDLE_SECONDS if idle else max(BUSY_SECONDS, self._prediction_seconds)
-            last = min(first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS), rows)
-            began = time.perf_counter()
-            with self._model_lock:
-                losses = self.state.learn(entry, first, last)
-            self.state.learn_challenger(entry, first, last, losses)  # predictions need not wait
-            row_seconds = (time.perf_counter() - began) / (last - first)
-            self._row_seconds += 0.2 * (row_seconds - self._row_seconds)
-            first = last
-
     def _follow(self, job: ShipmentJob) -> None:
         """Store and learn the records of a leader."""
         for record in job.records:
@@ -361,7 +329,7 @@ class Engine:
             self._obey(decode_control(payload))
             return
         entry = decode_entry(payload)
-        self._learn(entry)
+        self._shared.learn(entry)
         if not entry.rows:  # a repair has emptied the record
             self.state.learn(entry, 0, 0)
 

@@ -17,23 +17,18 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spanboost.atomic_files import PARTIAL
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
-from spanboost.models.files import from_bytes, load_checkpoint, save, to_bytes
+from spanboost.models.files import load_checkpoint, save, to_bytes
 from spanboost.models.health import count_nans
 from spanboost.models.model import Model
 from spanboost.service.limits import StateLimits
 from spanboost.service.log import log_disk_error
-from spanboost.service.request_rows import learning_batches, split_by_cells
 from spanboost.service.storage.backup import Backup, snapshot_paths
-from spanboost.service.storage.challenger import Challenger, restore_challenger
 from spanboost.service.storage.control import (
     CHALLENGE,
     PROMOTE,
-    ROLLBACK,
     WITHDRAW,
     Control,
     ControlError,
@@ -47,11 +42,10 @@ from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_swap import finish_swap
 from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.learned_ids import LearnedIds
+from spanboost.service.storage.model_state import ModelState
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
 from spanboost.service.storage.retention import oldest_kept, read_ages
-from spanboost.service.storage.row_learning import LearnedRows, learn_batch
-from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.upgrade import (
     Checkpoint,
     check_reproduced,
@@ -64,15 +58,12 @@ DEFAULT_LIMITS = StateLimits()
 UNREADABLE = (ModelFileError, OSError, TypeError, KeyError)  # errors of a damaged snapshot
 
 
-class State:
+class State(ModelState):
     """An open state folder. Only the writer thread calls methods; all threads read attributes."""
 
-    model: Model
     snapshot_record: int  # number of the last record in the last snapshot
-    learned_record: int  # number of the last record that was learned
     # NaN in the model at the start or the last snapshot; counting takes too long for requests
     nans: int | None
-    challenger: Challenger | None  # a model that learns the same rows, but does not predict
 
     def __init__(
         self,
@@ -156,26 +147,6 @@ class State:
             raise ControlError("there is no challenger")
         self.ids.add([], self.journal.append(control.encode()))
 
-    def obey(self, control: Control) -> None:
-        """Do what the next record of the journal, a control, says."""
-        number, challenger = self.learned_record + 1, self.challenger
-        if control.name == ROLLBACK:
-            self.model = from_bytes(control.data)
-            if challenger is not None:
-                challenger.restart()
-        elif control.name == CHALLENGE:
-            self.challenger = Challenger(from_bytes(control.data), control.values["rule"], number)
-        elif control.name in (PROMOTE, WITHDRAW):
-            if control.name == PROMOTE and challenger is not None:
-                self.model = challenger.model
-            self.challenger = None
-        else:
-            raise StateError(
-                f"{self.journal.folder}: record {number} is a control ({control.name!r:.40}) that "
-                "this version does not know; upgrade spanboost"
-            )
-        self.learned_record = number
-
     def receive(self, record: ShippedRecord) -> None:
         """Append a record of the leader to the journal of a follower; OSError if that fails."""
         if record.number != self.journal.last + 1:
@@ -187,33 +158,9 @@ class State:
         self.ids.add(decode_ids(memoryview(record.payload)), record.number)
 
     def learn(self, entry: Entry, first: int, last: int) -> Array:
-        """Learn the rows from `first` to before `last` of the next entry of the journal.
-
-        Returns the losses of the rows for `learn_challenger`, NaN for rows that were left out.
-        """
-        losses = np.full(last - first, np.nan)
-        for start, end in split_by_cells(entry.rows, first, last):
-            for batch in learning_batches(self.model.schema, *entry.slice(start, end)):
-                self.left_out += batch.rows
-                for part in learn_batch(self.model, batch):
-                    self.left_out -= len(part.y)
-                    losses[start - first + part.positions] = self._add_losses(part)
-        if last == len(entry.rows):
-            self.learned_record += 1
+        """Learn rows of the next entry, and count them for the next snapshot."""
         self._unsaved += last - first
-        return losses
-
-    def learn_challenger(self, entry: Entry, first: int, last: int, losses: Array) -> None:
-        """Let the challenger learn the rows that `learn` has learned."""
-        if self.challenger is not None:
-            for start, end in split_by_cells(entry.rows, first, last):
-                part = losses[start - first : end - first]
-                self.challenger.learn(*entry.slice(start, end), part)
-
-    def _add_losses(self, part: LearnedRows) -> Array | float:
-        """Count the losses of rows; return them if there is a challenger to compare with."""
-        self.progress.add(self.model, part.y, part.weights, part.predictions, time.time())
-        return np.nan if self.challenger is None else part.losses(self.model)
+        return super().learn(entry, first, last)
 
     def save(self) -> None:
         """Write a snapshot, then delete old snapshots and journal files.
@@ -277,7 +224,7 @@ class State:
         if not numbers and first_numbers in ([], [1]) and not any(self.journal.read()):
             model, identity = new_model()
             run = {"record": 0, "identity": identity, "progress": None, "left_out": 0}
-            self._restore(model, run)
+            self._use(model, run)
             self.save()  # after `read` has begun the journal, whose first file it names
             return
         errors = dict[int, str]()
@@ -285,7 +232,7 @@ class State:
             if first_numbers and number + 1 < first_numbers[0]:
                 break
             try:
-                self._restore(*load_checkpoint(self._path(number)))
+                self._use(*load_checkpoint(self._path(number)))
             except UNREADABLE as error:
                 if isinstance(error, OSError) and error.errno != errno.EIO:
                     raise  # too few file descriptors, for example: the file may be intact
@@ -308,7 +255,7 @@ class State:
         for number in reversed(self._snapshot_numbers()):
             if first - 1 <= number < last.record:
                 with suppress(*UNREADABLE):
-                    self._restore(*load_checkpoint(self._path(number)))
+                    self._use(*load_checkpoint(self._path(number)))
                     self._expected, self._journal_mark = last, last.run.get("journal")
                     return
         why = "there is no earlier snapshot from which a replay could be compared"
@@ -317,18 +264,14 @@ class State:
     def _compare(self, expected: Checkpoint) -> None:
         """Check that the replay has reproduced a snapshot, and continue from the snapshot."""
         check_reproduced(self.folder, self.model, expected)
-        self._restore(*expected)  # its loss curve has the times at which rows were first learned
+        self._use(*expected)  # its loss curve has the times at which rows were first learned
         self._expected, self._unsaved = None, 0
 
-    def _restore(self, model: Model, run: dict[str, Any]) -> None:
-        """Use a model and the run that was saved with it."""
-        self.left_out, self.identity = run["left_out"], run["identity"]
-        self.progress, self.challenger = RunningLoss(run["progress"]), None
-        if run.get("challenger") is not None:
-            self.challenger = restore_challenger(run["challenger"], run["attachment"])
-        self.snapshot_record = self.learned_record = run["record"]
+    def _use(self, model: Model, run: dict[str, Any]) -> None:
+        """Use a snapshot: a model and the run that was saved with it."""
+        self.restore(model, run)
+        self.snapshot_record = self.learned_record
         self._journal_mark = run.get("journal")  # None in snapshots of earlier versions
-        self.model = model
 
     def _replay(self, on_progress: Callable[[int, int], None]) -> None:
         """Learn the records of the journal that came after the snapshot."""

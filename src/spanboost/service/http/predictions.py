@@ -1,0 +1,175 @@
+"""The requests that only read the model: predictions, by the server and by worker processes."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from spanboost.errors import DataError
+from spanboost.service.http.metrics import RequestCounters
+from spanboost.service.http.request_bodies import MEDIA_TYPES, estimate_memory, parse_body
+from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
+from spanboost.service.learning.jobs import Predictions, PredictJob, RowConflictError
+from spanboost.service.learning.memory_pool import MemoryPool, Reservation
+from spanboost.service.learning.worker import Job, Worker
+from spanboost.service.limits import RequestLimits
+from spanboost.service.memory import MemoryPlan
+from spanboost.service.request_rows import (
+    CONFLICT,
+    UNPROCESSABLE,
+    RejectedRow,
+    RowParser,
+    parse_rows,
+)
+from spanboost.service.storage.model_state import ModelState
+
+SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
+PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
+
+
+class Predicting(Protocol):
+    """What predictions need of the engine of a server or of a worker process."""
+
+    memory: MemoryPlan
+    work_memory: MemoryPool
+    predictor: Worker
+
+    @property
+    def state(self) -> ModelState:
+        """The model that predicts."""
+
+
+class PredictionHandler:
+    """The handler of predictions."""
+
+    def __init__(
+        self, engine: Predicting, id: str, limits: RequestLimits, counters: RequestCounters
+    ) -> None:
+        self.limits, self.counters = limits, counters
+        self.parser = RowParser(engine.state.model.schema, id, limits.row_keys)
+        self._predicting = engine
+        self._parsers = asyncio.Semaphore(PARSERS)
+
+    async def predict(self, request: Request) -> Response:
+        """Return predictions, each with an id to send the label with."""
+        keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
+        with Reservation(self._predicting.work_memory) as memory:
+            parsed = await self.parse(request, self.parser.parse_features, memory)
+            return await self._predict(parsed, keep, skip, memory)
+
+    async def _predict(
+        self, parsed: ParsedRequest, keep: bool, skip: bool, memory: Reservation
+    ) -> Response:
+        if parsed.rejected and not skip:
+            return self.reject(parsed.rejected)
+        predictions = Predictions([] if keep else None, {"prediction": []})
+        while parsed.rows:
+            numbers = list(parsed.rows)
+            ids, rows = zip(*parsed.rows.values(), strict=True)
+            try:
+                job = PredictJob(rows, ids, keep, memory)
+                predictions = await self.run(self._predicting.predictor, job)
+                break
+            except DataError as error:
+                return self.reject([RejectedRow(numbers[error.row], None, error.what)])
+            except RowConflictError as error:
+                for t, what in error.reasons.items():
+                    parsed.rejected.append(RejectedRow(numbers[t], self.parser.id, what, CONFLICT))
+                    del parsed.rows[numbers[t]]
+                if not skip:
+                    return self.reject(parsed.rejected)
+        numbers = list(parsed.rows)
+        self.counters.refused_rows += len(parsed.rejected)
+        columns: dict[str, list[Any]] = {} if predictions.ids is None else {"id": predictions.ids}
+        columns |= predictions.columns
+        if skip:
+            columns = {"row": numbers, **columns}
+        return format_predictions(parsed, columns, with_problems=skip)
+
+    async def parse(
+        self, request: Request, parse: Callable[[Any], Any], memory: Reservation
+    ) -> ParsedRequest:
+        """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = MEDIA_TYPES.get(content_type)
+        if media_type is None:
+            supported = ", ".join(MEDIA_TYPES)
+            raise HTTPException(415, f"unsupported content type; supported: {supported}")
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":  # a few bytes could expand to more than the memory holds
+            why = f"unsupported content encoding {coding!r:.40}; send the body uncompressed"
+            raise HTTPException(415, why, {"Accept-Encoding": "identity"})
+        data = await self.read_body(request)
+
+        def parse_all() -> ParsedRequest:
+            body = parse_body(media_type, data, self.limits, self.parser.exact)
+            return ParsedRequest(*parse_rows(parse, body.rows), media_type, body.single)
+
+        if len(data) <= SMALL_BODY:
+            await memory.grow(estimate_memory(media_type, data))
+            return parse_all()
+        await memory.grow(await run_in_threadpool(estimate_memory, media_type, data))
+        async with self._parsers:
+            return await run_in_threadpool(parse_all)
+
+    async def read_body(self, request: Request) -> bytes:
+        """Return the whole body, unless it is too large or too slow."""
+        length, share = (
+            request.headers.get("content-length", ""),
+            self._predicting.memory.body_bytes,
+        )
+        limit, open_limit = (min(n * self.limits.body_bytes, share) for n in (1, 16))
+        too_large = HTTPException(
+            413, f"the body is too large (maximum: {limit:,} bytes)", {"Connection": "close"}
+        )
+        too_many = HTTPException(
+            503, "too many large requests are open; retry later", {"Retry-After": "1"}
+        )
+        if length.isdigit() and int(length) > limit:
+            raise too_large
+        data = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for chunk in request.stream():
+                    data += chunk
+                    if len(data) > limit:
+                        raise too_large
+                    if len(data) > SMALL_BODY and self.counters.open_body_bytes > open_limit:
+                        raise too_many
+        except TimeoutError:
+            raise HTTPException(408, "the body did not arrive in time") from None
+        return bytes(data)
+
+    async def run(self, worker: Worker, job: Job) -> Any:
+        """Return the result of a job."""
+        worker.submit(job)
+        return await asyncio.wrap_future(job)
+
+    def reject(self, rejected: list[RejectedRow]) -> Response:
+        """Return the response to a request that was refused because of bad rows."""
+        self.counters.refused_rows += len(rejected)
+        statuses = {row.status for row in rejected}
+        problems = [describe_problem(row) for row in sorted(rejected)[:100]]
+        text = f"row {problems[0]['row']}: {problems[0]['reason']}"
+        status = statuses.pop() if len(statuses) == 1 else UNPROCESSABLE
+        return JSONResponse({"error": text, "problems": problems}, status)
+
+
+def parse_flag(request: Request, name: str, default: bool) -> bool:
+    """Return a query parameter that must be true or false."""
+    value = request.query_params.get(name)
+    if value not in (None, "true", "false"):
+        raise HTTPException(422, f"the query parameter {name!r} must be true or false")
+    return default if value is None else value == "true"
+
+
+def skips_bad_rows(request: Request) -> bool:
+    """Return whether bad rows are skipped, so that the others are answered."""
+    value = request.query_params.get("on_error", "stop")
+    if value not in ("stop", "skip"):
+        raise HTTPException(422, "the query parameter 'on_error' must be stop or skip")
+    return value == "skip"
