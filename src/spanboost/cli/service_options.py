@@ -32,6 +32,14 @@ def add_serve_options(serve: Any) -> None:
         help="Port to listen on; 0 chooses a free one (default: 8000)",
     )
     serve.add_argument(
+        "--workers",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="Number of processes that answer POST /predict?keep=false; one of them, the leader, "
+        "also answers all other requests. The others are at most a second behind it (default: 1)",
+    )
+    serve.add_argument(
         "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
     )
     serve.add_argument(

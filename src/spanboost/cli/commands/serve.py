@@ -12,6 +12,7 @@ from typing import Any
 from spanboost.cli import from_args
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
+from spanboost.cli.worker_processes import add_workers, check_worker_options, share_memory
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
 from spanboost.models.files import from_bytes, load, to_bytes
@@ -37,6 +38,7 @@ def serve(args: Namespace) -> int:
         ) from None
     from spanboost.service.http.server import bind_socket, check_exposure
 
+    check_worker_options(args)
     if args.config is not None:
         from spanboost.cli.several_models import serve_models
 
@@ -73,10 +75,17 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
 
     check_follow_options(args)
     tls = read_tls(args)
-    app = build_app(None, tokens, args.id, request_limits(args))
+    app = build_app(None, tokens, args.id, share_memory(request_limits(args), args.workers))
     server = build_server(app, tls)
     address = describe_address(sock, tls)
-    return run(server, sock, lambda: start_model(app, args, server.fail, address))
+
+    def start() -> None:
+        start_model(app, args, server.fail, address)
+        if app.health.workers is not None:
+            app.health.workers.start()
+
+    with add_workers(server, app, args, tokens, sock, tls):
+        return run(server, sock, start)
 
 
 def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], address: str) -> None:

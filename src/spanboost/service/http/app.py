@@ -20,6 +20,7 @@ from spanboost.service.http.challenger_paths import (
     ChallengerPaths,
 )
 from spanboost.service.http.error_handlers import HANDLERS
+from spanboost.service.http.forwarding import restore_client
 from spanboost.service.http.health import Health
 from spanboost.service.http.metrics import RequestCounters, collect_metrics, describe_follower
 from spanboost.service.http.middleware import (
@@ -182,7 +183,9 @@ class Application:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Handle a request, which a worker process may have passed on."""
+        if self.health.workers is not None:
+            scope = restore_client(scope, self.health.workers.secret)
         await self._middleware(scope, receive, send)
 
     def begin(self, engine: Engine, follower: Follower | None = None) -> None:
@@ -214,6 +217,8 @@ class Application:
     def stop(self) -> None:
         """Refuse new requests, and end the responses that would not end otherwise."""
         self.health.stopping.set()
+        if self.health.workers is not None:
+            self.health.workers.stop()
 
     def expire(self) -> None:
         """Answer open requests with status 503."""
@@ -225,6 +230,9 @@ class Application:
             self.health.follower.close()
         if self.health.engine is not None:
             self.health.engine.close()
+        if self.health.workers is not None:
+            self.health.workers.stop()  # again, because the start may have failed
+            self.health.workers.wait()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         follower = self.health.follower

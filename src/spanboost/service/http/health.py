@@ -6,8 +6,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from spanboost.service.http.metrics import RequestCounters, prometheus_text
+from spanboost.service.http.metrics import RequestCounters, format_workers, prometheus_text
 from spanboost.service.http.startup import REPLAYING, StartProgress
+from spanboost.service.http.worker_pool import WorkerPool, describe_workers
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 
@@ -21,6 +22,7 @@ class Health:
         self.counters, self.progress = counters, StartProgress()
         self.engine: Engine | None = None  # None until the service has started
         self.follower: Follower | None = None  # None unless this server copies a leader
+        self.workers: WorkerPool | None = None  # None if this is the only process
         self.start_failed = False  # the log has the reason, which may name folders
         self.stopping = asyncio.Event()
 
@@ -42,7 +44,10 @@ class Health:
     def metrics_text(self) -> str:
         """Return metrics in the text format of Prometheus."""
         ready = self.describe()["status"] == "ready"
-        return prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
+        text = prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
+        if self.workers is None or self.engine is None:
+            return text
+        return text + format_workers(self.workers, self.engine.state.journal.last)
 
     def describe(self) -> dict[str, Any]:
         """Return the status, and `error` unless it is `ready`."""
@@ -61,6 +66,10 @@ class Health:
             checks |= {"snapshots": self.engine.snapshot_writes.problem}
             if self.follower is not None:  # without its leader, a follower still predicts
                 checks |= {"leader": self.follower.problem}
+            if self.workers is not None:  # without them, this process answers all requests
+                content |= {
+                    "workers": describe_workers(self.workers, self.engine.state.journal.last)
+                }
             content |= {"checks": {part: what or "ok" for part, what in checks.items()}}
         return content
 

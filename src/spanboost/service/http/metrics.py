@@ -13,6 +13,7 @@ from spanboost.models.predictions import class_names
 from spanboost.rows.labels import LabelHealth
 from spanboost.service.histogram import Histogram, format_histograms
 from spanboost.service.http.startup import StartProgress
+from spanboost.service.http.worker_pool import WorkerPool, describe_workers
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.memory import resident_memory
@@ -156,6 +157,32 @@ def prometheus_text(
         ("replay", "Time to replay the journal at the start.", {"": progress.replay_seconds}),
     ):
         lines += format_histograms(f"spanboost_{name}_seconds", help, histograms)
+    return "\n".join(lines) + "\n"
+
+
+def format_workers(pool: WorkerPool, last_record: int) -> str:
+    """Return the metrics of worker processes; `last_record`: of the leader's journal."""
+    state, reports = describe_workers(pool, last_record), pool.reports()
+    lines = list[str]()
+    for name, type, help, value in (
+        ("workers", "gauge", "Worker processes besides the leader.", state["workers"]),
+        ("workers_ready", "gauge", "Worker processes that answer predictions.", state["ready"]),
+        ("worker_restarts_total", "counter", "Worker processes started again.", pool.restarts),
+    ):
+        lines += _format_metric(name, type, help, {"": value})
+    for name, type, help, values in (
+        ("lag_records", "gauge", "Records that a worker has not learned.", state["lag_records"]),
+        ("lag_seconds", "gauge", "Time since it had all records.", state["lag_seconds"]),
+        (
+            *("predicted_rows_total", "counter", "Rows predicted since the worker was started."),
+            [one.predicted for one in reports],
+        ),
+    ):
+        named = {
+            f'worker="{number}"': math.nan if value is None else value
+            for number, value in enumerate(values, 1)
+        }
+        lines += _format_metric(f"worker_{name}", type, help, named)
     return "\n".join(lines) + "\n"
 
 

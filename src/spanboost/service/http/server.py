@@ -17,14 +17,14 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+from typing import Protocol as TypingProtocol
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http import httptools_impl
 
 from spanboost.errors import UsageError
-from spanboost.service.http.app import Application
 from spanboost.service.http.middleware import SCOPES, is_loopback
-from spanboost.service.http.several_models import SeveralModels
 from spanboost.service.http.startup import StartThread
 from spanboost.service.http.token_guard import MIN_TOKEN_LENGTH
 from spanboost.service.log import write_log
@@ -213,11 +213,45 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (new, most))
 
 
+class Servable(TypingProtocol):
+    """An ASGI application that can be stopped."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+
+    def cancel_start(self) -> None:
+        """End the start."""
+
+    def stop(self) -> None:
+        """Refuse new requests, and end the responses that would not end otherwise."""
+
+    def expire(self) -> None:
+        """Answer open requests with status 503."""
+
+    def close(self) -> None:
+        """Close everything, after the last response."""
+
+
 class Server(uvicorn.Server):  # type: ignore[misc]
     """Answers all requests before it stops, and stops if the service fails."""
 
     failure: str | None = None  # why the service can no longer predict or learn
+    workers_socket: socket.socket | None = None  # on which worker processes pass requests on
     _deadline: threading.Timer | None = None
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Listen on all sockets; worker processes do not use TLS."""
+        await super().startup(sockets)
+        if self.workers_socket is not None:
+            loop = asyncio.get_running_loop()
+            self.servers.append(
+                await loop.create_unix_server(self._build_protocol, sock=self.workers_socket)
+            )
+
+    def _build_protocol(self) -> Any:
+        return self.config.http_protocol_class(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Stop the application, then the server."""
@@ -308,7 +342,7 @@ def choose_protocol() -> dict[str, Any]:
     return {"http": "httptools", "limit_concurrency": CONNECTIONS}
 
 
-def build_server(app: Application | SeveralModels, tls: Tls | None = None) -> Server:
+def build_server(app: Servable, tls: Tls | None = None) -> Server:
     """Return the server of an application."""
     config = uvicorn.Config(
         app,
@@ -333,7 +367,7 @@ def run(server: Server, sock: socket.socket, start: Callable[[], None]) -> int:
     start: opens the state folder and calls `Application.begin`; it runs in a thread. Its error ends
         the server and is raised here.
     """
-    app: Application | SeveralModels = server.config.app
+    app: Servable = server.config.app
     sys.setswitchinterval(0.0005)  # the HTTP thread waits at most this long for the others
     raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):

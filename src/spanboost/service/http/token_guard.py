@@ -90,3 +90,26 @@ def _has_token(header: bytes, token: str) -> bool:
     elif scheme.lower() != b"bearer":
         credentials = b""
     return hmac.compare_digest(credentials.strip(), token.encode(errors="surrogateescape"))
+
+
+class ProvedAddresses:
+    """Addresses for which another process has accepted a token."""
+
+    def __init__(self, token: str | None) -> None:
+        """Create an empty set; `token` is the one that requests need, None for no token."""
+        self._token = token
+        self._proved: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, address: str, header: bytes) -> None:
+        """Note that a request with this Authorization header was accepted."""
+        if self._token is not None and _has_token(header, self._token):
+            _remember(self._proved, _network(address), None)
+
+    def permit(self, address: str, header: bytes) -> bool:
+        """Return whether the header has the token, and had it before at the other process.
+
+        Otherwise the other process must decide, because it counts the wrong tokens.
+        """
+        if self._token is None:
+            return True
+        return _has_token(header, self._token) and _network(address) in self._proved
