@@ -59,9 +59,19 @@ def only_workers(server):
         os.kill(server.process.pid, signal.SIGCONT)
 
 
-@pytest.fixture
-def server(tmp_path):
-    with serving(tmp_path / "state", *OPTIONS, "--workers", "2") as one:
+@contextlib.contextmanager
+def worker_client(server):
+    """Return a client whose connection the worker has accepted."""
+    with new_connection(server) as client:
+        with only_workers(server):
+            assert client.get("/healthz").json() == {"status": "alive"}
+        yield client
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workers") / "state"
+    with serving(folder, *OPTIONS, "--workers", "2") as one:
         wait_until(lambda: ready_workers(one) == 1, 120)
         yield one
 
@@ -73,42 +83,31 @@ def test_a_worker_predicts_what_the_leader_predicts_and_passes_the_rest_on(serve
         want = client.predict(ROW).value
         model = client.model()
     with only_workers(server), new_connection(server) as worker:
-        reply = worker.post("/predict?keep=false", json=[ROW])
-        assert reply.json() == [{"prediction": want}]
-        assert worker.get("/healthz").json() == {"status": "alive"}
-    with only_workers(server):  # connections that only the worker can accept
-        clients = [new_connection(server) for _ in range(3)]
-        for one in clients:
-            one.get("/healthz")
-    for one in clients:
-        with one:
-            assert one.get("/model").content == model
-            assert one.head("/model").headers["content-length"] == str(len(model))
-            kept = one.post("/predict", json=ROW).json()
-            assert kept["prediction"] == want
-            reply = one.post("/learn", json={"id": kept["id"], "label": 1})
-            assert (reply.status_code, reply.json()["learned"]) == (200, 1)
-            chunks = iter([b'[{"x": 1, "label"', b": 1}]"])
-            kind = {"Content-Type": "application/json"}
-            assert one.post("/learn", content=chunks, headers=kind).json()["learned"] == 1
-            reply = one.get("/nowhere", headers={"X-Request-ID": "mine"})
-            assert (reply.status_code, reply.headers["x-request-id"]) == (404, "mine")
-            assert reply.headers.get_list("x-frame-options") == ["DENY"]
-            model = one.get("/model").content
-            want = one.post("/predict", json=ROW).json()["prediction"]
+        reply = worker.post("/predict?keep=false", json=ROW)
+        assert reply.json() == {"prediction": want}
+    with worker_client(server) as one:
+        assert one.get("/model").content == model
+        assert one.head("/model").headers["content-length"] == str(len(model))
+        kept = one.post("/predict", json=ROW).json()
+        assert kept["prediction"] == want
+        reply = one.post("/learn", json={"id": kept["id"], "label": 1})
+        assert (reply.status_code, reply.json()["learned"]) == (200, 1)
+        chunks = iter([b'[{"x": 1, "label"', b": 1}]"])
+        kind = {"Content-Type": "application/json"}
+        assert one.post("/learn", content=chunks, headers=kind).json()["learned"] == 1
+        reply = one.get("/nowhere", headers={"X-Request-ID": "mine"})
+        assert (reply.status_code, reply.headers["x-request-id"]) == (404, "mine")
+        assert reply.headers.get_list("x-frame-options") == ["DENY"]
+        assert len(reply.headers.get_list("date")) == 1
 
 
 def test_a_worker_streams_events_until_the_client_disconnects(server):
-    with only_workers(server):
-        client = new_connection(server)
-        client.get("/healthz")
-    with client.stream("GET", "/events") as events:
+    with worker_client(server) as client, client.stream("GET", "/events") as events:
         lines = events.iter_lines()
         assert next(line for line in lines if line.startswith("data: "))
         assert next(line for line in lines if line.startswith("data: "))
-    client.close()
-    with Client(server.address) as other:
-        assert other.learn([{"x": 1, "label": 1}]).learned == 1
+    name = 'spanboost_requests_total{path="/events",status="200"}'
+    wait_until(lambda: metrics(server).get(name) == 1, 60)  # counted when it has ended
 
 
 def test_a_killed_worker_is_started_again_and_catches_up(server):
@@ -138,54 +137,41 @@ def test_workers_end_with_the_leader(tmp_path):
             socket.create_connection(("127.0.0.1", server.port), 5)
 
 
-def test_open_requests_are_answered_when_the_server_stops(server):
-    with only_workers(server):
-        client = new_connection(server)
-        client.get("/healthz")
+def test_open_requests_are_answered_when_the_server_stops(tmp_path):
+    server = Server(tmp_path / "state", *OPTIONS, "--workers", "2")
+    wait_until(lambda: ready_workers(server) == 1, 120)
 
     def body():
         yield b'[{"x": 1, "label": 1}'
-        os.kill(server.process.pid, signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         yield b"]"
 
-    with client:
-        reply = client.post("/learn", content=body(), headers={"Content-Type": "application/json"})
-        assert reply.json()["learned"] == 1
+    with worker_client(server) as client:
+        kind = {"Content-Type": "application/json"}
+        assert client.post("/learn", content=body(), headers=kind).json()["learned"] == 1
+    server.wait()
+    assert server.process.returncode == 0
 
 
 def test_the_leader_counts_wrong_tokens_for_all_processes(tmp_path):
     with serving(tmp_path / "state", *OPTIONS, "--workers", "2", tokens=TOKENS) as server:
         wait_until(lambda: ready_workers(server) == 1, 120)
         right, wrong = ({"Authorization": f"Bearer {t}"} for t in (TOKENS["predict"], "w" * 16))
-        path = "/predict?keep=false"
-        statuses = []
-        for k in range(24):
-            if k % 2:
-                with new_connection(server) as client:
-                    statuses.append(client.post(path, json=ROW, headers=wrong).status_code)
-            else:
-                with only_workers(server):
-                    client = new_connection(server)
-                    client.get("/healthz")
-                with client:
-                    statuses.append(client.post(path, json=ROW, headers=wrong).status_code)
-        assert statuses == [401] * 20 + [429] * 4
-        with only_workers(server):
-            client = new_connection(server)
-            client.get("/healthz")
-        with client:  # the worker does not tell that the token is right
-            assert client.post(path, json=ROW, headers=right).status_code == 429
+        path, statuses = "/predict?keep=false", []
+        with new_connection(server) as one, worker_client(server) as other:
+            for client in [one, other] * 12:
+                statuses.append(client.post(path, json=ROW, headers=wrong).status_code)
+            assert statuses == [401] * 20 + [429] * 4
+            # the worker does not tell that the token is right
+            assert other.post(path, json=ROW, headers=right).status_code == 429
 
 
 def test_a_worker_answers_itself_after_the_leader_has_accepted_the_token(tmp_path):
     with serving(tmp_path / "state", *OPTIONS, "--workers", "2", tokens=TOKENS) as server:
         wait_until(lambda: ready_workers(server) == 1, 120)
         right = {"Authorization": f"Bearer {TOKENS['predict']}"}
-        with only_workers(server):
-            client = new_connection(server)
-            client.get("/healthz")
-        with client:
+        with worker_client(server) as client:
             assert client.post("/predict?keep=false", json=ROW, headers=right).status_code == 200
             assert predicted_by_workers(server, TOKENS["admin"]) == 0
             assert client.post("/predict?keep=false", json=ROW, headers=right).status_code == 200
