@@ -29,6 +29,8 @@ its journal and its queue of rows) and by a plain FastAPI + River service (which
 The two alternate.
 latency: single predictions at 500 per second, while 5,000 rows per second are learned. Each is
 timed from the moment it was due.
+workers: rows per second, predicted with `keep=false` in batches of 1,000 on eight connections, by
+`spanboost serve` with two processes and with one.
 soak: mixed traffic for --minutes; reports errors, memory and times.
 """
 ENDS = """\
@@ -249,6 +251,46 @@ async def while_learning(
     return times, seen
 
 
+def workers(args: Any) -> Iterator[Row]:
+    """Compare the predictions of two processes with those of one."""
+    seconds, batches = 2.0 if args.quick else 10.0, bodies(10, BATCH)
+    for options in (["--learner", "linear"], ["--budget", "default"]):
+        speeds = list[float]()
+        for number in (1, 2):
+            with ours([*options, "--workers", str(number)]) as server:
+                wait_for_workers(server.port, number - 1)
+                speed(server, batches, 1.0)
+                some = [predict for predict, _ in batches]
+                speeds.append(asyncio.run(predictions(server.port, some, seconds)))
+        name = f"predictions with 2 processes, against 1, {' '.join(options)}"
+        yield Row(name, "rows/s", speeds[1], speeds[0], ">= 1.5")
+
+
+def wait_for_workers(port: int, number: int) -> None:
+    """Wait until this many worker processes are ready."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    while json.loads(ask(connection, "GET", "/readyz")).get("workers", {}).get("ready", 0) < number:
+        time.sleep(0.2)
+
+
+async def predictions(port: int, some: Sequence[bytes], seconds: float) -> float:
+    """Return rows per second, predicted on eight connections that are opened one by one."""
+    done, connections = 0, [Connection(port) for _ in range(8)]
+    for connection in connections:
+        await connection.post("/predict?keep=false", some[0])
+    began = time.perf_counter()
+
+    async def repeat(connection: Connection) -> None:
+        nonlocal done
+        while time.perf_counter() - began < seconds:
+            if await connection.post("/predict?keep=false", some[done % len(some)]) != 200:
+                raise SystemExit("a prediction failed")
+            done += 1
+
+    await asyncio.gather(*map(repeat, connections))
+    return done * BATCH / (time.perf_counter() - began)
+
+
 def soak(args: Any) -> Iterator[Row]:
     """Send mixed traffic for a long time."""
     seconds = 5.0 if args.quick else 60 * args.minutes
@@ -285,7 +327,7 @@ def soak(args: Any) -> Iterator[Row]:
     )
 
 
-SECTIONS = {"throughput": throughput, "latency": latency, "soak": soak}
+SECTIONS = {"throughput": throughput, "latency": latency, "workers": workers, "soak": soak}
 
 
 def main() -> None:
@@ -297,7 +339,7 @@ def main() -> None:
         choices=SECTIONS,
         default=["throughput", "latency"],
         metavar="NAME",
-        help="Parts: throughput, latency, soak (default: throughput latency)",
+        help="Parts: throughput, latency, workers, soak (default: throughput latency)",
     )
     parser.add_argument(
         "--minutes",

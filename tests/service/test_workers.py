@@ -158,10 +158,10 @@ def test_the_leader_counts_wrong_tokens_for_all_processes(tmp_path):
     with serving(tmp_path / "state", *OPTIONS, "--workers", "2", tokens=TOKENS) as server:
         wait_until(lambda: ready_workers(server) == 1, 120)
         right, wrong = ({"Authorization": f"Bearer {t}"} for t in (TOKENS["predict"], "w" * 16))
-        path, statuses = "/predict?keep=false", []
+        path = "/predict?keep=false"
         with new_connection(server) as one, worker_client(server) as other:
-            for client in [one, other] * 12:
-                statuses.append(client.post(path, json=ROW, headers=wrong).status_code)
+            replies = [c.post(path, json=ROW, headers=wrong) for c in [one, other] * 12]
+            statuses = [reply.status_code for reply in replies]
             assert statuses == [401] * 20 + [429] * 4
             # the worker does not tell that the token is right
             assert other.post(path, json=ROW, headers=right).status_code == 429
