@@ -182,7 +182,12 @@ def test_a_worker_answers_itself_after_the_leader_has_accepted_the_token(tmp_pat
 
 
 def test_options_that_workers_do_not_have(shell, tmp_path):
-    for option in ("--follow", "--config"):
-        place = [] if option == "--config" else ["--dir", tmp_path / "copy"]
-        printed = shell("serve", *place, option, tmp_path, "--workers", 2, status=2)
-        assert f"--workers cannot be combined with {option}" in printed.err
+    config = tmp_path / "service.toml"
+    config.write_text('[models.one]\ndir = "state"')
+    places = {"--follow": ["--dir", tmp_path / "copy", "--follow", tmp_path]}
+    for option, words in (places | {"--config": ["--config", config]}).items():
+        printed = shell("serve", *words, "--workers", 2, status=2)
+        assert f"--workers cannot be used with {option}" in printed.err
+    config.write_text('[models.one]\ndir = "state"\nworkers = 2')
+    printed = shell("serve", "--config", config, status=2)
+    assert "unknown key 'workers'" in printed.err

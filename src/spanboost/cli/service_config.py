@@ -16,7 +16,8 @@ from spanboost.errors import UsageError, did_you_mean
 
 # options that apply to the whole process, so they are given on the command line
 OF_PROCESS = ("config", "host", "port", "quiet", "log", "tls_cert", "tls_key")
-SINGLE = ("follow",)  # a leader that is not available would delay the other models
+# a leader that is not available would delay the other models, and a worker has one model
+SINGLE = ("follow", "workers")
 OTHERS = ("dir", *SINGLE, *OF_PROCESS)
 PATHS = ("dir", "model")  # relative to the folder of the configuration file
 TOKENS = "tokens"

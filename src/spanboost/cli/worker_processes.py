@@ -15,11 +15,8 @@ from spanboost.service.limits import RequestLimits
 
 def check_worker_options(args: Namespace) -> None:
     """Raise UsageError for options that cannot be combined with --workers."""
-    if args.workers == 1:
-        return
-    for option, value in (("--config", args.config), ("--follow", args.follow)):
-        if value is not None:
-            raise UsageError(f"--workers cannot be combined with {option}")
+    if args.workers > 1 and args.follow is not None:
+        raise UsageError("--workers cannot be used with --follow")
 
 
 def share_memory(limits: RequestLimits, workers: int) -> RequestLimits:
