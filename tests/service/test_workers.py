@@ -110,6 +110,18 @@ def test_a_worker_streams_events_until_the_client_disconnects(server):
     wait_until(lambda: metrics(server).get(name) == 1, 60)  # counted when it has ended
 
 
+def test_a_body_that_the_leader_refuses_ends_the_connection_to_the_worker(server):
+    with socket.create_connection(("127.0.0.1", server.port), 60) as client:
+        with only_workers(server):
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"alive" in client.recv(1 << 16)
+        head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        client.sendall(head + b"Content-Length: 1000000000\r\n\r\n[")
+        reply = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert reply.startswith(b"HTTP/1.1 413 ")
+    assert reply.lower().count(b"connection: close") == 1
+
+
 def test_a_killed_worker_is_started_again_and_catches_up(server):
     (worker,) = children(server.process.pid)
     with Client(server.address) as client:
