@@ -6,7 +6,7 @@ from state_folders import commit_and_learn, new_model, some_rows, trained_model,
 from spanboost import __version__
 from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
-from spanboost.service.storage import journal, journal_files, state, upgrade
+from spanboost.service.storage import journal, journal_files, model_state, state, upgrade
 from spanboost.service.storage.journal_chain import read_chain
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.state import State
@@ -17,7 +17,7 @@ DATA = some_rows(400)
 
 def write_old(folder, steps, factor=1.0):
     """Write a folder as an old version that learns labels multiplied by a factor."""
-    learning_batches = state.learning_batches
+    learning_batches = model_state.learning_batches
 
     def other_batches(schema, rows, labels, weights):
         return learning_batches(schema, rows, [factor * label for label in labels], weights)
@@ -25,7 +25,7 @@ def write_old(folder, steps, factor=1.0):
     with pytest.MonkeyPatch.context() as patch:
         for module in (journal, journal_files, upgrade):
             patch.setattr(module, "__version__", OLD)
-        patch.setattr(state, "learning_batches", other_batches)
+        patch.setattr(model_state, "learning_batches", other_batches)
         return write_folder(folder, steps, DATA)
 
 
