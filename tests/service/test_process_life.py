@@ -44,8 +44,8 @@ break_function(os, 'pwrite', {IO_ERROR})
 break_function(os, 'ftruncate', {IO_ERROR})
 """,
     "predictor": """
-from spanboost.service.learning import engine
-break_function(engine, 'predict_rows', RuntimeError())
+from spanboost.service.learning import shared_model
+break_function(shared_model, 'predict_rows', RuntimeError())
 """,
 }
 REASONS = {

@@ -158,6 +158,7 @@ def test_open_requests_are_answered_when_the_server_stops(tmp_path):
 
     def body():
         yield b'[{"x": 1, "label": 1}'
+        time.sleep(2)  # until the worker has passed it on: a later request would be refused
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         yield b"]"
