@@ -42,7 +42,7 @@ def test_the_same_seed_prints_the_same(capsys):
     [
         ([], "COMMAND"),
         (["demo", "--rows", "1"], "argument --rows: must be at least 2 (got 1)"),
-        (["demo", "-n", "many"], "argument -n: invalid integer value: 'many'"),
+        (["demo", "-n", "many"], "argument -n/--n-estimators: invalid integer value: 'many'"),
         (["learn"], "invalid choice"),
     ],
 )
