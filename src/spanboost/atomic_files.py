@@ -1,5 +1,6 @@
 """Write files atomically: completely or not at all."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import BinaryIO
 from spanboost.errors import UserError
 
 PARTIAL = ".partial"  # suffix of a file that is being written
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writes that need more space
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -41,7 +43,7 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     final = Path(path).resolve()  # the target of a link may be on another disk
     descriptor, partial = tempfile.mkstemp(PARTIAL, f"{final.name}.", final.parent)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with name_full_disk(final), os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -54,6 +56,17 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     sync_folder(final.parent)
 
 
+@contextmanager
+def name_full_disk(path: Path) -> Iterator[None]:
+    """Name the file in errors of a full disk, which do not name the file that is written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
@@ -63,7 +76,8 @@ def sync_folder(folder: Path) -> None:
     if hasattr(os, "O_DIRECTORY"):
         entry = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(entry)
+            with name_full_disk(folder):
+                os.fsync(entry)
         finally:
             os.close(entry)
 

@@ -9,8 +9,9 @@ from spanboost.errors import ModelFileError, UsageError
 from spanboost.models.files import from_bytes, to_bytes
 from spanboost.service.storage.control import ROLLBACK, Control, decode_control, is_control
 from spanboost.service.storage.entry import decode_entry, decode_ids
+from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.record_files import StateError
-from spanboost.service.storage.repair import check_folder, check_quarantine
+from spanboost.service.storage.repair import check_quarantine
 from spanboost.service.storage.state import State
 
 DATA = some_rows(60)
@@ -75,9 +76,9 @@ def test_a_control_cannot_be_put_into_quarantine(tmp_path):
     state.close()
     report = check_folder(tmp_path)
     assert report.problem is None
-    check_quarantine(report, 1)
+    check_quarantine(report, [1])
     with pytest.raises(UsageError, match=r"record 2 is a control \(rollback\), not rows"):
-        check_quarantine(report, 2)
+        check_quarantine(report, [2])
 
 
 def test_a_model_from_bytes_learns_on_as_the_original():

@@ -65,7 +65,7 @@ def test_erased_rows_leave_no_trace(tmp_path, run):
     status, text = run(*words)
     assert status == 1
     assert "Journal: rows in records 6, 11." in text
-    assert "The snapshots at records 8 have learned the rows, and are deleted." in text
+    assert "Deleted, because they have learned the rows: the snapshots at record 8." in text
     assert "replays the journal from record 4." in text
     assert "The model is then the same as if it had never learned the rows." in text
     assert "Remains" not in text
@@ -116,7 +116,7 @@ def test_what_remains_in_the_model_is_said(tmp_path, run):
     write_folder(tmp_path, STEPS, DATA, ROWS)
     status, text = run("erase", tmp_path, "row 3", "row 50", "--yes")
     assert status == 0
-    assert "Remains: all snapshots have learned records 1. The sums of the model" in text
+    assert "Remains: all snapshots have learned record 1. The sums of the model" in text
     assert "same as if" not in text
     assert not any(b'"row 3"' in data for data in content(tmp_path).values())
     state = State(tmp_path, new_model)
@@ -132,7 +132,7 @@ def test_a_model_in_the_journal_is_named(tmp_path, run):
     state.commit_control(control)
     state.obey(control)
     state.close()
-    what = "Remains: models in records 17 of the journal"
+    what = "Remains: models in record 17 of the journal"
     assert what in run("erase", tmp_path, "row 27")[1]
     assert "Remains" not in run("erase", tmp_path, "row 50")[1]
     assert run("erase", tmp_path, "row 50", "--yes")[0] == 0
@@ -151,7 +151,7 @@ def test_a_challenger_that_came_after_a_row_is_named(tmp_path, run):
     state.commit(entry)
     state.learn(entry, 0, 5)
     state.close()
-    assert "models in records 17 of the journal" in run("erase", tmp_path, "row 50")[1]
+    assert "models in record 17 of the journal" in run("erase", tmp_path, "row 50")[1]
     assert "Remains" not in run("erase", tmp_path, "row 82")[1]
     assert run("erase", tmp_path, "row 82", "--yes")[0] == 0
     state = State(tmp_path, new_model)
@@ -168,7 +168,7 @@ def test_pending_rows_are_erased_whether_they_wait_or_not(tmp_path, run):
     state.close()
     status, text = run("erase", tmp_path, "row 2", "row 7", "--yes")
     assert status == 0
-    assert "Journal: rows in records 1." in text
+    assert "Journal: rows in record 1." in text
     assert "Pending rows: rows in " in text
     assert not contains(tmp_path, 2)
     assert not contains(tmp_path, 7)

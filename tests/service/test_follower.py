@@ -21,8 +21,9 @@ from spanboost.service.limits import StateLimits
 from spanboost.service.storage.control import ROLLBACK, Control
 from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.erase import erase_rows, plan_erasure
+from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.leader_copy import LeaderCopy
-from spanboost.service.storage.repair import check_folder, repair_folder
+from spanboost.service.storage.repair import repair_folder
 
 pytestmark = pytest.mark.slow  # the file as a whole
 

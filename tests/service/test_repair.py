@@ -19,9 +19,14 @@ from state_folders import (
 
 from spanboost.cli.main import main
 from spanboost.models.files import load, to_bytes
+from spanboost.service.limits import StateLimits
 from spanboost.service.storage import repair
+from spanboost.service.storage.folder_check import check_folder
+from spanboost.service.storage.journal_rewrite import write_journal
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.state import State
+from spanboost.service.storage.versions import pin_version
+from spanboost.service.storage.wording import name_records
 
 DATA, ROWS = some_rows(300), 5
 STEPS, RECORDS = [4, 4, 8], 16  # snapshots after records 4 and 8
@@ -63,7 +68,7 @@ def known_records(state):
 
 def printed_losses(text):
     """Return the numbers of lost records that `repair` prints."""
-    ranges = re.findall(r"Lost: the (?:labels|ids) in records ([^.]*)\.", text)
+    ranges = re.findall(r"Lost: the (?:labels|ids) in records? ([^.]*)\.", text)
     numbers = [[*map(int, re.findall(r"\d+", part))] for one in ranges for part in one.split(",")]
     (rest,) = re.findall(r"Lost: all records after (\d+), if", text)
     return {n for part in numbers for n in range(part[0], part[-1] + 1)} | {
@@ -243,4 +248,131 @@ def test_check_names_the_largest_records_that_are_not_learned_yet(tmp_path, run)
     assert re.findall(r"record (\d+): \d+ bytes, not in a snapshot", text) == ["2", "3", "1"]
     state = State(tmp_path, new_model)
     assert to_bytes(state.model) == trained_model(DATA, 55)
+    state.close()
+
+
+def change_records(folder, change):
+    """Write the journal again with other payloads; the snapshots stay as they are."""
+    report = check_folder(folder)
+    write_journal(report, folder / "new", report.last, change)
+    for path in journal_files(folder):
+        path.unlink()
+    for path in (folder / "new").iterdir():
+        path.rename(folder / "journal" / path.name)
+    (folder / "new").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        (b'{"control":"dance"}\n', "record 12 is a control ('dance') that this version does not"),
+        (b"[no JSON", "JSONDecodeError"),
+    ],
+)
+def test_a_repair_after_which_the_service_could_not_start_changes_nothing(
+    tmp_path, run, payload, why
+):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    change_records(tmp_path, lambda number, old: payload if number == 12 else old)
+    path = journal_files(tmp_path)[0]
+    path.write_bytes(path.read_bytes().replace(b"row 27", b"row xx"))  # in record 6
+    before = content(tmp_path)
+    status, text = run("repair", tmp_path, "--yes")
+    assert status == 2
+    assert "could not start with the repaired journal, so nothing was changed" in text
+    assert why in text
+    assert "Repaired" not in text
+    assert str(tmp_path / "repair.trial") not in text
+    assert content(tmp_path) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"journal", "lock", "pending", "snapshots"}
+
+
+def test_several_records_are_put_into_quarantine(tmp_path, run, monkeypatch):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    learn = State.learn
+
+    def learn_or_fail(state, entry, first, last):
+        if {"row 50", "row 60"} & {*entry.ids}:
+            raise MemoryError
+        return learn(state, entry, first, last)
+
+    monkeypatch.setattr(State, "learn", learn_or_fail)
+    before = content(tmp_path)
+    status, text = run("repair", tmp_path, "--quarantine", 11, "--yes")
+    assert status == 2
+    assert "not enough memory to learn record 13" in text
+    assert content(tmp_path) == before
+    assert not (tmp_path / "quarantine").exists()
+    assert run("repair", tmp_path, "--quarantine", 11, "--quarantine", 13, "--yes")[0] == 0
+    state = State(tmp_path, new_model)
+    assert known_records(state) == {*range(1, 17)} - {11, 13}
+    state.close()
+    assert len([*(tmp_path / "quarantine").iterdir()]) == 2
+
+
+def test_a_missing_journal_folder_is_repaired(tmp_path, run):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    for path in journal_files(tmp_path):
+        path.unlink()
+    (tmp_path / "journal").rmdir()
+    assert run("check", tmp_path)[0] == 1
+    assert run("repair", tmp_path, "--yes")[0] == 0
+    state = State(tmp_path, new_model)
+    assert to_bytes(state.model) == trained_model(DATA, 40)
+    state.close()
+
+
+def test_swapped_files_are_named(tmp_path, run):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    first, second, _ = journal_files(tmp_path)
+    first.rename(tmp_path / "aside")
+    second.rename(first)
+    (tmp_path / "aside").rename(second)
+    status, text = run("check", tmp_path)
+    assert status == 1
+    assert f"{first.name} begins with record 5, {second.name} begins with record 1;" in text
+    assert "missing" not in text
+
+
+def test_check_describes_single_things_and_snapshots_in_plain_words(tmp_path, run):
+    state = State(tmp_path, new_model)
+    commit_and_learn(state, 0, 5, DATA)
+    state.save()
+    state.close()
+    assert "journal: 1 record, the last is 1\n" in run("check", tmp_path)[1]
+    newest = max((tmp_path / "snapshots").iterdir())
+    newest.write_bytes(bytes(newest.stat().st_size))
+    status, text = run("check", tmp_path)
+    assert status == 1
+    assert f"snapshot at record 1: {newest}: not a model file, or a damaged one\n" in text
+    assert f"can start from the snapshot at record 0. It does not use {newest.name}." in text
+    (oldest, _) = sorted((tmp_path / "snapshots").iterdir())
+    oldest.write_bytes(b"")
+    status, text = run("check", tmp_path)
+    assert status == 1
+    assert "there is no snapshot that can be read; restore the folder from a backup\n" in text
+
+
+def test_records_between_an_old_snapshot_and_the_journal_are_lost(tmp_path, run):
+    state = State(tmp_path, new_model, StateLimits(remembered_ids=5))
+    for k in range(8):
+        commit_and_learn(state, ROWS * k, ROWS * (k + 1), DATA)
+        if k == 1:
+            state.save()
+            pin_version(state.snapshots, 2)
+        elif k in (3, 5):
+            state.save()
+    state.close()
+    for path in (tmp_path / "snapshots").glob("*.sb"):
+        if int(path.stem) > 2:
+            path.write_bytes(b"")
+    first = int(journal_files(tmp_path)[0].name.partition(".")[0])
+    assert first > 3
+    _, text = run("repair", tmp_path, "--yes")
+    assert f"Lost: the labels in {name_records(range(3, first))}." in text
+    state = State(tmp_path, new_model)
+    model, _ = new_model()
+    kept = [*range(10), *range(ROWS * (first - 1), 40)]
+    model.learn_many([DATA[0][k] for k in kept], [DATA[1][k] for k in kept])
+    assert to_bytes(state.model) == to_bytes(model)
     state.close()

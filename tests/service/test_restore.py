@@ -52,7 +52,7 @@ def test_records_are_restored(tmp_path, record):
     check_restored(new, record)
 
 
-def test_times_are_restored(tmp_path, monkeypatch):
+def test_times_are_restored(tmp_path, monkeypatch, capsys):
     old, start = tmp_path / "old", datetime(2026, 1, 31, 12, tzinfo=UTC)
     state = State(old, new_model)
     for k in range(6):
@@ -61,15 +61,20 @@ def test_times_are_restored(tmp_path, monkeypatch):
     state.close()
     for k, to in enumerate(
         [
-            "2026-01-31T11:59:59+00:00",
             "2026-01-31T12:00:30Z",
             "2026-01-31T13:01:00+01:00",
             start.astimezone().replace(tzinfo=None, minute=2).isoformat(),
-        ]
+        ],
+        start=1,
     ):
         assert restore(old, to, tmp_path / str(k)) == 0
-        if k:
-            check_restored(tmp_path / str(k), k)
+        check_restored(tmp_path / str(k), k)
+    before = content(tmp_path)
+    assert restore(old, "2026-01-31T11:59:59+00:00", tmp_path / "0") == 2
+    error = capsys.readouterr().err
+    assert "is before the first record of the journal (record 1, written 2026-01-31 12:00" in error
+    assert content(tmp_path) == before
+    assert restore(old, 0, tmp_path / "0") == 0  # the empty model, if it is asked for
     assert State(tmp_path / "0", new_model).progress.rows == 0
 
 
@@ -105,6 +110,6 @@ def test_records_that_cannot_be_read_are_not_left_out(tmp_path, capsys):
     path.write_bytes(path.read_bytes().replace(b"row 27", b"row xx"))  # in record 6
     for record in (7, 9):
         assert restore(old, record, tmp_path / "new") == 2
-        assert "records 6 cannot be read" in capsys.readouterr().err
+        assert "record 6 cannot be read" in capsys.readouterr().err
     assert restore(old, 5, tmp_path / "new") == 0
     check_restored(tmp_path / "new", 5)

@@ -84,8 +84,10 @@ def add_repair_options(repair: Any) -> None:
     repair.add_argument(
         "--quarantine",
         type=at_least(1),
+        action="append",
         metavar="RECORD",
-        help="Number of a record that the model must not learn; its rows are written to a file",
+        help="Number of a record that the model must not learn; its rows are written to a file "
+        "(repeat the option for several records)",
     )
     repair.add_argument(
         "--yes", action="store_true", help="Repair the folder (default: print what would be lost)"

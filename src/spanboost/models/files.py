@@ -102,8 +102,8 @@ def read_run(path: str | os.PathLike[str]) -> Any:
     try:
         with safe_open(path, framework="numpy") as file:
             return json.loads((file.metadata() or {})["spanboost"])["run"]
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise ModelFileError(f"{path}: not a checkpoint, or a damaged one: {error}") from None
+    except (SafetensorError, ValueError, KeyError):
+        raise ModelFileError(f"{path}: not a checkpoint, or a damaged one") from None
 
 
 def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
@@ -174,8 +174,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get("spanboost")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ModelFileError(f"not a model file, or a damaged one: {error}") from None
+    except SafetensorError:
+        raise ModelFileError("not a model file, or a damaged one") from None
     return _decode_header(text), tensors
 
 
@@ -186,8 +186,8 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
 
     try:
         views = tensors_from_bytes(data)
-    except (SafetensorError, KeyError) as error:  # KeyError: an unknown dtype
-        raise ModelFileError(f"not a model file, or a damaged one: {error}") from None
+    except (SafetensorError, KeyError):  # KeyError: an unknown dtype
+        raise ModelFileError("not a model file, or a damaged one") from None
     size = int.from_bytes(data[:8], "little")  # of the header, which was checked above
     text = (json.loads(data[8 : 8 + size]).get("__metadata__") or {}).get("spanboost")
     return _decode_header(text), {name: view.copy() for name, view in views.items()}

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spanboost.atomic_files import atomic_write, check_writable
-from spanboost.cli.commands.state_folder import existing_folder
+from spanboost.cli.offline import existing_folder
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.client import Client
 from spanboost.errors import UsageError
 from spanboost.service.storage.backup import open_backup
+from spanboost.service.storage.disk_errors import explain_disk_errors
+from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.folder_lock import lock_folder
-from spanboost.service.storage.record_files import WAY_OUT
-from spanboost.service.storage.repair import check_folder
 
 TOKEN = "SPANBOOST_ADMIN_TOKEN"  # environment variable
 
@@ -21,7 +21,10 @@ TOKEN = "SPANBOOST_ADMIN_TOKEN"  # environment variable
 def backup(args: Namespace) -> int:
     """Write a backup to a file."""
     check_writable(args.file)
-    with ByteBar(args.quiet, "writing the backup") as bar:
+    with (
+        ByteBar(args.quiet, "writing the backup") as bar,
+        explain_disk_errors(f"{args.file} was not written"),
+    ):
         if "://" in args.source:
             _back_up_service(args, bar.update)
         elif args.certificate is not None:
@@ -42,8 +45,7 @@ def _back_up_folder(folder: Path, file: Path, on_progress: Callable[[int, int], 
     with lock_folder(folder):
         report = check_folder(folder)
         if report.problem is not None:
-            problem = report.problem.removesuffix(f"; {WAY_OUT}")
-            raise UsageError(f"{problem}; repair the folder before the backup")
+            raise UsageError(report.problem_before("repair the folder before the backup"))
         opened, done = open_backup(folder, report.last), 0
         try:
             with atomic_write(file, private=True) as archive:

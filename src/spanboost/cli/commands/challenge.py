@@ -65,10 +65,7 @@ def _use_folder(args: Namespace, options: dict[str, Any]) -> Any:
     state = open_existing(Path(args.target))
     try:
         if args.action in PATHS:
-            control = _control(args, state, options)
-            state.commit_control(control)
-            state.obey(control)
-            state.save()
+            state.apply_control(_control(args, state, options))
         return None if state.challenger is None else state.challenger.describe()
     finally:
         state.close()

@@ -3,11 +3,11 @@
 from argparse import Namespace
 from collections.abc import Iterator
 
-from spanboost.cli.commands.state_folder import existing_folder
+from spanboost.cli.offline import existing_folder
 from spanboost.service.storage.erase import Erasure, erase_rows, plan_erasure
+from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.folder_lock import lock_folder
-from spanboost.service.storage.repair import check_folder
-from spanboost.service.storage.salvage import number_ranges
+from spanboost.service.storage.wording import name_records
 
 
 def erase(args: Namespace) -> int:
@@ -27,14 +27,14 @@ def erase(args: Namespace) -> int:
 
 def _describe(plan: Erasure) -> Iterator[str]:
     if plan.records:
-        yield f"Journal: rows in records {number_ranges(plan.records)}."
+        yield f"Journal: rows in {name_records(plan.records)}."
     if plan.pending:
         yield f"Pending rows: rows in {', '.join(path.name for path in plan.pending)}."
     yield "Their ids are forgotten: a row that is sent again is learned again."
     if plan.base is not None:
-        numbers = number_ranges(sorted(one.record for one in plan.deleted))
+        numbers = name_records(sorted(one.record for one in plan.deleted))
         yield (
-            f"The snapshots at records {numbers} have learned the rows, and are deleted. The next "
+            f"Deleted, because they have learned the rows: the snapshots at {numbers}. The next "
             f"start replays the journal from record {plan.base.record}."
         )
     remains = [*_describe_remains(plan)]
@@ -50,12 +50,12 @@ def _describe_remains(plan: Erasure) -> Iterator[str]:
     """Yield what the model keeps of the rows."""
     if plan.learned:
         yield (
-            f"Remains: all snapshots have learned records {number_ranges(plan.learned)}. The sums "
-            "of the model contain these rows, and its memory of recent rows may contain them until "
-            "newer rows replace them. To remove this as well, train a new model."
+            f"Remains: all snapshots have learned {name_records(plan.learned)}. The sums of the "
+            "model contain these rows, and its memory of recent rows may contain them until newer "
+            "rows replace them. To remove this as well, train a new model."
         )
     if plan.models:
         yield (
-            f"Remains: models in records {number_ranges(plan.models)} of the journal (rollbacks, "
+            f"Remains: models in {name_records(plan.models)} of the journal (rollbacks, "
             "challengers) may have learned some of the rows."
         )

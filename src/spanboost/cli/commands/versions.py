@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from spanboost.cli.offline import existing_folder
 from spanboost.client import Client
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
@@ -47,19 +48,14 @@ def open_existing(folder: Path) -> State:
 
     Only the server knows how much of the past it keeps, so nothing is deleted here.
     """
-    _snapshots(folder)
+    _existing(str(folder))
     return State(folder, _refuse_new, StateLimits(keep_seconds=math.inf))
 
 
-def _snapshots(folder: Path) -> Path:
-    """Return the folder of snapshots of a state folder."""
-    snapshots = folder / "snapshots"
-    if not snapshots.is_dir():
-        raise UsageError(
-            f"{folder} is not a state folder: it has no folder of snapshots; to ask a running "
-            "service, give its address, such as http://127.0.0.1:8000"
-        )
-    return snapshots
+def _existing(name: str) -> Path:
+    """Return a state folder; UsageError if it is not one."""
+    advice = "; to ask a running service, give its address, such as http://127.0.0.1:8000"
+    return existing_folder(name, advice)
 
 
 def _use_service(args: Namespace) -> None:
@@ -74,7 +70,7 @@ def _use_service(args: Namespace) -> None:
 
 
 def _use_folder(args: Namespace) -> None:
-    folder = _snapshots(Path(args.target))
+    folder = _existing(args.target) / "snapshots"
     if args.action == "rollback":
         _print_rollback(args.number, _roll_back(Path(args.target), args.number))
         return
@@ -89,9 +85,7 @@ def _roll_back(folder: Path, number: int) -> int:
     state = open_existing(folder)
     try:
         control = roll_back_to(state.snapshots, number)
-        state.commit_control(control)
-        state.obey(control)
-        state.save()
+        state.apply_control(control)
         return state.learned_record
     finally:
         state.close()
@@ -102,7 +96,7 @@ def _refuse_new() -> tuple[Model, Any]:
 
 
 def _print_rollback(number: int, record: int) -> None:
-    print(f"The model is the one of version {number} again. Record {record} says so.")
+    print(f"Rolled back to version {number}, in record {record} of the journal.")
 
 
 def _print_table(found: Sequence[Version]) -> None:

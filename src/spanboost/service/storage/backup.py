@@ -18,6 +18,7 @@ from pathlib import Path
 import orjson
 
 from spanboost import __version__
+from spanboost.atomic_files import name_full_disk
 from spanboost.service.storage.file_views import FileView, close_views, open_views
 from spanboost.service.storage.journal_chain import journal_paths
 from spanboost.service.storage.record_files import StateError, file_number
@@ -100,7 +101,7 @@ def extract_backup(archive: Path, folder: Path) -> None:
             for name, data in _read_members(tar):
                 path = folder / name
                 path.parent.mkdir(exist_ok=True, mode=0o700)
-                with path.open("wb") as file:
+                with name_full_disk(path), path.open("wb") as file:
                     for chunk in data:
                         file.write(chunk)
     except (tarfile.TarError, EOFError, ValueError, TypeError, LookupError, AttributeError):

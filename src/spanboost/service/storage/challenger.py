@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.schema import Schema, schema_from_json
 from spanboost.errors import UsageError, UserError
 from spanboost.learners.ball import LinearBall
-from spanboost.models.files import from_bytes, to_bytes
+from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
 from spanboost.models.model_spec import (
     LEARNERS,
@@ -24,7 +24,7 @@ from spanboost.models.model_spec import (
     single_booster_parameters,
 )
 from spanboost.service.request_rows import Row, find_invalid_labels, learning_batches
-from spanboost.service.storage.control import CHALLENGE, MAX_DATA_BYTES, Control
+from spanboost.service.storage.control import CHALLENGE, Control, control_with_model
 from spanboost.service.storage.row_learning import learn_batch
 
 BY_HAND, WHEN_BETTER = "by-hand", "when-better"
@@ -103,10 +103,7 @@ def restore_challenger(state: dict[str, Any], data: bytes) -> Challenger:
 def challenge_with(champion: Model, model: Model, rule: str) -> Control:
     """Return the control that begins a challenge; UserError if the models cannot be compared."""
     _check_comparable(champion, model)
-    data = to_bytes(model)
-    if len(data) > MAX_DATA_BYTES:
-        raise UserError(f"the model is too large for the journal ({len(data):,} bytes)")
-    return Control(CHALLENGE, {"rule": rule}, data)
+    return control_with_model(CHALLENGE, {"rule": rule}, model)
 
 
 def model_from_options(champion: Model, options: dict[str, Any]) -> Model:

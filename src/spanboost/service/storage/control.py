@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from spanboost.errors import UserError
+from spanboost.models.files import to_bytes
+from spanboost.models.model import Model
 
 ROLLBACK = "rollback"  # replaces the model by the one of an earlier version, which is in `data`
 CHALLENGE = "challenge"  # lets another model, which is in `data`, learn in the shadow of the first
@@ -32,6 +34,14 @@ class Control(NamedTuple):
     def encode(self) -> bytes:
         """Return the payload."""
         return orjson.dumps({"control": self.name} | self.values) + b"\n" + self.data
+
+
+def control_with_model(name: str, values: dict[str, Any], model: Model) -> Control:
+    """Return a control that contains a model; UserError if the model is too large for a record."""
+    data = to_bytes(model)
+    if len(data) > MAX_DATA_BYTES:
+        raise UserError(f"the model is too large for the journal ({len(data):,} bytes)")
+    return Control(name, values, data)
 
 
 def is_control(payload: memoryview) -> bool:

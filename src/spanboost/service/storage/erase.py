@@ -6,23 +6,27 @@ is the same as if the rows had never been there. If no snapshot is old enough, t
 it has learned from them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from spanboost.errors import UsageError
 from spanboost.service.storage.backup import pending_paths
 from spanboost.service.storage.control import decode_control, is_control
+from spanboost.service.storage.disk_errors import explain_disk_errors
 from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
+from spanboost.service.storage.folder_check import Report, Snapshot
+from spanboost.service.storage.journal_rewrite import write_journal
 from spanboost.service.storage.journal_swap import (
-    delete_folder,
     erased_journal,
+    finish_swap,
     new_journal,
-    swap_journal,
+    remove_leftovers,
+    set_aside,
 )
 from spanboost.service.storage.pending_erase import erase_pending, find_pending
-from spanboost.service.storage.record_files import WAY_OUT, StateError
-from spanboost.service.storage.repair import Report, Snapshot, write_journal
+from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.salvage import read_payload
 
 _PARTS = ("journal", "leader.json", "lock", "pending", "snapshots")
@@ -43,11 +47,10 @@ class Erasure(NamedTuple):
 
 
 def plan_erasure(report: Report, ids: Collection[str]) -> Erasure:
-    """Find the rows of some ids; UsageError if there are none of an id."""
+    """Find the rows of some ids; UsageError if there is an id without rows."""
     folder, erased = report.folder, frozenset(ids)
     if report.problem is not None:
-        problem = report.problem.removesuffix(f"; {WAY_OUT}")
-        raise StateError(f"{problem}; repair the folder before rows are erased")
+        raise StateError(report.problem_before("repair the folder before rows are erased"))
     records, models = _search_journal(report, erased)
     pending = find_pending(pending_paths(folder), erased)
     missing = erased.difference(*records.values(), *pending.values())
@@ -56,7 +59,7 @@ def plan_erasure(report: Report, ids: Collection[str]) -> Erasure:
             f"{folder}: no row with the id {min(missing)!r} in the journal or among the pending "
             "rows; it is unknown, or its journal file was deleted"
         )
-    usable = _usable_snapshots(report)
+    usable = report.usable
     oldest = usable[-1].record
     learned = [number for number in records if number <= oldest]
     first = min((number for number in records if number > oldest), default=report.last + 1)
@@ -69,29 +72,40 @@ def plan_erasure(report: Report, ids: Collection[str]) -> Erasure:
 
 
 def erase_rows(plan: Erasure) -> None:
-    """Erase the rows. If this is interrupted, the folder is usable, and it can be repeated."""
+    """Erase the rows. If this fails, the folder is usable, and it can be repeated.
+
+    The new journal is written first: on a full disk, this fails before anything has changed.
+    """
     folder = plan.report.folder
-    for path, ids in plan.pending.items():
-        erase_pending(path, ids)
-    if not plan.records:
-        return
-    # first: if the journal had lost the rows already, these snapshots would still be loaded
-    for snapshot in plan.deleted:
-        for path in snapshot.path.parent.glob(f"{snapshot.path.stem}.*"):
-            path.unlink()
-    snapshots = [one for one in plan.report.snapshots if one not in plan.deleted]
-    delete_folder(new_journal(folder))  # left by a repair that was interrupted
-    report = plan.report._replace(snapshots=snapshots)
-    write_journal(
-        report,
-        new_journal(folder),
-        report.last,
-        lambda number, payload: (
-            _erase(payload, plan.records[number]) if number in plan.records else payload
-        ),
-    )
-    swap_journal(folder, erased_journal(folder))
-    delete_folder(erased_journal(folder))
+    remove_leftovers(folder)
+    left = "some of the rows may still be there"
+    with explain_disk_errors(left), ExitStack() as undo:
+        undo.callback(remove_leftovers, folder)
+        if plan.records:
+            _write_journal(plan)
+        for path, ids in plan.pending.items():
+            erase_pending(path, ids)
+        if not plan.records:
+            return
+        # before the swap: if the journal had lost the rows already, these would still be loaded
+        for snapshot in plan.deleted:
+            for path in snapshot.path.parent.glob(f"{snapshot.path.stem}.*"):
+                path.unlink()
+        set_aside(folder, erased_journal(folder))
+        undo.pop_all()
+    with explain_disk_errors(left):
+        finish_swap(folder)
+
+
+def _write_journal(plan: Erasure) -> None:
+    """Write the new journal without the rows."""
+
+    def change(number: int, payload: bytes) -> bytes:
+        return _erase(payload, plan.records[number]) if number in plan.records else payload
+
+    kept = [one for one in plan.report.snapshots if one not in plan.deleted]
+    report = plan.report._replace(snapshots=kept)
+    write_journal(report, new_journal(report.folder), plan.report.last, change)
 
 
 def _search_journal(
@@ -111,12 +125,6 @@ def _search_journal(
         elif own := {id for id in decode_ids(payload) if id is not None and id in ids}:
             records[number] = own
     return records, models
-
-
-def _usable_snapshots(report: Report) -> Sequence[Snapshot]:
-    """Return the snapshots from which the journal can be replayed, the newest first."""
-    earliest = report.salvage.first - 1  # a pinned snapshot can be older than the journal
-    return [one for one in report.snapshots if one.error is None and one.record >= earliest]
 
 
 def _other_parts(folder: Path) -> list[Path]:

@@ -19,6 +19,8 @@ _UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Create the folder if needed, and lock it for this process."""
+    if folder.exists() and not folder.is_dir():
+        raise StateError(f"{folder} is a file; expected a folder")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as opened:
         entry = os.open(folder, os.O_RDONLY)

@@ -61,6 +61,7 @@ def read_chain(folder: Path) -> Chain:
 
 
 def _check(files: list[JournalFile]) -> None:
+    _check_names(files)
     for before, after in pairwise(files):
         _check_pair(before, after)
     if not files:
@@ -74,6 +75,17 @@ def _check(files: list[JournalFile]) -> None:
         raise StateError(
             f"{first.path}: the journal files before this one are missing (from record "
             f"{last.header.first}); {WAY_OUT}"
+        )
+
+
+def _check_names(files: list[JournalFile]) -> None:
+    """Raise StateError if files have the names of others, for example because two were swapped."""
+    wrong = [file for file in files if file.number != file.first_record]
+    if wrong:
+        names = ", ".join(f"{one.path.name} begins with record {one.first_record}" for one in wrong)
+        raise StateError(
+            f"{wrong[0].path.parent}: the name of a journal file is not the number of its first "
+            f"record: {names}; rename the files, or {WAY_OUT}"
         )
 
 
@@ -95,9 +107,4 @@ def _check_pair(before: JournalFile, after: JournalFile) -> None:
         raise StateError(
             f"{before.path}: the file has {before.end} bytes of records, but the next file states "
             f"{previous.bytes}; {WAY_OUT}"
-        )
-    if after.number != previous.record + 1:
-        raise StateError(
-            f"{after.path}: the name of the file should be the number of its first record, "
-            f"{previous.record + 1}; rename it"
         )

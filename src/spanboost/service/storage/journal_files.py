@@ -26,6 +26,7 @@ from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, 
 SUFFIX = ".v2.log"  # a name that versions without headers refuse; they would empty the file
 HEADER_BYTES = 512
 SECTOR = 512  # smallest number of bytes that a disk writes completely or not at all
+MAX_REPLACED = 8  # marks of replaced files that fit into a header; of the newest snapshots
 END = 0  # number of the last record of a complete file; its payload is the mark of the next file
 _MAGIC = b"\xf5sb2"
 _MARK_BYTES = 8
@@ -185,6 +186,22 @@ class JournalFile(NamedTuple):
     def mark(self) -> str | None:
         """The mark in hexadecimal; None if the file has no header."""
         return None if self.header is None else self.header.file
+
+    @property
+    def first_record(self) -> int:
+        """The number of its first record, from its header; from its name if it has none."""
+        if self.header is None:
+            return self.number
+        previous = self.header.previous
+        return self.header.first if previous is None else previous.record + 1
+
+    @property
+    def named_marks(self) -> set[str]:
+        """The marks of the files that it names: itself, its neighbours, and those it replaced."""
+        names = {self.mark, self.next}
+        if self.header is not None:
+            names |= {*self.header.replaces, self.header.previous and self.header.previous.file}
+        return {name for name in names if name}
 
     @property
     def records(self) -> MarkedRecords | PlainRecords:

@@ -20,6 +20,12 @@ from spanboost.models.files import load_checkpoint
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_tail import Cursor, JournalTail, Shipment
+from spanboost.service.storage.versions import snapshot_path
+
+
+def leader_file(folder: Path) -> Path:
+    """Return the file that makes a state folder the copy of a leader."""
+    return folder / "leader.json"
 
 
 class LeaderError(Exception):
@@ -49,7 +55,7 @@ class LeaderCopy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = folder / "leader.json"
+        self._file = leader_file(folder)
 
     def prepare(self, leader: Leader) -> None:
         """Copy the journal and the last snapshot of the leader, unless the folder has a copy.
@@ -92,7 +98,7 @@ class LeaderCopy:
         self._copy_journal(leader, record, mark)
         snapshots = self.folder / "snapshots"
         snapshots.mkdir(exist_ok=True, mode=0o700)
-        os.replace(path, snapshots / f"{record:020}.sb")
+        os.replace(path, snapshot_path(snapshots, record))
         sync_folder(snapshots)
 
     def _copy_journal(self, leader: Leader, snapshot: int, mark: str | None) -> None:

@@ -109,14 +109,15 @@ class LogFile:
         Raises OSError if that fails; then none of the bytes are in the file.
         """
         if self.failure is not None:
-            raise OSError(0, self.failure)
+            raise OSError(0, self.failure, str(self.path))
         try:
             done = 0
             while done < len(data):
                 done += os.pwrite(self._file, data[done:], self.end + done)
             if sync:
                 self.sync()
-        except OSError:
+        except OSError as error:
+            error.filename = str(self.path)
             self._truncate()
             raise
         begin, self.end = self.end, self.end + len(data)
@@ -138,6 +139,7 @@ class LogFile:
             with SYNC_SECONDS.measure():
                 _sync(self._file)
         except OSError as error:  # the content on the disk is unknown until it is read again
+            error.filename = str(self.path)
             self._fail(error)
             raise
 

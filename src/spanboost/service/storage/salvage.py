@@ -10,6 +10,7 @@ from spanboost.service.storage.journal_chain import journal_paths
 from spanboost.service.storage.journal_files import (
     END,
     HEADER_BYTES,
+    MAX_REPLACED,
     MarkedRecords,
     PlainRecords,
     decode_header,
@@ -45,15 +46,13 @@ class Salvage(NamedTuple):
     records: dict[int, Place]  # by number
     damages: list[Damage]
     first: int  # number of the first record that must be there
+    marks: set[str]  # of all files that the journal names; empty if its headers are damaged
+    names_all: bool  # whether `marks` has those of all snapshots, not only of the newest ones
 
     @property
     def last(self) -> int:
         """The number of the last record."""
         return max(self.records, default=self.first - 1)
-
-    def missing(self, last: int) -> list[int]:
-        """Return the numbers of records up to `last` that cannot be read."""
-        return [number for number in range(self.first, last + 1) if number not in self.records]
 
 
 def salvage_journal(folder: Path, marks: Iterable[str]) -> Salvage:
@@ -64,20 +63,22 @@ def salvage_journal(folder: Path, marks: Iterable[str]) -> Salvage:
     """
     paths = journal_paths(folder)
     first = min(map(journal_number, paths), default=1)
-    known = set[str | None](marks)
+    named, names_all = set[str](), True
     for path in paths:
         with suppress(StateError):
             file = open_file(path)
-            known |= {file.mark, file.next}
+            named |= file.named_marks
             if file.header is not None:
                 first = file.header.first
-                known.add(file.header.previous and file.header.previous.file)
+                names_all &= len(file.header.replaces) < MAX_REPLACED
     records, damages = dict[int, Place](), list[Damage]()
     for path in paths:
-        found, bad = _salvage_file(path, [mark for mark in known if mark])
+        found, bad, mark = _salvage_file(path, {*marks, *named})
         records = {number: place for number, place in found.items() if number >= first} | records
         damages += bad
-    return Salvage(records, damages, first)
+        if named and mark is not None:
+            named.add(mark)
+    return Salvage(records, damages, first, named, names_all)
 
 
 def read_payload(place: Place) -> bytes:
@@ -87,33 +88,21 @@ def read_payload(place: Place) -> bytes:
         return file.read(place.payload_bytes)
 
 
-def number_ranges(numbers: Iterable[int]) -> str:
-    """Return sorted numbers as text.
-
-    >>> number_ranges([1, 2, 3, 7, 9, 10])
-    '1 to 3, 7, 9 to 10'
-    """
-    ranges = list[list[int]]()
-    for number in numbers:
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in ranges)
-
-
-def _salvage_file(path: Path, marks: Iterable[str]) -> tuple[dict[int, Place], list[Damage]]:
+def _salvage_file(
+    path: Path, marks: Iterable[str]
+) -> tuple[dict[int, Place], list[Damage], str | None]:
+    """Return the records and damages of a file, and the mark that was found by trying."""
     data = path.read_bytes()
     header = decode_header(data)
     if header is not None:
-        return _salvage_records(path, data, MarkedRecords(header.file))
+        return *_salvage_records(path, data, MarkedRecords(header.file)), None
     if data.startswith(record_files.MARKER) or not data:
-        return _salvage_records(path, data, PlainRecords())
-    candidates: list[MarkedRecords | PlainRecords] = [PlainRecords()]
-    candidates += map(MarkedRecords, sorted(marks))
-    found = [_salvage_records(path, data, records) for records in candidates]
-    records, damages = max(found, key=lambda one: len(one[0]))
-    return records, [Damage(path, 0, min(HEADER_BYTES, len(data))), *damages]
+        return *_salvage_records(path, data, PlainRecords()), None
+    found = [(*_salvage_records(path, data, MarkedRecords(one)), one) for one in sorted(marks)]
+    plain = *_salvage_records(path, data, PlainRecords()), None
+    records, damages, mark = max([plain, *found], key=lambda one: len(one[0]))
+    damages = [Damage(path, 0, min(HEADER_BYTES, len(data))), *damages]
+    return records, damages, mark if records else None
 
 
 def _salvage_records(

@@ -39,6 +39,7 @@ from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
 from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
+from spanboost.service.storage.journal_chain import read_chain
 from spanboost.service.storage.journal_swap import finish_swap
 from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.learned_ids import LearnedIds
@@ -46,6 +47,7 @@ from spanboost.service.storage.model_state import ModelState
 from spanboost.service.storage.pending_rows import PendingRows
 from spanboost.service.storage.record_files import WAY_OUT, Record, StateError, file_number
 from spanboost.service.storage.retention import oldest_kept, read_ages
+from spanboost.service.storage.snapshot_place import find_misplacement
 from spanboost.service.storage.upgrade import (
     Checkpoint,
     check_reproduced,
@@ -147,6 +149,15 @@ class State(ModelState):
             raise ControlError("there is no challenger")
         self.ids.add([], self.journal.append(control.encode()))
 
+    def apply_control(self, control: Control) -> None:
+        """Append a control to the journal, obey it, and write a snapshot.
+
+        Raises ControlError if it cannot be obeyed, OSError if it could not be written.
+        """
+        self.commit_control(control)
+        self.obey(control)
+        self.save()
+
     def receive(self, record: ShippedRecord) -> None:
         """Append a record of the leader to the journal of a follower; OSError if that fails."""
         if record.number != self.journal.last + 1:
@@ -173,10 +184,8 @@ class State(ModelState):
             return
         self._unsaved = 0
         self.nans = count_nans(self.model)
-        if (
-            self.nans or self.challenger_nans
-        ):  # the file could not be loaded; the last snapshot and the journal still can
-            return
+        if self.nans or self.challenger_nans:
+            return  # the file could not be loaded; the last snapshot and the journal still can
         run = {
             "record": self.learned_record,
             "identity": self.identity,
@@ -238,6 +247,7 @@ class State(ModelState):
                     raise  # too few file descriptors, for example: the file may be intact
                 errors[number] = str(error)
                 continue
+            self._check_place(self._path(number))
             for damaged in errors:
                 self._path(damaged).rename(self._path(damaged).with_suffix(".damaged"))
             self.damaged = list(errors.values())
@@ -247,6 +257,14 @@ class State(ModelState):
             f"{''.join(f' ({what})' for what in errors.values())}; restore the folder from a "
             "backup"
         )
+
+    def _check_place(self, path: Path) -> None:
+        """Raise StateError if the snapshot that was loaded is not one of this folder."""
+        marks = (file.named_marks for file in read_chain(self.journal.folder).files)
+        known = set[str]().union(*marks)
+        misplaced = find_misplacement(path, self.snapshot_record, self._journal_mark, known)
+        if misplaced is not None:
+            raise StateError(misplaced)
 
     def _begin_earlier(self) -> None:
         """Go back to an earlier snapshot, so that the replay passes the last one again."""

@@ -12,8 +12,8 @@ import numpy as np
 from spanboost.atomic_files import atomic_write
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, UserError
-from spanboost.models.files import load_checkpoint, read_run, to_bytes
-from spanboost.service.storage.control import MAX_DATA_BYTES, ROLLBACK, Control
+from spanboost.models.files import load_checkpoint, read_run
+from spanboost.service.storage.control import ROLLBACK, Control, control_with_model
 from spanboost.service.storage.record_files import file_number
 
 
@@ -79,10 +79,7 @@ def roll_back_to(folder: Path, number: int) -> Control:
         model, _ = load_checkpoint(snapshot_path(folder, number))
     except FileNotFoundError:
         raise _unknown(number) from None
-    data = to_bytes(model)
-    if len(data) > MAX_DATA_BYTES:
-        raise UserError(f"version {number} is too large for the journal ({len(data):,} bytes)")
-    return Control(ROLLBACK, {"version": number}, data)
+    return control_with_model(ROLLBACK, {"version": number}, model)
 
 
 def _read_progress(progress: Any) -> tuple[int, Array]:
