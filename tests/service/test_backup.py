@@ -215,7 +215,7 @@ def test_damage_inside_a_backup_is_noticed(tmp_path, run):
     file.write_bytes(file.read_bytes().replace(b"row 27", b"row xx"))  # in record 6
     status, text = run("restore", file, "--dir", new)
     assert status == 2
-    assert f"{file}: records 6 cannot be read" in text
+    assert f"{file}: record 6 cannot be read" in text
     assert not new.exists()
 
 

@@ -1,78 +1,26 @@
 """Followers: the same model as the leader at the same record, and refusals of everything else."""
 
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
-from serving import serving_app, wait_until
-from state_folders import some_rows
+from leaders import ROWS, SMALL, catch_up, failure, following, leading, learn
+from serving import wait_until
 
 from spanboost.cli import following as following_module
-from spanboost.cli.commands.serve import open_state
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.parser import parser
 from spanboost.client import _parse_metrics
 from spanboost.errors import UsageError
-from spanboost.service.http.app import build_app
 from spanboost.service.learning import follower as follower_module
-from spanboost.service.learning.engine import Engine
-from spanboost.service.learning.follower import Follower
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.control import ROLLBACK, Control
 from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.erase import erase_rows, plan_erasure
 from spanboost.service.storage.folder_check import check_folder
-from spanboost.service.storage.leader_copy import LeaderCopy
 from spanboost.service.storage.repair import repair_folder
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
-SMALL = ["--learner", "linear", "-n", "4"]
 SCOPES = ("predict", "learn", "admin")
 TOKENS = {scope: f"{scope}-token-of-the-leader" for scope in SCOPES}
-FEW = StateLimits(snapshot_rows=60)
-
-
-@contextmanager
-def leading(folder, tokens=None, limits=FEW):
-    """Serve a folder as a leader."""
-    words = ["serve", "--dir", str(folder), *SMALL]
-    engine = Engine(open_state(parser().parse_args(words), limits))
-    with serving_app(build_app(engine, tokens)) as client:
-        client.engine = engine
-        yield client
-
-
-@contextmanager
-def following(leader, folder, limits=FEW):
-    """Serve a folder as a follower; `failures` has the reasons for which it would end."""
-    args = parser().parse_args(["serve", "--dir", str(folder), "--follow", str(leader)])
-    source, failures = copy_leader(args, lambda: None), []
-    engine = Engine(open_state(args, limits))
-    app = build_app(None)
-    follower = Follower(engine, source, LeaderCopy(Path(folder)), failures.append)
-    app.begin(engine, follower)
-    with serving_app(app) as client:
-        client.engine, client.follower, client.failures = engine, follower, failures
-        yield client
-
-
-ROWS = [
-    {"id": f"row {k}", **row, "label": label}
-    for k, (row, label) in enumerate(zip(*some_rows(400), strict=True))
-]
-
-
-def learn(client, first, last, size=10):
-    for k in range(first, last, size):
-        response = client.post("/learn?wait=true", json=ROWS[k : min(k + size, last)])
-        assert response.status_code == 200, response.text
-
-
-def catch_up(follower, leader):
-    last = leader.engine.state.learned_record
-    wait_until(lambda: follower.engine.state.learned_record == last or follower.failures)
-    assert follower.failures == []
 
 
 def metric(client, name):
@@ -211,12 +159,6 @@ def test_nothing_that_was_shipped_is_lost_or_learned_twice_after_a_failover(tmp_
     with leading(tmp_path / "other") as other:
         learn(other, 0, 260)
         assert other.get("/model").content == model
-
-
-def failure(leader, copy):
-    with following(leader, copy) as follower:
-        wait_until(lambda: follower.failures)
-        return follower.failures[0]
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_old_folders_are_repaired(tmp_path, capsys):
         State(tmp_path, new_model)
     assert main(["repair", str(tmp_path), "--yes"]) == 0
     text = capsys.readouterr().out
-    assert "the labels in records 4." in text
+    assert "the labels in record 4." in text
     assert "the ids in records 1, 3." in text
     model, _ = new_model()
     kept = [*range(75), *range(100, 150)]  # the snapshot is after record 3

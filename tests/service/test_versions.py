@@ -179,7 +179,7 @@ def test_the_command_works_on_folders_and_services(client, tmp_path, capsys):
         assert main(["versions", target, "pin", "1"]) == 0
         assert "pinned" in capsys.readouterr().out
         assert main(["versions", target, "rollback", "1"]) == 0
-        assert "The model is the one of version 1 again." in capsys.readouterr().out
+        assert "Rolled back to version 1, in record" in capsys.readouterr().out
         assert main(["versions", target, "unpin", "1"]) == 0
         assert "pinned" not in capsys.readouterr().out
         assert main(["versions", target, "rollback", "99"]) == 2

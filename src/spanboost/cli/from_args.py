@@ -58,14 +58,14 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     with usage_errors():
         spec = ModelSpec(**{name: value for name, value in given.items() if value is not None})
     if spec.learner == AUTO and chosen:
-        raise UsageError(f"{_option(chosen[0])} cannot be combined with --learner auto")
+        raise UsageError(f"{option_name(chosen[0])} cannot be combined with --learner auto")
     others = (getattr(args, "compare", None) or "").split(",")
     learners = (spec.learner, *(entry.partition(":")[0] for entry in others))
     if args.budget is not None and AUTO not in learners:
         raise UsageError("--budget requires --learner auto")
     for name in ("memory", "replay_weight"):
         if given[name] is not None and not spec.replay:
-            raise UsageError(f"{_option(name)} requires --replay")
+            raise UsageError(f"{option_name(name)} requires --replay")
     if spec.loss == "softmax" and spec.classes is None:
         raise UsageError("--loss softmax requires --classes K, the number of classes")
     if spec.loss != "softmax" and spec.classes is not None:
@@ -140,15 +140,19 @@ def refuse_with_model(args: Namespace, option: str) -> None:
         given = getattr(args, name, None)
         if given is not None and given is not False:
             raise UsageError(
-                f"{_option(name)} cannot be combined with {option}, which loads a complete model"
+                f"{option_name(name)} cannot be combined with {option}, which loads a complete "
+                "model"
             )
 
 
-def _option(name: str) -> str:
+def option_name(name: str) -> str:
+    """Return the option that sets a parameter."""
     return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
-_OPTION_NAMES = {name: _option(name) for name in (*OPTIONS, "split", "threads")} | {"eta": "--step"}
+_OPTION_NAMES = {name: option_name(name) for name in (*OPTIONS, "split", "threads")} | {
+    "eta": "--step"
+}
 
 
 def _target(args: Namespace, spec: ModelSpec) -> Target:

@@ -233,6 +233,14 @@ class ModelSpec(SharedParameters):
         }
         return [getattr(self, name) for name in _FIRST_PARAMETERS] + ([later] if later else [])
 
+    @staticmethod
+    def identity_parameters(identity: list[Any]) -> dict[str, Any]:
+        """Return all parameters by name, given what `identity` returned."""
+        first, later = identity[: len(_FIRST_PARAMETERS)], identity[len(_FIRST_PARAMETERS) :]
+        defaults = {one.name: one.default for one in fields(ModelSpec)}
+        named = dict(zip(_FIRST_PARAMETERS, first, strict=True))
+        return defaults | named | (later[0] if later else {})
+
     def booster_loss(self) -> Any:
         """Return the loss as boosters take it: a loss, or a name without parameters."""
         from spanboost.losses import Softmax, resolve

@@ -10,16 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from spanboost.cli import from_args
+from spanboost.cli.folder_options import describe_differences
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.cli.worker_processes import add_workers, check_worker_options, share_memory
+from spanboost.data.schema import Schema
 from spanboost.errors import UsageError
 from spanboost.learners.ball import LinearBall
 from spanboost.models.files import from_bytes, load, to_bytes
+from spanboost.models.memory import fixed_bytes
 from spanboost.models.model import Model
 from spanboost.service.learning.warm_up import warm_up, warm_up_challenger
 from spanboost.service.limits import RequestLimits, StateLimits, limit_values
 from spanboost.service.log import log_to_stderr, write_log
+from spanboost.service.memory import plan_memory
+from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.leader_copy import LeaderCopy
 from spanboost.service.storage.state import State
 
@@ -98,6 +103,8 @@ def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], ad
 
     progress, state_limits = app.health.progress, limit_values(StateLimits, vars(args))
     leader = copy_leader(args, progress.begin_copying)
+    if leader is None:
+        _check_new(args, app.limits)
     state = open_state(args, StateLimits(**state_limits), progress.update)
     try:
         _log_opening(state, args.accept_upgrade)
@@ -165,10 +172,12 @@ def open_state(
         bar.update(done, size)
 
     def check(identity: Any) -> None:
-        if _defines_model(args) and _new_model(args)[1] != identity:
+        given = _new_model(args)[1] if _defines_model(args) else identity
+        if given != identity:
             raise UsageError(
-                f"{args.dir} was created with a different model or different options; omit these "
-                "options, or give another --dir"
+                f"{args.dir} was created with a different model or different options: "
+                f"{describe_differences(identity, given)}; omit the options of the model, or give "
+                "another --dir"
             )
 
     with ByteBar(args.quiet, "replaying the journal") as bar:
@@ -180,14 +189,32 @@ def open_state(
             update,
             accept_upgrade=args.accept_upgrade,
         )
-    schema = state.model.schema
-    if args.id in (schema.label or "label", schema.weight, *(c.name for c in schema.columns or ())):
+    try:
+        _check_id(args.id, state.model.schema)
+    except UsageError:
         state.close()
-        raise UsageError(
-            f"--id {args.id}: the rows already have a label, weight or column with this name; "
-            "choose another name"
-        )
+        raise
     return state
+
+
+def _check_new(args: Namespace, limits: RequestLimits) -> None:
+    """Raise UsageError for options with which a new folder could not be served.
+
+    This comes first, because a folder that was created cannot change its options.
+    """
+    if any(snapshot_paths(Path(args.dir))):
+        return
+    model, _ = _new_model(args)
+    _check_id(args.id, model.schema)
+    plan_memory(limits.memory_bytes, fixed_bytes(model), limits.memory_share)
+
+
+def _check_id(name: str, schema: Schema) -> None:
+    if name in (schema.label or "label", schema.weight, *(c.name for c in schema.columns or ())):
+        raise UsageError(
+            f"--id {name}: the rows already have a label, weight or column with this name; choose "
+            "another name"
+        )
 
 
 def _defines_model(args: Namespace) -> bool:

@@ -1,0 +1,117 @@
+"""A start that is refused says why, and creates or changes nothing."""
+
+import pytest
+from state_folders import some_rows, write_folder
+
+from spanboost.cli.commands.serve import open_state
+from spanboost.cli.main import main
+from spanboost.cli.parser import parser
+from spanboost.errors import UsageError, UserError
+from spanboost.service.limits import StateLimits
+
+SMALL = ["--learner", "linear", "-n", "4"]
+
+
+def open_folder(folder, *words):
+    """Open a folder as `serve` does, with some options."""
+    args = parser().parse_args(["serve", "--dir", str(folder), "--quiet", *words])
+    return open_state(args, StateLimits())
+
+
+@pytest.fixture
+def refusal(capsys):
+    """Return the error message of a server that does not start."""
+
+    def run(*words):
+        assert main(["serve", "--port", "0", *map(str, words)]) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "compil" not in line]
+        return line
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--max-memory", "300"], "--max-memory must be at least"),
+        (["--id", "label"], "--id label: the rows already have a label"),
+        (["--id", "y", "--label", "y"], "--id y: the rows already have a label"),
+    ],
+)
+def test_a_refused_start_creates_no_folder(tmp_path, refusal, words, why):
+    assert why in refusal("--dir", tmp_path / "state", *SMALL, *words)
+    assert not any(tmp_path.iterdir())
+    open_folder(tmp_path / "state", "--learner", "stumps").close()
+
+
+@pytest.mark.parametrize(
+    ("words", "differences"),
+    [
+        (
+            ["--learner", "stumps"],
+            ["-n is 4 (got the default)", "--learner is linear (got stumps)"],
+        ),
+        ([*SMALL, "--seed", "7"], ["--seed is 0 (got 7)"]),
+        ([*SMALL, "--label", "y"], ["--label is price (got y)"]),
+        (["--learner", "linear"], ["-n is 4 (got the default)"]),
+        (
+            [*SMALL, "--label", "price", "--label-range", "0,9"],
+            ["--label-range is auto (got 0.0,9.0)"],
+        ),
+        (
+            [*SMALL, "--label", "price", "--ignore", "a", "--ignore", "b"],
+            ["--ignore is the default"],
+        ),
+    ],
+)
+def test_options_that_differ_are_named_with_both_values(tmp_path, words, differences):
+    open_folder(tmp_path, *SMALL, "--label", "price").close()
+    with pytest.raises(UsageError) as error:
+        open_folder(tmp_path, *words)
+    for difference in differences:
+        assert difference in str(error.value)
+    others = {"--label is price (got the default)"} if "--label" not in words else set()
+    assert str(error.value).count("(got ") == len({*differences} | others)
+    assert "omit the options of the model, or give another --dir" in str(error.value)
+    open_folder(tmp_path, *SMALL, "--label", "price").close()
+
+
+def test_a_model_file_and_options_are_distinguished(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("x,y\n" + "".join(f"{k},{k % 3}\n" for k in range(20)))
+    for name, options in (("one", SMALL), ("other", [*SMALL, "--seed", "3"])):
+        words = [str(data), "--label", "y", "-o", str(tmp_path / f"{name}.sb"), "--quiet"]
+        assert main(["train", *words, *options]) == 0
+    one, other = (["-m", str(tmp_path / f"{name}.sb")] for name in ("one", "other"))
+    open_folder(tmp_path / "file", *one).close()
+    open_folder(tmp_path / "options", *SMALL).close()
+    for folder, words, why in (
+        ("file", other, "the file of -m has changed, or is another one"),
+        ("file", SMALL, "its model is from a file (-m), not from options"),
+        ("options", one, "its model is from options, not from a file (-m)"),
+    ):
+        with pytest.raises(UsageError) as error:
+            open_folder(tmp_path / folder, *words)
+        assert why in str(error.value)
+    open_folder(tmp_path / "file", *one).close()
+
+
+def test_a_file_instead_of_a_folder_is_named(tmp_path, refusal, capsys):
+    file = tmp_path / "state"
+    file.write_text("rows")
+    with pytest.raises(UserError, match="is a file; expected a folder"):
+        open_folder(file, *SMALL)
+    assert f"{file} is a file; expected a folder" in refusal("--dir", file, *SMALL)
+    write_folder(tmp_path / "other", [1], some_rows(25))
+    for words in (
+        ["check", file],
+        ["repair", file],
+        ["erase", file, "x"],
+        ["backup", file, tmp_path / "backup.tar"],
+        ["versions", file],
+        ["challenge", file],
+        ["restore", tmp_path / "other", "--dir", file],
+    ):
+        assert main([*map(str, words)]) == 2
+        assert f"{file} is a file; expected a " in capsys.readouterr().err
+    assert file.read_text() == "rows"
