@@ -209,7 +209,8 @@ environment variable SPANBOOST_ADMIN_TOKEN.""",
         """\
 Read all snapshots and the whole journal of a state folder. Print what is damaged or missing, by
 file and record, and whether `spanboost serve` can start with the folder. Change nothing. The exit
-status is 0 if the service can start, and 1 otherwise. Stop the service first.""",
+status is 0 if there is no problem, 1 if there is one, and 2 if the folder cannot be checked. Stop
+the service first.""",
         """examples:
   spanboost check state""",
         "spanboost.cli.commands.state_folder",
@@ -221,9 +222,10 @@ status is 0 if the service can start, and 1 otherwise. Stop the service first.""
         "repair the state folder of a service, or exclude a record from it",
         """\
 Print what a repair of a state folder would lose. With --yes, write a new journal with all records
-that can be read, and keep the old one next to it. With --quarantine, also take a record out of the
-journal, for example one that needs more memory than there is, and write its rows to a file. Stop
-the service first, and copy the folder.""",
+that can be read, check that the service can start with it, and keep the old one next to it. With
+--quarantine, also take a record out of the journal, for example one that needs more memory than
+there is, and write its rows to a file. The exit status is 1 without --yes if there is something to
+repair. Stop the service first, and copy the folder.""",
         """examples:
   spanboost repair state                          (print what would be lost)
   spanboost repair state --yes
@@ -240,7 +242,8 @@ Print where the rows of some ids are, and what the model would keep of them. Wit
 journal and the files of pending rows again without these rows, and delete the snapshots that have
 learned them. The next start replays the journal from an older snapshot: then the model is the same,
 bit for bit, as if it had never learned the rows. If no snapshot is old enough, the model keeps what
-it has learned. `spanboost serve --keep-days` keeps older snapshots. Stop the service first.""",
+it has learned. `spanboost serve --keep-days` keeps older snapshots. Stop the service first: a
+running service cannot erase rows. Followers must copy the folder again.""",
         """examples:
   spanboost erase state 'flat 17'                 (print what would remain)
   spanboost erase state 'flat 17' 'flat 18' --yes""",
