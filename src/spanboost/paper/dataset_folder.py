@@ -1,7 +1,7 @@
 """A folder of data sets, one NAME.parquet each; missing data sets can be downloaded into it.
 
 The published files of a downloaded data set are kept under `downloads`, with their checksums in
-`downloads/checksums.json`. A file must match its publicly recorded checksum; if there is none, the
+`downloads/checksums.json`. A file must match its publicly recorded checksum; without one, the
 checksum of the first download is recorded, and later downloads must match it. For 11 of the 14 data
 sets, the table built from the files must also have a known content digest (table_content.py).
 """

@@ -133,7 +133,7 @@ class RowEncoder:
 
 
 def count_rows(X: Any) -> int:
-    """Return the number of rows of a block; raise a ValueError if there are none."""
+    """Return the number of rows of a block; raise a ValueError if it has no rows."""
     shape = getattr(X, "shape", None)
     if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
         raise ValueError(f"a block is a sequence of rows, not {X!r}")

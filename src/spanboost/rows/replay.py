@@ -83,7 +83,7 @@ class ReplayMemory:
             labels /= np.maximum(norms, 1)
 
     def state(self) -> dict[str, Array]:
-        """Return the rows that can still be drawn, oldest first; empty if there are none."""
+        """Return the rows that can still be drawn, oldest first; empty without rows."""
         index = np.arange(max(0, self.learned - self.size), self.learned) % self.ring
         if len(index) == 0:
             return {}

@@ -132,7 +132,7 @@ def _configuration(
 
 
 def _common_radius(model: SpanBoost) -> float | None:
-    """Return a B for which Theorem 1 holds with any number of copies; None if there is none."""
+    """Return a B for which Theorem 1 holds with any number of copies; None if no B does."""
     if model.B is not None:
         return model.B_
     reach = model.scale * model.D

@@ -174,7 +174,7 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
 
 
 def _alone(tuned: TuningResult) -> Choice | None:
-    """Return the best choice of one copy, the learner without boosting; None if there is none."""
+    """Return the best choice of one copy, the learner without boosting; None if not tried."""
     try:
         return tuned.best(n=1)
     except ValueError:

@@ -77,7 +77,7 @@ def _parse_digits(data: Array, p: int, w: int) -> tuple[int, int, int]:
 
 @kernel
 def _parse_exponent(data: Array, p: int) -> tuple[int, int]:
-    """Return where the exponent at p ends, and its value; p and 0 if there is none."""
+    """Return where the exponent at p ends, and its value; p and 0 without an exponent."""
     if data[p] | 32 != 101:  # e or E
         return p, 0
     first = p + 2 if data[p + 1] == 45 or data[p + 1] == 43 else p + 1
@@ -89,7 +89,7 @@ def _parse_exponent(data: Array, p: int) -> tuple[int, int]:
 
 @kernel
 def _parse_word(data: Array, p: int) -> tuple[float, int]:
-    """Parse nan, inf or infinity in any case; return its value and end (p if there is none)."""
+    """Parse nan, inf or infinity in any case; return its value and end (p if it is neither)."""
     if data[p] | 32 == 110 and data[p + 1] | 32 == 97 and data[p + 2] | 32 == 110:
         return math.nan, p + 3
     if data[p] | 32 != 105 or data[p + 1] | 32 != 110 or data[p + 2] | 32 != 102:

@@ -124,7 +124,7 @@ def _parse_features(
 
 @kernel
 def _skip_query(data: Array, p: int) -> int:
-    """Return where the query id after the blanks at p ends; p if there is none."""
+    """Return where the query id after the blanks at p ends; p without a query id."""
     begin = p
     while is_blank(data, p):
         p += 1

@@ -127,7 +127,7 @@ def restore_client(scope: Scope, secret: str) -> Scope:
 async def _download(
     reader: asyncio.StreamReader, scope: Scope, send: Send, on_status: Callable[[int], None]
 ) -> bool:
-    """Send the response to the client; return False if there is none.
+    """Send the response to the client; return False if the leader sends no response.
 
     A response that ends too early is left incomplete, so that the client notices it.
     """

@@ -26,7 +26,7 @@ ENDLESS_PATHS = (EVENTS_PATH, BACKUP_PATH)  # a response takes as long as the cl
 PREFIX = "spanboost.prefix"  # key of the scope: what was removed from the path of a request
 SCOPES = (PREDICT, LEARN, ADMIN)
 PATH_SCOPES = {"/predict": (PREDICT,), "/learn": (LEARN,), "/openapi.json": SCOPES}  # others: ADMIN
-UNANSWERED = 0  # until a response begins; counted as 500 if there is none
+UNANSWERED = 0  # status of a request without a response; counted as 500 at its end
 _REQUEST_ID = re.compile(rb"[\w.:/+=-]{1,64}")
 SECURITY_HEADERS = (
     (

@@ -36,9 +36,7 @@ from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.log import write_log
 from spanboost.service.memory import plan_memory
-from spanboost.service.request_rows import (
-    Example,
-)
+from spanboost.service.request_rows import Example
 from spanboost.service.storage.challenger import WHEN_BETTER
 from spanboost.service.storage.control import (
     PROMOTE,
@@ -346,10 +344,6 @@ class Engine:
     def _report_failure(self, failure: str | None) -> None:
         if failure is not None:
             self._on_failure(failure)
-
-    @property
-    def _label(self) -> str:
-        return self.state.model.schema.label or "label"
 
 
 def _fail(jobs: Iterable[Job], error: Exception) -> None:

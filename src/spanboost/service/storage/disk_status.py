@@ -4,7 +4,7 @@ import time
 
 from spanboost.service.log import log_disk_error
 
-RECENT_SECONDS = 10.0  # later, clients may try again: without requests there is no next write
+RECENT_SECONDS = 10.0  # then the service is ready again: only a new write shows if the disk works
 
 
 class DiskStatus:
