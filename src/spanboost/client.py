@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from spanboost.atomic_files import atomic_write
-from spanboost.errors import UserError
+from spanboost.errors import UserError, connection_advice, describe_connection_error
 
 Row = Mapping[str, Any]  # numbers, strings and None by name
-OK = 200
+OK, CONFLICT = 200, 409
 TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 429, 500  # statuses that a later attempt can change
 RETRIES = 10  # enough for a restart of the service
 MAX_DELAY = 10.0  # seconds between two attempts, unless the service asks for more
 MAX_RETRY_AFTER = 60.0  # longest time that the service can ask for
+TRUST = "pass its file as certificate (in commands: --certificate FILE)"
 
 
 class Prediction(NamedTuple):
@@ -66,6 +67,7 @@ class _Request(NamedTuple):
     token: str | None
     query: Mapping[str, str] | None = None
     body: Any = None
+    key: str | None = None  # the service executes requests with the same key once
 
 
 class _Base:
@@ -185,7 +187,8 @@ class Client(_Base):
 
         body: JSON values, or the bytes of a file.
         """
-        return self._send(_Request(method, path, self._admin_token, query, body)).json()
+        key = None if method == "GET" else uuid4().hex
+        return self._send(_Request(method, path, self._admin_token, query, body, key)).json()
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the service by name, with the labels of each."""
@@ -218,11 +221,13 @@ class Client(_Base):
         return _httpx().Client(**options)
 
     def _send(self, request: _Request) -> Any:
+        lost = False  # whether an attempt may have succeeded without an answer
         for pause in self._pauses():
             result = self._attempt(request)
             delay = _retry_delay(result, pause)
             if delay is None:
-                return _check(result)
+                return _check(result, lost and request.key is not None)
+            lost = lost or not isinstance(result, _httpx().ConnectError)
             time.sleep(delay)
         raise AssertionError
 
@@ -320,11 +325,15 @@ def _trust(certificate: str | None) -> Any:
         return True
     import ssl
 
-    return ssl.create_default_context(cafile=certificate)
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        raise UserError(f"certificate {certificate}: {error.strerror or error}") from None
 
 
 def _httpx_arguments(request: _Request) -> dict[str, Any]:
     headers = {} if request.token is None else {"Authorization": f"Bearer {request.token}".encode()}
+    headers |= {} if request.key is None else {"Idempotency-Key": request.key.encode()}
     body: dict[str, Any] = {"json": request.body}
     if isinstance(request.body, bytes):
         headers["Content-Type"] = b"application/octet-stream"
@@ -346,17 +355,21 @@ def _retry_delay(result: Any, pause: float | None) -> float | None:
     if pause is None or isinstance(result, _httpx().UnsupportedProtocol):
         return None
     if isinstance(result, Exception):
-        return pause
+        return pause if connection_advice(result, TRUST) is None else None
     if result.status_code != TOO_MANY_REQUESTS and result.status_code < FIRST_SERVER_ERROR:
         return None
     retry_after = result.headers.get("retry-after", "")
     return max(pause, min(float(retry_after), MAX_RETRY_AFTER)) if retry_after.isdigit() else pause
 
 
-def _check(result: Any) -> Any:
-    """Return a successful response; raise ServiceError for any other result."""
+def _check(result: Any, lost: bool = False) -> Any:
+    """Return a successful response; raise ServiceError for any other result.
+
+    lost: whether an earlier attempt may have succeeded, so that this one was refused.
+    """
     if isinstance(result, Exception):
-        raise ServiceError(0, f"cannot reach the service: {result or type(result).__name__}")
+        why = describe_connection_error(result, TRUST)
+        raise ServiceError(0, f"cannot reach the service: {why}")
     if result.status_code == OK:
         return result
     try:
@@ -364,7 +377,10 @@ def _check(result: Any) -> Any:
         problems = [Problem(**problem) for problem in content.get("problems", [])]
         message = str(content["error"])
     except (ValueError, TypeError, KeyError, AttributeError):  # the sender is a proxy, for example
-        message, problems = f"unexpected response with status {result.status_code}", []
+        message = f"unexpected response with status {result.status_code}; check the address"
+        problems = []
+    if lost and result.status_code == CONFLICT:
+        message += "; an earlier attempt, whose answer was lost, may have succeeded"
     raise ServiceError(result.status_code, message, problems)
 
 

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -87,3 +87,35 @@ def warn_caller(warning: Warning) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+def describe_connection_error(error: BaseException, trust: str) -> str:
+    """Return why a server cannot be reached, and what to do; `trust` as for the advice."""
+    reason = str(getattr(error, "reason", None) or error) or type(error).__name__
+    advice = connection_advice(error, trust)
+    return reason if advice is None else f"{reason}; {advice}"
+
+
+def connection_advice(error: BaseException, trust: str) -> str | None:
+    """Return what to do about a server that cannot be reached; None if a retry may succeed.
+
+    trust: how to make this program accept a certificate.
+    """
+    import socket
+    import ssl
+
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"if this is the certificate of the server, {trust}"
+        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+            return "the server does not use TLS: give an address that begins with http://"
+        if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+            return "check the name of the host"
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that caused it; `URLError` names its cause as a reason."""
+    while isinstance(error, BaseException):
+        yield error
+        error = getattr(error, "reason", None) or error.__cause__ or error.__context__

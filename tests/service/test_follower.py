@@ -118,10 +118,17 @@ def test_a_follower_leaves_learning_to_its_leader(tmp_path, kind):
                 "/predict",
                 "/predict?keep=true",
                 "/versions/0/rollback",
+                "/versions/0/pin",
+                "/challenger",
+                "/challenger/promote",
             ):
                 response = follower.post(path, json=ROWS[:1])
                 assert response.status_code == 409
-                assert f"a follower of {str(name).rstrip('/')}: send" in response.json()["error"]
+                why = response.json()["error"]
+                assert why.startswith("this server is a follower and")
+                assert why.endswith(f"send the request to its leader, {str(name).rstrip('/')}")
+                assert ("?keep=false" in why) == path.startswith("/predict")
+                assert "label" not in why
             assert follower.engine.state.journal.last == 0
             assert len(follower.engine.state.pending) == 0
             assert follower.get("/readyz").json()["checks"]["leader"] == "ok"
@@ -252,7 +259,7 @@ def test_the_journal_needs_the_admin_token(tmp_path, monkeypatch):
             header = {"Authorization": f"Bearer {TOKENS['predict']}"}
             assert leader.get(path, headers=header).status_code in (401, 403)
         monkeypatch.setenv("SPANBOOST_LEADER_TOKEN", TOKENS["learn"])
-        with pytest.raises(UsageError, match="SPANBOOST_LEADER_TOKEN must be the admin token"):
+        with pytest.raises(UsageError, match="set SPANBOOST_LEADER_TOKEN to the admin token"):
             failure(leader.base_url, tmp_path / "copy")
         monkeypatch.setenv("SPANBOOST_LEADER_TOKEN", TOKENS["admin"])
         with following(leader.base_url, tmp_path / "copy") as follower:

@@ -109,11 +109,7 @@ def add_backup_options(backup: Any) -> None:
         "source", metavar="SOURCE", help="Address of a running service, or state folder"
     )
     backup.add_argument("file", metavar="FILE", help="Backup file to write (a tar archive)")
-    backup.add_argument(
-        "--certificate",
-        metavar="PEM",
-        help="Certificate that an https:// address must have (default: any that the system trusts)",
-    )
+    _add_certificate(backup)
     backup.add_argument("--quiet", action="store_true", help="Show no progress bar")
 
 
@@ -171,6 +167,10 @@ def _add_target(command: Any) -> None:
     command.add_argument(
         "target", metavar="STATE_OR_URL", help="State folder, or address of a running service"
     )
+    _add_certificate(command)
+
+
+def _add_certificate(command: Any) -> None:
     command.add_argument(
         "--certificate",
         metavar="FILE",

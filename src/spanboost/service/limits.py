@@ -10,6 +10,14 @@ DAY = 24 * 3600.0
 MIB = 1 << 20
 
 
+def describe_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that divides it, such as "7 days" or "36 hours"."""
+    units = ((DAY, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+    size, unit = next((one for one in units if seconds % one[0] == 0), units[-1])
+    number = f"{seconds / size:,.15g}"
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
+
+
 class Limit(NamedTuple):
     """The meaning of a limit, and the option of `spanboost serve` that sets it, if there is one."""
 

@@ -1,21 +1,18 @@
 """The `backup` command: write a backup of a running service or of a state folder."""
 
-import os
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 from spanboost.atomic_files import atomic_write, check_writable
+from spanboost.cli.admin_client import is_address, open_admin_client
 from spanboost.cli.offline import existing_folder
 from spanboost.cli.output.byte_bar import ByteBar
-from spanboost.client import Client
 from spanboost.errors import UsageError
 from spanboost.service.storage.backup import open_backup
 from spanboost.service.storage.disk_errors import explain_disk_errors
 from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.folder_lock import lock_folder
-
-TOKEN = "SPANBOOST_ADMIN_TOKEN"  # environment variable
 
 
 def backup(args: Namespace) -> int:
@@ -25,20 +22,15 @@ def backup(args: Namespace) -> int:
         ByteBar(args.quiet, "writing the backup") as bar,
         explain_disk_errors(f"{args.file} was not written"),
     ):
-        if "://" in args.source:
-            _back_up_service(args, bar.update)
+        if is_address(args.source):
+            with open_admin_client(args.source, args.certificate) as client:
+                client.backup(args.file, bar.update)
         elif args.certificate is not None:
             raise UsageError("--certificate is only for the address of a running service")
         else:
             _back_up_folder(existing_folder(args.source), Path(args.file), bar.update)
     print(f"{args.file}: {Path(args.file).stat().st_size:,} bytes")
     return 0
-
-
-def _back_up_service(args: Namespace, on_progress: Callable[[int, int], None]) -> None:
-    token = os.environ.get(TOKEN, "").strip() or None
-    with Client(args.source, admin_token=token, certificate=args.certificate) as client:
-        client.backup(args.file, on_progress)
 
 
 def _back_up_folder(folder: Path, file: Path, on_progress: Callable[[int, int], None]) -> None:

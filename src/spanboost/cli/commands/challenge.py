@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from spanboost.cli import from_args
-from spanboost.cli.commands.versions import open_admin_client, open_existing
+from spanboost.cli.admin_client import is_address, open_admin_client
+from spanboost.cli.commands.versions import open_existing
 from spanboost.errors import UsageError
 from spanboost.models.files import load
 from spanboost.service.storage.challenger import challenge_with, model_from_options
@@ -29,10 +30,8 @@ def challenge(args: Namespace) -> int:
     options = _options(args)
     if args.action != "begin" and (options or args.model is not None):
         raise UsageError(f"the options of a model need the action begin (got {args.action})")
-    if args.target.startswith(("http://", "https://")):
-        found = _use_service(args, options)
-    else:
-        found = _use_folder(args, options)
+    use = _use_service if is_address(args.target) else _use_folder
+    found = use(args, options)
     print(DONE[args.action] if args.action in DONE else _describe(found))
     return 0
 
@@ -49,7 +48,7 @@ def _options(args: Namespace) -> dict[str, Any]:
 
 
 def _use_service(args: Namespace, options: dict[str, Any]) -> Any:
-    with open_admin_client(args) as client:
+    with open_admin_client(args.target, args.certificate) as client:
         if args.action not in PATHS:
             return client.administer("GET", "/challenger")["challenger"]
         method, path = PATHS[args.action]

@@ -120,7 +120,8 @@ def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], ad
         app.begin(engine)
     else:
         app.begin(engine, Follower(engine, leader, LeaderCopy(Path(args.dir)), on_failure))
-    _log(f"serving {state.model!r} on {address}, state in {args.dir}")
+    name, rows = type(state.model).__name__, state.progress.rows
+    _log(f"serving {name} on {address}, rows learned: {rows:,}, state in {args.dir}")
 
 
 def describe_address(sock: Any, tls: Any) -> str:

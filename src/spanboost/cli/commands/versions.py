@@ -1,15 +1,14 @@
 """The command `versions`: list, pin and roll back the versions of a service's model."""
 
 import math
-import os
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from spanboost.cli.admin_client import is_address, open_admin_client
 from spanboost.cli.offline import existing_folder
-from spanboost.client import Client
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
 from spanboost.service.limits import StateLimits
@@ -23,24 +22,16 @@ from spanboost.service.storage.versions import (
     unpin_version,
 )
 
-ADMIN_TOKEN = "SPANBOOST_ADMIN_TOKEN"
-
 
 def versions(args: Namespace) -> int:
     """Print the versions of a folder or a running service, or change one of them."""
     if (args.action is None) != (args.number is None):
         raise UsageError("pin, unpin and rollback need the number of a version")
-    if args.target.startswith(("http://", "https://")):
+    if is_address(args.target):
         _use_service(args)
     else:
         _use_folder(args)
     return 0
-
-
-def open_admin_client(args: Namespace) -> Client:
-    """Return a client of the service at an address, with the admin token."""
-    token = os.environ.get(ADMIN_TOKEN, "").strip() or None
-    return Client(args.target, admin_token=token, certificate=args.certificate)
 
 
 def open_existing(folder: Path) -> State:
@@ -59,7 +50,7 @@ def _existing(name: str) -> Path:
 
 
 def _use_service(args: Namespace) -> None:
-    with open_admin_client(args) as client:
+    with open_admin_client(args.target, args.certificate) as client:
         if args.action is not None:
             result = client.administer("POST", f"/versions/{args.number}/{args.action}")
             if args.action == "rollback":

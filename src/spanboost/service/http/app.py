@@ -19,6 +19,7 @@ from spanboost.service.http.challenger_paths import (
     PROMOTE_PATH,
     ChallengerPaths,
 )
+from spanboost.service.http.controls import ControlHandler
 from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.forwarding import restore_client
 from spanboost.service.http.health import Health
@@ -32,20 +33,13 @@ from spanboost.service.http.middleware import (
 )
 from spanboost.service.http.openapi import describe_api
 from spanboost.service.http.predictions import PredictionHandler, parse_flag, skips_bad_rows
-from spanboost.service.http.replication import (
-    JOURNAL_PATH,
-    SNAPSHOT_PATH,
-    Replication,
-    follower_message,
-)
+from spanboost.service.http.replication import JOURNAL_PATH, SNAPSHOT_PATH, Replication
 from spanboost.service.http.responses import ParsedRequest, describe_problem
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.http.version_paths import VERSIONS_PATH, VersionPaths
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
-from spanboost.service.learning.jobs import (
-    CopyJob,
-    LearnJob,
-)
+from spanboost.service.learning.jobs import CopyJob, LearnJob
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.limits import RequestLimits
 from spanboost.service.request_rows import CONFLICT
@@ -66,7 +60,7 @@ REPLICATION = (JOURNAL_PATH, SNAPSHOT_PATH)
 EVENT_STREAM = "text/event-stream"
 DEFAULT_LIMITS = RequestLimits()
 _READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # all that clients may use
 
 
 class Service(PredictionHandler):
@@ -80,7 +74,12 @@ class Service(PredictionHandler):
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         if self._health.follower is not None and parse_flag(request, "keep", True):
-            raise HTTPException(CONFLICT, follower_message(self._health.follower))
+            leader = self._health.follower.address
+            raise HTTPException(
+                CONFLICT,
+                "this server is a follower and stores no rows: predict with ?keep=false, or send "
+                f"the request to its leader, {leader}",
+            )
         return await super().predict(request)
 
     async def learn(self, request: Request) -> Response:
@@ -105,7 +104,7 @@ class Service(PredictionHandler):
         learned = duplicates = 0
         if parsed.rows:
             job = LearnJob(parsed.rows, skip, wait, memory)
-            learned, duplicates, more = await self.run(self.engine.writer, job)
+            learned, duplicates, more = await self.engine.writer.run(job)
             rejected = sorted([*rejected, *more])
             if rejected and not skip:
                 return self.reject(rejected)
@@ -121,7 +120,7 @@ class Service(PredictionHandler):
 
     async def model(self, request: Request) -> Response:
         """Return the current model as a file."""
-        data = await self.run(self.engine.writer, CopyJob())
+        data = await self.engine.writer.run(CopyJob())
         headers = {"Content-Disposition": 'attachment; filename="model.sb"'}
         return Response(data, media_type="application/octet-stream", headers=headers)
 
@@ -170,12 +169,12 @@ class Application:
         self.health = Health(self.counters)
         self._id, self.limits = id, limits
         self._monitoring = [
-            Route("/healthz", self.health.healthz),
-            Route("/readyz", self.health.readyz),
-            Route("/metrics", self.health.metrics),
+            ApiRoute("/healthz", self.health.healthz),
+            ApiRoute("/readyz", self.health.readyz),
+            ApiRoute("/metrics", self.health.metrics),
         ]
         paths = {*ENDPOINTS, *REPLICATION, *(route.path for route in self._monitoring)}
-        everything = [Route("/{path:path}", self._refuse, methods=_METHODS)]
+        everything = [Route("/{path:path}", self._refuse, methods=METHODS)]
         self._app = _build_routes([*self._monitoring, *everything])
         stopping = self.health.stopping
         self._middleware = Middleware(
@@ -195,16 +194,17 @@ class Application:
         """
         self.health.follower = follower
         service = Service(engine, self._id, self.limits, self.health)
+        controls = ControlHandler(engine)
         routes = [
-            Route("/predict", service.predict, methods=["POST"]),
-            Route("/learn", service.learn, methods=["POST"]),
-            Route("/model", service.model),
-            Route(BACKUP_PATH, BackupHandler(engine.writer).backup),
-            Route("/openapi.json", service.openapi),
-            Route(EVENTS_PATH, service.events),
-            *VersionPaths(engine).routes(),
-            *ChallengerPaths(engine, service.read_body).routes(),
-            *(Route(path, service.page) for path in PAGE_FILES),
+            service.route(),
+            ApiRoute("/learn", service.learn, ["POST"], parameters=["on_error", "wait"]),
+            ApiRoute("/model", service.model),
+            ApiRoute(BACKUP_PATH, BackupHandler(engine.writer).backup),
+            ApiRoute("/openapi.json", service.openapi),
+            ApiRoute(EVENTS_PATH, service.events),
+            *VersionPaths(engine, controls).routes(),
+            *ChallengerPaths(engine, controls, service.read_body).routes(),
+            *(ApiRoute(path, service.page) for path in PAGE_FILES),
             *Replication(engine, self.health.stopping).routes(),
         ]
         self._app = _build_routes([*self._monitoring, *routes])
@@ -237,7 +237,11 @@ class Application:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         follower = self.health.follower
         if follower is not None and scope["method"] not in _READING and scope["path"] != "/predict":
-            await error_response(CONFLICT, follower_message(follower))(scope, receive, send)
+            why = (
+                "this server is a follower and changes nothing itself: send the request to its "
+                f"leader, {follower.address}"
+            )
+            await error_response(CONFLICT, why)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

@@ -20,48 +20,39 @@ class BackupHandler:
     """Sends one backup at a time: each holds all files of the folder open."""
 
     def __init__(self, writer: Worker) -> None:
-        self._writer, self._sending = writer, False
+        self._writer, self._sending = writer, asyncio.Lock()
 
     async def backup(self, request: Request) -> Response:
         """Return a backup of the state folder."""
         if request.method == "HEAD":
             return Response(media_type=MEDIA_TYPE)
-        waited = 0.0
-        while self._sending and waited < PATIENCE:  # the client may have all bytes just before us
-            await asyncio.sleep(0.02)
-            waited += 0.02
-        if self._sending:
+        try:  # the client of the other backup may have all bytes before the server notices
+            await asyncio.wait_for(self._sending.acquire(), PATIENCE)
+        except TimeoutError:
             why = "another backup is being sent; retry later"
             return error_response(503, why, {"Retry-After": "10"})
-        self._sending = True
         try:
-            job = StateJob(State.open_backup)
-            self._writer.submit(job)
-            backup = await asyncio.wrap_future(job)
+            backup = await self._writer.run(StateJob(State.open_backup))
         except BaseException:
-            self._sending = False
+            self._sending.release()
             raise
-        return _BackupResponse(backup, self)
-
-    def finish(self) -> None:
-        """Note that a backup was sent, or that the client has gone."""
-        self._sending = False
+        return _BackupResponse(backup, self._sending)
 
 
 class _BackupResponse(StreamingResponse):  # type: ignore[misc]
     """The archive; its length is known, so clients notice if it is cut off."""
 
-    def __init__(self, backup: Backup, handler: BackupHandler) -> None:
+    def __init__(self, backup: Backup, sending: asyncio.Lock) -> None:
         headers = {
             "Content-Length": str(backup.size),
             "Content-Disposition": 'attachment; filename="backup.tar"',
         }
         super().__init__(backup.chunks(), media_type=MEDIA_TYPE, headers=headers)
-        self._backup, self._handler = backup, handler
+        self._backup, self._sending = backup, sending
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
             self._backup.close()
-            self._handler.finish()
+            self._sending.release()

@@ -1,30 +1,27 @@
 """The paths of the challenger: begin, look, promote and withdraw."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import orjson
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from spanboost.errors import UserError
 from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
+from spanboost.service.http.controls import ControlHandler
 from spanboost.service.http.middleware import error_response
-from spanboost.service.http.request_bodies import JSON
+from spanboost.service.http.request_bodies import JSON, content_type
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.learning.engine import Engine
-from spanboost.service.learning.jobs import ControlJob
 from spanboost.service.learning.warm_up import warm_up_challenger
-from spanboost.service.request_rows import CONFLICT, UNPROCESSABLE
 from spanboost.service.storage.challenger import (
     BY_HAND,
     RULES,
     challenge_with,
     model_from_options,
 )
-from spanboost.service.storage.control import PROMOTE, WITHDRAW, Control, ControlError
+from spanboost.service.storage.control import PROMOTE, WITHDRAW, Control
 
 CHALLENGER_PATH = "/challenger"
 PROMOTE_PATH = f"{CHALLENGER_PATH}/promote"
@@ -34,16 +31,21 @@ MODEL_FILE = "application/octet-stream"
 class ChallengerPaths:
     """The request handlers of the challenger."""
 
-    def __init__(self, engine: Engine, read_body: Callable[[Request], Awaitable[bytes]]) -> None:
-        self._engine, self._read_body = engine, read_body
+    def __init__(
+        self,
+        engine: Engine,
+        controls: ControlHandler,
+        read_body: Callable[[Request], Awaitable[bytes]],
+    ) -> None:
+        self._engine, self._controls, self._read_body = engine, controls, read_body
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         """Return the routes."""
         return [
-            Route(CHALLENGER_PATH, self.show),
-            Route(CHALLENGER_PATH, self.begin, methods=["POST"]),
-            Route(CHALLENGER_PATH, self.withdraw, methods=["DELETE"]),
-            Route(PROMOTE_PATH, self.promote, methods=["POST"]),
+            ApiRoute(CHALLENGER_PATH, self.show),
+            ApiRoute(CHALLENGER_PATH, self.begin, ["POST"], parameters=["promote"]),
+            ApiRoute(CHALLENGER_PATH, self.withdraw, ["DELETE"]),
+            ApiRoute(PROMOTE_PATH, self.promote, ["POST"]),
         ]
 
     async def show(self, request: Request) -> Response:
@@ -56,23 +58,19 @@ class ChallengerPaths:
         rule = request.query_params.get("promote", BY_HAND)
         if rule not in RULES:
             return error_response(400, f"promote must be one of {', '.join(RULES)}")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = content_type(request)
         if kind not in (JSON, MODEL_FILE):
             return error_response(415, f"unsupported content type; supported: {JSON}, {MODEL_FILE}")
         data = await self._read_body(request)
-        try:
-            control = await run_in_threadpool(self._prepare, kind, data, rule)
-        except UserError as error:
-            return error_response(UNPROCESSABLE, str(error))
-        return await self._run(control)
+        return await self._controls.run(request, lambda: self._prepare(kind, data, rule), {})
 
     async def promote(self, request: Request) -> Response:
         """Replace the model by the challenger."""
-        return await self._run(Control(PROMOTE, {"rule": BY_HAND}))
+        return await self._controls.run(request, lambda: Control(PROMOTE, {"rule": BY_HAND}), {})
 
     async def withdraw(self, request: Request) -> Response:
         """End the challenge; the model stays as it is."""
-        return await self._run(Control(WITHDRAW, {}))
+        return await self._controls.run(request, lambda: Control(WITHDRAW, {}), {})
 
     def _prepare(self, kind: str, data: bytes, rule: str) -> Control:
         champion = self._engine.state.model
@@ -92,12 +90,3 @@ class ChallengerPaths:
         if not isinstance(options, dict):
             raise UserError("the body must be a JSON object with the options of a model")
         return model_from_options(champion, options)
-
-    async def _run(self, control: Control) -> Response:
-        job = ControlJob(control)
-        self._engine.writer.submit(job)
-        try:
-            record = await asyncio.wrap_future(job)
-        except ControlError as error:
-            return error_response(CONFLICT, str(error))
-        return JSONResponse({"record": record})

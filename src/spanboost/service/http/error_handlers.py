@@ -18,6 +18,16 @@ async def _on_http_error(request: Request, error: Any) -> Response:
     return error_response(error.status_code, error.detail, error.headers)
 
 
+async def _on_unknown_path(request: Request, error: Any) -> Response:
+    return error_response(404, "this path does not exist; /openapi.json lists all paths")
+
+
+async def _on_wrong_method(request: Request, error: Any) -> Response:
+    allowed = sorted((error.headers or {}).get("Allow", "").split(", "))
+    why = f"this path does not accept {request.method!r:.20}; use {' or '.join(allowed)}"
+    return error_response(405, why, error.headers)
+
+
 async def _on_busy(request: Request, error: Exception) -> Response:
     return error_response(429, "too many rows are waiting; retry later", {"Retry-After": "1"})
 
@@ -52,6 +62,8 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 HANDLERS: dict[Any, Any] = {
+    404: _on_unknown_path,
+    405: _on_wrong_method,
     HTTPException: _on_http_error,
     BusyError: _on_busy,
     PendingFullError: _on_pending_full,

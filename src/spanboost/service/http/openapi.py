@@ -32,6 +32,13 @@ _WAIT = {
     "prediction uses them; with `false`, when they are in the journal (default).",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Up to 64 letters, digits and `._:/+=-` of your choice. Requests with the same "
+    "key are executed once; the others get the same answer.",
+    "schema": {"type": "string", "maxLength": 64},
+}
 
 _CHANGES = {  # paths that change a version: what they do, and what they return
     "pin": ("Keep a version until it is unpinned", "Versions"),
@@ -96,6 +103,19 @@ def describe_api(parser: RowParser, limits: RequestLimits, prefix: str = "") -> 
 
 
 def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
+    return {
+        **_row_schemas(parser, limits),
+        **_answer_schemas(),
+        **_version_schemas(),
+        "Status": _object(
+            {"status": _STRING, "checks": {"type": "object", "additionalProperties": _STRING}},
+            ["status"],
+        ),
+    }
+
+
+def _row_schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
+    """Return the schemas of what clients send."""
     value = {"type": ["number", "string", "boolean", "null"]}
     id = {
         "oneOf": [
@@ -122,60 +142,47 @@ def _schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
         f"row and its {parser.label!r}.",
     }
     several = {"type": "array", "maxItems": limits.rows}
-    problem = {
-        "type": "object",
-        "properties": {"row": _COUNT, "field": {"type": ["string", "null"]}, "reason": _STRING},
-    }
     return {
         "Row": row,
         "Labelled": labelled,
         "Rows": {"oneOf": [_ref("Row"), several | {"items": _ref("Row")}]},
         "LabelledRows": {"oneOf": [_ref("Labelled"), several | {"items": _ref("Labelled")}]},
+    }
+
+
+def _answer_schemas() -> dict[str, Any]:
+    """Return the schemas of predictions, of outcomes and of errors."""
+    problem = {
+        "type": "object",
+        "properties": {"row": _COUNT, "field": {"type": ["string", "null"]}, "reason": _STRING},
+    }
+    problems = {"type": "array", "items": problem}
+    queued = _COUNT | {"description": "Rows that are in the journal, but perhaps not learned yet."}
+    outcome = {"learned": _COUNT, "duplicates": _COUNT, "problems": problems, "queued": queued}
+    return {
         "Predictions": {
             "type": "object",
             "description": "Single values for a request with one row; lists for a list of rows.",
             "required": ["prediction"],
         },
-        "Outcome": {
-            "type": "object",
-            "properties": {
-                "learned": _COUNT,
-                "duplicates": _COUNT,
-                "problems": {"type": "array", "items": problem},
-                "queued": _COUNT
-                | {"description": "Rows that are in the journal, but perhaps not learned yet."},
-            },
-            "required": ["learned", "duplicates", "problems", "queued"],
-        },
-        "Versions": {
-            "type": "object",
-            "properties": {"versions": {"type": "array", "items": _version()}},
-            "required": ["versions"],
-        },
-        "Record": {
-            "type": "object",
-            "properties": {"record": _COUNT},
-            "required": ["record"],
-        },
-        "RolledBack": {
-            "type": "object",
-            "properties": {"version": _COUNT, "record": _COUNT},
-            "required": ["version", "record"],
-        },
-        "Error": {
-            "type": "object",
-            "properties": {"error": _STRING, "problems": {"type": "array", "items": problem}},
-            "required": ["error"],
-        },
-        "Status": {
-            "type": "object",
-            "properties": {
-                "status": _STRING,
-                "checks": {"type": "object", "additionalProperties": _STRING},
-            },
-            "required": ["status"],
-        },
+        "Outcome": _object(outcome, list(outcome)),
+        "Error": _object({"error": _STRING, "problems": problems}, ["error"]),
     }
+
+
+def _version_schemas() -> dict[str, Any]:
+    """Return the schemas of versions, and of the records that change the model."""
+    versions = {"versions": {"type": "array", "items": _version()}}
+    rolled_back = {"version": _COUNT, "record": _COUNT}
+    return {
+        "Versions": _object(versions, ["versions"]),
+        "Record": _object({"record": _COUNT}, ["record"]),
+        "RolledBack": _object(rolled_back, list(rolled_back)),
+    }
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _predict() -> dict[str, Any]:
@@ -231,7 +238,8 @@ def _change_version(name: str) -> dict[str, Any]:
     summary, schema = _CHANGES[name]
     number = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}
     errors = {"404": "There is no version with this number."}
-    return {"post": _get(summary, JSON, _ref(schema), errors) | {"parameters": [number]}}
+    parameters = [number, _KEY] if name == "rollback" else [number]
+    return {"post": _get(summary, JSON, _ref(schema), errors) | {"parameters": parameters}}
 
 
 def _journal() -> dict[str, Any]:
@@ -255,7 +263,7 @@ def _journal() -> dict[str, Any]:
 
 def _begin_challenge() -> dict[str, Any]:
     errors = {
-        "400": "Unknown rule of promotion.",
+        "400": "Unknown rule of promotion or query parameter.",
         "409": "There is a challenger already.",
         "413": "The body is too large.",
         "415": "Unsupported content type.",
@@ -271,13 +279,14 @@ def _begin_challenge() -> dict[str, Any]:
     content = {JSON: {"schema": {"type": "object"}}, "application/octet-stream": {}}
     begin = _get("Let another model learn the same rows", JSON, _ref("Record"), errors)
     return begin | {
-        "parameters": [rule],
+        "parameters": [rule, _KEY],
         "requestBody": {"required": True, "content": content},
     }
 
 
 def _end_challenge(summary: str) -> dict[str, Any]:
-    return _get(summary, JSON, _ref("Record"), {"409": "There is no challenger."})
+    end = _get(summary, JSON, _ref("Record"), {"409": "There is no challenger."})
+    return end | {"parameters": [_KEY]}
 
 
 def _body(name: str) -> dict[str, Any]:
@@ -286,7 +295,8 @@ def _body(name: str) -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     descriptions = {
-        "400": "The body is not valid JSON or not a valid Arrow stream, or has too many rows.",
+        "400": "The body is not valid JSON or not a valid Arrow stream, or has too many rows; or a "
+        "query parameter is unknown.",
         "401": _INVALID_TOKEN,
         "408": "The body did not arrive in time.",
         "413": "The body is too large, or its rows would take too much memory.",
@@ -312,6 +322,7 @@ def _get(
         "summary": summary,
         "responses": {
             "200": {"description": f"{summary}.", "content": {media_type: {"schema": schema}}},
+            "400": _error("A query parameter is unknown."),
             "401": _error(_INVALID_TOKEN),
             **{status: _error(description) for status, description in (errors or {}).items()},
         },

@@ -11,11 +11,17 @@ from starlette.responses import JSONResponse, Response
 
 from spanboost.errors import DataError
 from spanboost.service.http.metrics import RequestCounters
-from spanboost.service.http.request_bodies import MEDIA_TYPES, estimate_memory, parse_body
+from spanboost.service.http.request_bodies import (
+    MEDIA_TYPES,
+    content_type,
+    estimate_memory,
+    parse_body,
+)
 from spanboost.service.http.responses import ParsedRequest, describe_problem, format_predictions
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.learning.jobs import Predictions, PredictJob, RowConflictError
 from spanboost.service.learning.memory_pool import MemoryPool, Reservation
-from spanboost.service.learning.worker import Job, Worker
+from spanboost.service.learning.worker import Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.memory import MemoryPlan
 from spanboost.service.request_rows import (
@@ -27,6 +33,7 @@ from spanboost.service.request_rows import (
 )
 from spanboost.service.storage.model_state import ModelState
 
+PREDICT_PATH = "/predict"
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 
@@ -54,6 +61,10 @@ class PredictionHandler:
         self._predicting = engine
         self._parsers = asyncio.Semaphore(PARSERS)
 
+    def route(self) -> ApiRoute:
+        """Return the route of predictions."""
+        return ApiRoute(PREDICT_PATH, self.predict, ["POST"], parameters=["keep", "on_error"])
+
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
@@ -72,7 +83,7 @@ class PredictionHandler:
             ids, rows = zip(*parsed.rows.values(), strict=True)
             try:
                 job = PredictJob(rows, ids, keep, memory)
-                predictions = await self.run(self._predicting.predictor, job)
+                predictions = await self._predicting.predictor.run(job)
                 break
             except DataError as error:
                 return self.reject([RejectedRow(numbers[error.row], None, error.what)])
@@ -94,8 +105,7 @@ class PredictionHandler:
         self, request: Request, parse: Callable[[Any], Any], memory: Reservation
     ) -> ParsedRequest:
         """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        media_type = MEDIA_TYPES.get(content_type)
+        media_type = MEDIA_TYPES.get(content_type(request))
         if media_type is None:
             supported = ", ".join(MEDIA_TYPES)
             raise HTTPException(415, f"unsupported content type; supported: {supported}")
@@ -143,11 +153,6 @@ class PredictionHandler:
         except TimeoutError:
             raise HTTPException(408, "the body did not arrive in time") from None
         return bytes(data)
-
-    async def run(self, worker: Worker, job: Job) -> Any:
-        """Return the result of a job."""
-        worker.submit(job)
-        return await asyncio.wrap_future(job)
 
     def reject(self, rejected: list[RejectedRow]) -> Response:
         """Return the response to a request that was refused because of bad rows."""

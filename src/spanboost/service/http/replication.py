@@ -8,11 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from spanboost.service.http.middleware import error_response
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.learning.engine import Engine
-from spanboost.service.learning.follower import Follower
 from spanboost.service.learning.leaders import (
     LAST_HEADER,
     MARK_HEADER,
@@ -41,12 +40,15 @@ class Replication:
         self._state, self._stopping = engine.state, stopping
         self._tail = JournalTail(engine.state.journal.folder)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         """Return the routes of the handlers."""
-        return [Route(JOURNAL_PATH, self.journal), Route(SNAPSHOT_PATH, self.snapshot)]
+        return [
+            ApiRoute(JOURNAL_PATH, self.journal, parameters=["from", "mark", "check"]),
+            ApiRoute(SNAPSHOT_PATH, self.snapshot),
+        ]
 
     async def journal(self, request: Request) -> Response:
-        """Return the records from a number on; wait some seconds if there are none yet."""
+        """Return the records from a number on; without new ones, wait some seconds for the next."""
         cursor = _parse_cursor(request)
         try:
             shipment = await self._read(cursor)
@@ -108,11 +110,3 @@ def _value(request: Request, name: str, matches: Callable[[str], object], expect
     if not matches(value):
         raise HTTPException(422, f"the query parameter {name!r} must be {expected}")
     return value
-
-
-def follower_message(follower: Follower) -> str:
-    """Return the answer to requests that only the leader can answer."""
-    return (
-        f"this server is a follower of {follower.address}: send labels, and rows that wait for "
-        "their labels, to the leader, or predict with ?keep=false"
-    )

@@ -4,6 +4,8 @@ import struct
 from collections import Counter
 from typing import Any, NamedTuple
 
+from starlette.requests import Request
+
 from spanboost.data.formats.jsonl import BadRowError, decode_json
 from spanboost.service.limits import RequestLimits
 
@@ -27,6 +29,12 @@ class Body(NamedTuple):
 
     rows: list[Any]
     single: bool = False  # whether the body is one object, so that the response is one, too
+
+
+def content_type(request: Request) -> str:
+    """Return the media type that a request states, without its parameters."""
+    header: str = request.headers.get("content-type", "")
+    return header.partition(";")[0].strip().lower()
 
 
 def estimate_memory(media_type: str, data: bytes) -> int:

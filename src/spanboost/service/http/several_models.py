@@ -13,9 +13,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from spanboost.service.http.app import DEFAULT_LIMITS, Application
+from spanboost.service.http.app import DEFAULT_LIMITS, METHODS, Application
+from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.metrics import RequestCounters, merge_metrics
 from spanboost.service.http.middleware import ADMIN, PREFIX, Middleware, error_response
+from spanboost.service.http.routes import ApiRoute
 
 BASE = "/m/"
 
@@ -28,15 +30,15 @@ class SeveralModels:
         self._apps = apps
         self._stopping = asyncio.Event()
         routes = [
-            Route("/healthz", self._healthz),
-            Route("/readyz", self._readyz),
-            Route("/metrics", self._metrics),
-            Route("/m/{name}", self._redirect),
+            ApiRoute("/healthz", self._healthz),
+            ApiRoute("/readyz", self._readyz),
+            ApiRoute("/metrics", self._metrics),
+            ApiRoute("/m/{name}", self._redirect),
         ]
         paths = {route.path for route in routes}
-        routes.append(Route("/{path:path}", self._refuse))
+        routes.append(Route("/{path:path}", self._refuse, methods=METHODS))
         self._middleware = Middleware(
-            Starlette(routes=routes),
+            Starlette(routes=routes, exception_handlers=HANDLERS),
             tokens,
             DEFAULT_LIMITS,
             RequestCounters(),

@@ -1,18 +1,17 @@
 """The paths that list, pin and roll back versions of the model."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from spanboost.checks import finite_or_none
+from spanboost.service.http.controls import ControlHandler
 from spanboost.service.http.middleware import error_response
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.learning.engine import Engine
-from spanboost.service.learning.jobs import ControlJob
 from spanboost.service.storage.versions import (
     UnknownVersionError,
     Version,
@@ -29,17 +28,17 @@ _MAX_DIGITS = 20
 class VersionPaths:
     """The request handlers of versions."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, controls: ControlHandler) -> None:
+        self._engine, self._controls = engine, controls
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         """Return the routes."""
         one = f"{VERSIONS_PATH}/{{number}}"
         return [
-            Route(VERSIONS_PATH, self.versions),
-            Route(f"{one}/pin", self.pin, methods=["POST"]),
-            Route(f"{one}/unpin", self.unpin, methods=["POST"]),
-            Route(f"{one}/rollback", self.roll_back, methods=["POST"]),
+            ApiRoute(VERSIONS_PATH, self.versions),
+            ApiRoute(f"{one}/pin", self.pin, ["POST"]),
+            ApiRoute(f"{one}/unpin", self.unpin, ["POST"]),
+            ApiRoute(f"{one}/rollback", self.roll_back, ["POST"]),
         ]
 
     async def versions(self, request: Request) -> Response:
@@ -59,13 +58,11 @@ class VersionPaths:
         """Replace the model by the one of a version; respond when that is in the journal."""
         try:
             number = _parse_number(request)
-            control = await run_in_threadpool(roll_back_to, self._folder, number)
         except UnknownVersionError as error:
             return error_response(404, str(error))
-        job = ControlJob(control)
-        self._engine.writer.submit(job)
-        record = await asyncio.wrap_future(job)
-        return JSONResponse({"version": number, "record": record})
+        return await self._controls.run(
+            request, lambda: roll_back_to(self._folder, number), {"version": number}
+        )
 
     async def _change(self, request: Request, change: Any) -> Response:
         try:

@@ -6,19 +6,19 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spanboost.service.http.error_handlers import HANDLERS
 from spanboost.service.http.forwarding import LeaderLink
 from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.middleware import PREDICT, Middleware
-from spanboost.service.http.predictions import PredictionHandler
+from spanboost.service.http.predictions import PREDICT_PATH, PredictionHandler
+from spanboost.service.http.routes import ApiRoute
 from spanboost.service.http.token_guard import ProvedAddresses
 from spanboost.service.learning.replica import Replica
 from spanboost.service.limits import RequestLimits
 
-PREDICT_PATH, HEALTH_PATH = "/predict", "/healthz"
+HEALTH_PATH = "/healthz"
 _ACCEPTED = 200
 
 
@@ -39,8 +39,8 @@ class WorkerApplication:
         counters = RequestCounters()
         handler = PredictionHandler(replica, id, limits, counters)
         routes = [
-            Route(PREDICT_PATH, handler.predict, methods=["POST"]),
-            Route(HEALTH_PATH, self._healthz),
+            handler.route(),
+            ApiRoute(HEALTH_PATH, self._healthz),
         ]
         app = Starlette(routes=routes, exception_handlers=HANDLERS)
         paths = {PREDICT_PATH, HEALTH_PATH}

@@ -5,6 +5,7 @@ from copy import deepcopy
 from spanboost.data.target import Target
 from spanboost.service.learning.jobs import LearnJob, Outcome
 from spanboost.service.learning.model_budget import Growth, ModelBudget
+from spanboost.service.limits import describe_duration
 from spanboost.service.request_rows import GONE, Example, RejectedRow, find_invalid_labels
 from spanboost.service.storage.state import State
 
@@ -76,6 +77,6 @@ def _add_row(state: State, example: Example) -> Example | None:
 
 def _gone_message(state: State, id: str) -> str:
     return (
-        f"no pending row with the id {id!r}: it is unknown or has expired (rows wait "
-        f"for at most {state.limits.pending_seconds:,.0f} seconds)"
+        f"no pending row with the id {id!r}: it is unknown or has expired (rows wait for at most "
+        f"{describe_duration(state.limits.pending_seconds)})"
     )

@@ -10,7 +10,7 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import orjson
 
-from spanboost.errors import UsageError
+from spanboost.errors import UsageError, describe_connection_error
 from spanboost.service.storage.journal_tail import (
     Cursor,
     DivergedError,
@@ -27,7 +27,10 @@ WAIT_SECONDS = 10.0  # time that the leader waits for the next record before it 
 TIMEOUT_SECONDS = 30.0  # time without a byte from the leader
 POLL_SECONDS = 0.05  # time between two looks into a folder
 _CONFLICT = 409
+_REFUSED = (401, 403)
 _TRANSIENT = (408, 429)  # client errors that a later attempt can change
+_TRUST = "set the environment variable SSL_CERT_FILE to a file that contains it"
+_URL_ADVICE = "check the URL; that of one of several models ends with /m/NAME"
 
 
 class ServerLeader:
@@ -42,7 +45,7 @@ class ServerLeader:
         return self._get("/snapshot", {})[0]
 
     def read(self, cursor: Cursor | None) -> Shipment:
-        """Return records after the cursor; the leader waits for some if there are none."""
+        """Return records after the cursor; without new ones, the leader waits some seconds."""
         query: dict[str, Any] = {}
         if cursor is not None:
             query = {"from": cursor.record + 1, "mark": cursor.mark}
@@ -65,7 +68,7 @@ class ServerLeader:
         except HTTPError as error:
             raise self._describe(error) from None
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
+            reason = describe_connection_error(error, _TRUST)
             raise LeaderError(f"it cannot be reached ({reason})") from None
 
     def _describe(self, error: HTTPError) -> Exception:
@@ -73,15 +76,15 @@ class ServerLeader:
         try:
             why = str(orjson.loads(error.read())["error"])
         except (OSError, ValueError, TypeError, KeyError, HTTPException):
-            why = "unexpected response"
+            why = "the response is not one of spanboost"
         if error.code == _CONFLICT:
             return DivergedError(why)
         if error.code >= 500 or error.code in _TRANSIENT:
             return LeaderError(f"status {error.code}: {why}")
-        return UsageError(
-            f"--follow {self.address}: status {error.code}: {why}. SPANBOOST_LEADER_TOKEN must be "
-            "the admin token of the leader"
-        )
+        advice = _URL_ADVICE
+        if error.code in _REFUSED:
+            advice = "set SPANBOOST_LEADER_TOKEN to the admin token of the leader"
+        return UsageError(f"--follow {self.address}: status {error.code}: {why}; {advice}")
 
 
 class FolderLeader:

@@ -1,5 +1,6 @@
 """A thread that runs jobs in groups: each group is what arrived while it ran the one before."""
 
+import asyncio
 import threading
 import time
 from collections import deque
@@ -82,6 +83,11 @@ class Worker:
             self._jobs.append(job)
             self._change.notify()
 
+    async def run(self, job: Job) -> Any:
+        """Queue a job, and return its result; raises the errors of `submit` and of the job."""
+        self.submit(job)
+        return await asyncio.wrap_future(job)
+
     def close(self) -> None:
         """Run the jobs that are queued, accept no more, and end the thread."""
         with self._change:
@@ -96,15 +102,14 @@ class Worker:
 
     @property
     def oldest_seconds(self) -> float:
-        """Age of the oldest job that waits or runs; 0 if there is none."""
+        """Age of the oldest job that waits or runs; 0 if there are no jobs."""
         with self._change:
             jobs = [*self._running, *self._jobs]
         return time.monotonic() - min(job.created for job in jobs) if jobs else 0.0
 
     def _run(self) -> None:
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # the loss of labels like 1e300 overflows
+        # the loss of labels like 1e300 overflows
+        with np.errstate(over="ignore", invalid="ignore"):
             while self.failure is None and self._run_group():
                 pass
 

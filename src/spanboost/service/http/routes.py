@@ -1,0 +1,47 @@
+"""Routes of the service: a request with an unknown query parameter is refused."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from starlette.datastructures import QueryParams
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from spanboost.service.http.middleware import error_response
+
+
+class ApiRoute(Route):  # type: ignore[misc]
+    """A route with the names of its query parameters.
+
+    A misspelt parameter would otherwise be ignored, and its default would be used.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        methods: list[str] | None = None,
+        parameters: Sequence[str] = (),
+    ) -> None:
+        super().__init__(path, endpoint, methods=methods)
+        self.parameters = parameters
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request to the path of this route."""
+        if scope["method"] in self.methods:  # otherwise the method is the problem
+            for name in QueryParams(scope["query_string"]):
+                if name not in self.parameters:
+                    why = _describe_unknown(name, self.parameters)
+                    await error_response(400, why)(scope, receive, send)
+                    return
+        await super().handle(scope, receive, send)
+
+
+def _describe_unknown(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name[:40], known, 1)
+    if close:
+        return f"unknown query parameter {name!r:.40}. Did you mean {close[0]!r}?"
+    if not known:
+        return f"unknown query parameter {name!r:.40}; this path has no query parameters"
+    return f"unknown query parameter {name!r:.40}; expected {' or '.join(map(repr, known))}"
