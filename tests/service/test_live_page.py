@@ -112,7 +112,7 @@ def test_dashboard_shows_class_names(tmp_path, loss):
             client.learn([{"x": k % 2, "label": ["no", "maybe"][k % 2]} for k in range(100)])
         page.wait_until("document.getElementById('learned').value == 300")
         label = page.run("document.getElementById('pairs').getAttribute('aria-label')")
-        assert label == "200 of the last 200 rows were predicted correctly (2 classes)."
+        assert label == "Predicted correctly: 200 of the last 200 rows (2 classes)."
         texts = page.run("[...document.querySelectorAll('#pairs text')].map(t => t.textContent)")
         assert texts == ["no", "maybe", "no", "maybe", "label", "prediction"]
         assert page.run("document.querySelectorAll('#pairs circle').length") == 2
@@ -155,10 +155,11 @@ def test_dashboard_shows_the_last_version(tmp_path):
         answer = httpx.post(f"{server.address}/challenger", json={"learner": "linear", "n": 2})
         assert answer.status_code == 200, answer.text
         client.learn([{"size": 0.25, "label": 2}], wait=True)
-        page.wait_until(f"{text_of('challenger')}.includes('over 1 rows')")
+        page.wait_until(f"{text_of('challenger')}.includes('over 1 row.')")
         assert page.run(text_of("challenger")).endswith("; no difference is certain yet.")
-        ages = "[0, 119.5, 120, 7200, 86400 * 3000].map(duration).join('; ')"
-        assert page.run(ages) == "0 seconds; 119 seconds; 2 minutes; 2 hours; 3,000 days"
+        ages = "[0, 1, 119.5, 120, 7200, 86400 * 3000].map(duration).join('; ')"
+        expected = "0 seconds; 1 second; 119 seconds; 2 minutes; 2 hours; 3,000 days"
+        assert page.run(ages) == expected
         behind = "describeFollower({leader: 'L', records: 1200, seconds: 9.5, responds: true})"
         assert page.run(behind) == "Follower of L: 1,200 records (9 seconds) behind."
         assert page.errors() == []

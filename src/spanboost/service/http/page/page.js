@@ -93,7 +93,7 @@ function drawCurve(metrics) {
   const curve = byId("curve");
   curve.replaceChildren(...chart.parts);
   curve.setAttribute("aria-label",
-    `Average loss over ${integers.format(last.rows)} rows: ${decimals.format(points[0].running)} at the first point, ` +
+    `Average loss over ${count(last.rows, "row")}: ${decimals.format(points[0].running)} at the first point, ` +
     `${decimals.format(last.running)} now. The table below shows the numbers.`);
   if (byId("curve-table").closest("details").open) fillTable(points);
 }
@@ -137,7 +137,7 @@ function numberDots(pairs) {
   return [
     high > low ? [low, high] : [low - 1, high + 1],
     pairs.map(([prediction, label]) => [prediction, label, 3.5]),
-    `Predictions and labels of the last ${pairs.length} rows, from ${decimals.format(low)} to ` +
+    `Predictions and labels of the last ${count(pairs.length, "row")}, from ${decimals.format(low)} to ` +
     `${decimals.format(high)}. The mean absolute error is ${decimals.format(error)}.`,
   ];
 }
@@ -152,7 +152,7 @@ function classDots(pairs, classes) {
   return [
     [-0.5, classes.length - 0.5],
     dots,
-    `${correct} of the last ${pairs.length} rows were predicted correctly (${classes.length} classes).`,
+    `Predicted correctly: ${correct} of the last ${count(pairs.length, "row")} (${classes.length} classes).`,
   ];
 }
 
@@ -181,11 +181,16 @@ function drawWeights(weights) {
   });
 }
 
+// Returns a number of things, such as "1 row" and "2 rows".
+function count(number, thing) {
+  return `${integers.format(number)} ${thing}${number === 1 ? "" : "s"}`;
+}
+
 // Returns a duration in the largest unit of which it has at least two.
 function duration(seconds) {
-  const [size, unit] = [[86400, "days"], [3600, "hours"], [60, "minutes"]].find(([k]) => seconds >= 2 * k)
-    ?? [1, "seconds"];
-  return `${integers.format(Math.floor(seconds / size))} ${unit}`;
+  const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"]].find(([k]) => seconds >= 2 * k)
+    ?? [1, "second"];
+  return count(Math.floor(seconds / size), unit);
 }
 
 function describeVersion({ snapshot, snapshot_age: age, record }) {
@@ -198,7 +203,7 @@ function describeChallenger({ rows, champion_loss, challenger_loss, interval, be
   const number = (value) => (value === null ? "n/a" : decimals.format(value));
   const verdict = better === null ? "no difference is certain yet" : `the ${better} is better`;
   return `Challenger: loss ${number(challenger_loss)}, champion ${number(champion_loss)}, over `
-    + `${integers.format(rows)} rows. 95% interval of the difference: ${interval.map(number).join(" to ")}; ${verdict}.`;
+    + `${count(rows, "row")}. 95% interval of the difference: ${interval.map(number).join(" to ")}; ${verdict}.`;
 }
 
 function describeFollower({ leader, records, seconds, responds }) {
@@ -206,7 +211,7 @@ function describeFollower({ leader, records, seconds, responds }) {
   if (!responds) return `${name}the leader does not respond.`;
   if (records === null) return `${name}not connected yet.`;
   if (records === 0) return `${name}all records are learned.`;
-  return `${name}${integers.format(records)} records (${duration(seconds)}) behind.`;
+  return `${name}${count(records, "record")} (${duration(seconds)}) behind.`;
 }
 
 let previous = null;
