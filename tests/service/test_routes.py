@@ -41,10 +41,10 @@ def refusal(client, path, method="GET", **query):
 
 
 def test_a_misspelt_parameter_is_refused_with_a_suggestion(client):
-    why = "unknown query parameter 'wiat'. Did you mean 'wait'?"
+    why = "unknown query parameter 'wiat'; did you mean 'wait'?"
     assert refusal(client, "/learn", "POST", wiat="true") == why
     assert client.get("/metrics").text.count("spanboost_learned_rows_total 0") == 1
-    why = "unknown query parameter 'Keep'. Did you mean 'keep'?"
+    why = "unknown query parameter 'Keep'; did you mean 'keep'?"
     assert refusal(client, "/predict", "POST", Keep="false") == why
     why = "unknown query parameter 'rule'; expected 'promote'"
     assert refusal(client, "/challenger", "POST", rule="by-hand") == why

@@ -1,13 +1,13 @@
 """Routes of the service: a request with an unknown query parameter is refused."""
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from spanboost.errors import did_you_mean
 from spanboost.service.http.middleware import error_response
 
 
@@ -39,9 +39,8 @@ class ApiRoute(Route):  # type: ignore[misc]
 
 
 def _describe_unknown(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name[:40], known, 1)
-    if close:
-        return f"unknown query parameter {name!r:.40}. Did you mean {close[0]!r}?"
+    unknown = f"unknown query parameter {name!r:.40}"
     if not known:
-        return f"unknown query parameter {name!r:.40}; this path has no query parameters"
-    return f"unknown query parameter {name!r:.40}; expected {' or '.join(map(repr, known))}"
+        return f"{unknown}; this path has no query parameters"
+    hint = did_you_mean(name[:40], known)
+    return unknown + (hint or f"; expected {' or '.join(map(repr, known))}")
