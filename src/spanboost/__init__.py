@@ -7,8 +7,10 @@ if TYPE_CHECKING:
     from spanboost.analysis import pictures
     from spanboost.analysis.comparison import Comparison, compare
     from spanboost.analysis.drift import Drift
+    from spanboost.analysis.evaluation import Evaluation, evaluate
     from spanboost.analysis.explanations import explain
     from spanboost.analysis.importances import feature_importances
+    from spanboost.analysis.metrics.collected import Metrics
     from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.external.torch import TorchModule
@@ -41,10 +43,12 @@ _HOMES = {  # public names, and the modules that hold them
     "ConstantWarning": "errors",
     "DataError": "errors",
     "Drift": "analysis.drift",
+    "Evaluation": "analysis.evaluation",
     "LabelWarning": "errors",
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
+    "Metrics": "analysis.metrics.collected",
     "Network": "learners.network",
     "Ridge": "learners.ridge",
     "Rows": "rows.block",
@@ -55,6 +59,7 @@ _HOMES = {  # public names, and the modules that hold them
     "Trees": "learners.trees",
     "VowpalWabbit": "learners.external.vw",
     "compare": "analysis.comparison",
+    "evaluate": "analysis.evaluation",
     "explain": "analysis.explanations",
     "feature_importances": "analysis.importances",
     "FromBank": "learners.from_bank",
@@ -72,6 +77,7 @@ __all__ = [
     "ConstantWarning",
     "DataError",
     "Drift",
+    "Evaluation",
     "FiniteClass",
     "FromBank",
     "FromTargets",
@@ -79,6 +85,7 @@ __all__ = [
     "LabelWarning",
     "LinearBall",
     "LinearSGD",
+    "Metrics",
     "ModelFileError",
     "Network",
     "Ridge",
@@ -91,6 +98,7 @@ __all__ = [
     "Trees",
     "VowpalWabbit",
     "compare",
+    "evaluate",
     "explain",
     "feature_importances",
     "load",

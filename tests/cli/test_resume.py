@@ -102,7 +102,8 @@ def run_and_kill(data, output, monkeypatch, *more, checkpoints=3):
 def test_a_checkpoint_is_a_model_that_records_its_rows(data, tmp_path, monkeypatch, capsys):
     output = tmp_path / "model.sb"
     run_and_kill(data, output, monkeypatch)
-    assert files_beside(output) == ["model.sb.checkpoint", "model.sb.losses"]
+    files = ["model.sb.checkpoint", "model.sb.losses", "model.sb.outcomes"]
+    assert files_beside(output) == files
     assert main(["inspect", f"{output}.checkpoint", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 2000
 

@@ -64,7 +64,7 @@ class LabelSums:
         mean = self.centre + float(shares[0])
         if isinstance(self.loss, Squared):
             return mean, max(float(self.sums[1] / total - shares[0] ** 2), 0.0)
-        p = (1 + mean) / 2  # the share of labels +1
+        p = min(max((1 + mean) / 2, 0.0), 1.0)  # the share of labels +1
         if isinstance(self.loss, Hinge):
             return (1.0 if mean > 0 else -1.0), 2 * min(p, 1 - p)
         if isinstance(self.loss, Logistic):
@@ -74,4 +74,4 @@ class LabelSums:
 
 def _entropy(shares: Array) -> float:
     shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum())
+    return float(0.0 - (shares * np.log(shares)).sum())  # of one class it is 0, not -0

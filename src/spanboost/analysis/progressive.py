@@ -1,13 +1,12 @@
 """Progressive validation: models predict each row before they learn from it."""
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.analysis.row_file import RowFile
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit
 from spanboost.data.batch import Batch
@@ -34,36 +33,28 @@ class LossTape:
     """
 
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
-        self.columns, self.rows, self._named = columns, rows, path is not None
-        if path is None:
-            self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115
-        else:
-            self._file = path.open("r+b" if rows else "w+b")
-            self._file.truncate(8 * columns * rows)
+        self.columns, self._file = columns, RowFile(columns, path, rows)
         self.last = self.at(rows)
-        self._file.seek(0, os.SEEK_END)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows so far."""
+        return self._file.rows
 
     def extend(self, gains: Array) -> Array:
         """Append rows; `gains` [rows, columns] are added to the totals. Return the new totals."""
         totals = running_totals(self.last, gains)
-        self._file.write(totals.data)
-        self.rows, self.last = self.rows + len(gains), totals[-1]
+        self._file.append(totals)
+        self.last = totals[-1]
         return totals
 
     def at(self, rows: int) -> Array:
         """Return the totals after this number of rows."""
-        if rows == 0:
-            return np.zeros(self.columns)
-        self._file.seek(8 * self.columns * (rows - 1))
-        totals = np.frombuffer(self._file.read(8 * self.columns))
-        self._file.seek(0, os.SEEK_END)
-        return totals
+        return self._file.read(rows - 1, rows)[0] if rows else np.zeros(self.columns)
 
     def flush(self) -> None:
         """Write everything to the file; sync it to disk if it has a path."""
         self._file.flush()
-        if self._named:
-            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file; a temporary file is deleted."""

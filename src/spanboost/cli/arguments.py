@@ -162,12 +162,13 @@ def add_run(parser: Any) -> None:
     run.add_argument(
         "--report",
         metavar="FILE",
-        help="Write an HTML report with the loss curves, tables and the command (.html)",
+        help="Write an HTML report with the loss curves, the metrics and the command (.html)",
     )
     run.add_argument(
         "--json", action="store_true", help="Print the result as a JSON object on standard output"
     )
-    run.add_argument("--quiet", action="store_true", help="Print no table and no progress bar")
+    quiet = "Print no progress; `evaluate` prints only its result, `train` nothing"
+    run.add_argument("--quiet", action="store_true", help=quiet)
     plots = parser.add_argument_group("plots (.png or .svg)")
     plots.add_argument("--plot", metavar="FILE", help="Plot the loss curves")
     for kind, help in PLOTS.items():

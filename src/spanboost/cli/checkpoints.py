@@ -1,7 +1,8 @@
 """Checkpoints of a training run, kept next to its output until the run is complete.
 
-`model.sb.checkpoint` is a model file that also records the progress of the run; `model.sb.losses`
-holds the losses so far. A run that is killed at any moment leaves its last checkpoint intact.
+`model.sb.checkpoint` is a model file that also records the progress of the run. `model.sb.losses`
+holds the losses so far, and `model.sb.outcomes` holds what the metrics need of each row. A run that
+is killed at any moment leaves its last checkpoint intact.
 """
 
 import glob
@@ -10,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spanboost.analysis.metrics.tape import OutcomeTape, row_columns
 from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import PARTIAL
 from spanboost.data.stream import Stream
@@ -33,6 +35,7 @@ class Checkpoints:
     def __init__(self, output: Path, identity: dict[str, Any], stream: Stream) -> None:
         self.path = output.with_name(f"{output.name}.checkpoint")
         self.losses = output.with_name(f"{output.name}.losses")
+        self.outcomes = output.with_name(f"{output.name}.outcomes")
         self.output = output
         self.identity = json.loads(json.dumps(identity))  # as it is read back from a file
         self._stream = stream
@@ -67,9 +70,28 @@ class Checkpoints:
             raise UsageError(f"{self.losses} is incomplete; leave out --resume to start again")
         return LossTape(columns, self.losses, rows)
 
-    def save(self, model: Model, tape: LossTape, labels: dict[str, Any], every: int) -> None:
+    def outcome_tape(self, loss: Any, rows: int) -> OutcomeTape | None:
+        """Open the outcomes of the rows up to the checkpoint; None if an earlier version wrote it.
+
+        Earlier versions kept no outcomes, so their runs resume without metrics.
+        """
+        size = self.outcomes.stat().st_size if self.outcomes.exists() else 0
+        if size < 8 * row_columns(loss, 1) * rows:
+            return None
+        return OutcomeTape(loss, 1, self.outcomes, rows)
+
+    def save(
+        self,
+        model: Model,
+        tape: LossTape,
+        outcomes: OutcomeTape | None,
+        labels: dict[str, Any],
+        every: int,
+    ) -> None:
         """Write a checkpoint: the losses first, so that they cover all rows of the model."""
         tape.flush()
+        if outcomes is not None:
+            outcomes.flush()
         run = {
             "identity": self.identity,
             "inputs": self.inputs,
@@ -82,5 +104,5 @@ class Checkpoints:
     def clear(self) -> None:
         """Remove the files of the run, when it is complete or starts again."""
         partial = self.output.parent.glob(f"{glob.escape(self.output.name)}.*{PARTIAL}")
-        for path in (self.path, self.losses, *partial):
+        for path in (self.path, self.losses, self.outcomes, *partial):
             path.unlink(missing_ok=True)

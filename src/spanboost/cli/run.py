@@ -5,12 +5,14 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 
 from spanboost.analysis import comparison_curves, loss_curves
 from spanboost.analysis.drift import Drift
 from spanboost.analysis.label_sums import LabelSums
+from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
 from spanboost.analysis.regret_picture import save_regret
 from spanboost.atomic_files import check_writable
@@ -18,17 +20,18 @@ from spanboost.cli.from_args import check_apart
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe, pictured
 from spanboost.cli.output.comparisons import PairComparisons
+from spanboost.cli.output.metrics_table import metrics_as_json
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
-from spanboost.cli.output.summary import format_summary, result_of
+from spanboost.cli.output.summary import add_metrics, format_summary, result_of
 from spanboost.cli.row_filter import row_filter
-from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, concatenate
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
+from spanboost.losses import predicts_scores
 from spanboost.models.model import Model
-from spanboost.models.predictions import prediction_table
+from spanboost.models.predictions import class_names, prediction_table
 from spanboost.theory.certificate import Witness
 
 MOST = 1 << 17  # rows in a joined batch
@@ -43,9 +46,11 @@ class ProgressivePass:
         stream: Stream,
         models: Mapping[str, Model],
         tape: LossTape,
+        outcomes: OutcomeTape | None,
         labels: LabelSums | None = None,
     ) -> None:
-        self.args, self.stream, self.models, self.tape = args, stream, models, tape
+        self.args, self.stream, self.models = args, stream, models
+        self.tape, self.outcomes = tape, outcomes
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
@@ -84,7 +89,7 @@ class ProgressivePass:
             try:
                 for step in progressive(self.models, parts, self.tape, learn=learn):
                     answers = step.answers[self.names[0]]
-                    self._count(step.batch, answers)
+                    self._count(step)
                     if self.pairs is not None:
                         self.pairs.add(step)
                     self.table.show(step)
@@ -97,33 +102,50 @@ class ProgressivePass:
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
-    def _count(self, batch: Batch, answers: Array) -> None:
+    def _count(self, step: Step) -> None:
+        batch, answers = step.batch, step.answers[self.names[0]]
         assert batch.y is not None  # the stream yields labels
-        self.labels.add(batch.y, np.ones(batch.rows) if batch.weights is None else batch.weights)
+        weights = np.ones(batch.rows) if batch.weights is None else batch.weights
+        self.labels.add(batch.y, weights)
+        if self.outcomes is not None:
+            self.outcomes.extend(batch.y, list(step.answers.values()), weights)
         if self.drift is not None:
             self.drift.add(losses_of(self.first, batch.y, answers), batch.y)
 
-    def finish(self, witness: Witness | None = None) -> None:
-        """Print and write the results, with the certificate of the witness if there is one."""
-        seconds = time.perf_counter() - self.began
-        problems, rows = self.stream.problems, self.tape.rows - self.before
-        result = result_of(self.names, self.tape, self.labels, rows, seconds, problems.count)
-        moments = () if self.drift is None else self.drift.moments
+    def _result(self) -> dict[str, Any]:
+        """Return all numbers of the pass, as --json prints them."""
+        seconds, rows = time.perf_counter() - self.began, self.tape.rows - self.before
+        skipped = self.stream.problems.count
+        result = result_of(self.names, self.tape, self.labels, rows, seconds, skipped)
+        if self.outcomes is not None:
+            classes = class_names(self.first) if predicts_scores(self.first.loss_) else []
+            add_metrics(result, metrics_as_json(self.names, self.outcomes.parts(), classes))
         if self.drift is not None:
-            result["drift"] = {"detector": self.drift.name, "rows": moments}
+            result["drift"] = {"detector": self.drift.name, "rows": self.drift.moments}
         if self.pairs is not None:
             result["comparisons"] = self.pairs.as_json()
+        return result
+
+    def finish(self, witness: Witness | None = None, *, silent: bool) -> None:
+        """Print and write the results, with the certificate of the witness if there is one.
+
+        silent: print nothing for people.
+        """
+        result, problems = self._result(), self.stream.problems
+        moments = () if self.drift is None else self.drift.moments
         for message in problems.first:
             self.table.write(f"left out: {message}")
-        self.table.write(format_summary(result, self.labels.label_sum))
+        shown = [format_summary(result, self.labels.label_sum)]
         positive = getattr(self.first.schema.target, "positive", None)
         if positive is not None and self.labels.label_sum == -self.tape.last[0]:
-            self.table.write(f"no label equals {positive!r} (--positive), so all labels are -1")
+            shown.append(f"no label equals {positive!r} (--positive), so all labels are -1")
         picture = None
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"], picture = as_json(certificate), pictured(certificate)
-            self.table.write("\n".join(["", *describe(certificate)]))
+            shown += ["", *describe(certificate)]
+        if not silent:
+            self.table.write_result("\n".join(shown))
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:

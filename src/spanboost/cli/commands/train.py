@@ -3,13 +3,14 @@
 import json
 import zlib
 from argparse import Namespace
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spanboost.analysis.label_sums import LabelSums
+from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
@@ -36,14 +37,19 @@ def evaluate(args: Namespace) -> int:
     models = models_to_evaluate(args, stream.form)
     check_model(args, next(iter(models.values())))
     witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
-    with closing(LossTape(1 + len(models))) as tape:
-        run = ProgressivePass(args, stream, models, tape)
+    loss = next(iter(models.values())).loss_
+    with (
+        closing(LossTape(1 + len(models))) as tape,
+        closing(OutcomeTape(loss, len(models))) as outcomes,
+    ):
+        run = ProgressivePass(args, stream, models, tape, outcomes)
         # small batches, because a witness needs the stages of all rows in a batch
         for step in run.steps(None if witness is None else BLOCK):
             if witness is not None and step.batch.y is not None:
                 answers = step.answers[run.names[0]]
                 witness.add(step.batch.X, step.batch.y, step.batch.weights, answers)
-        run.finish(witness)
+        # the numbers are what the command is for: with --quiet it prints nothing else
+        run.finish(witness, silent=args.quiet and args.json)
     return 0
 
 
@@ -83,16 +89,24 @@ def _train(
         checkpoints.clear()
     team = None if cluster is None else team_of(args, model, cluster, rows)
     rounds = None if team is None else team.round if team.averages else every or team.round
-    with closing(checkpoints.tape(2, rows) if every else LossTape(2)) as tape:
+    with ExitStack() as stack:
+        tape = stack.enter_context(closing(checkpoints.tape(2, rows) if every else LossTape(2)))
+        outcomes = (
+            checkpoints.outcome_tape(model.loss_, rows) if every else OutcomeTape(model.loss_, 1)
+        )
+        if outcomes is None:
+            log(args, "no metrics: the checkpoint of an earlier version does not have them")
+        else:
+            stack.enter_context(closing(outcomes))
         models: dict[str, Any] = {name: team or model}
-        run = ProgressivePass(args, stream, models, tape, labels)
+        run = ProgressivePass(args, stream, models, tape, outcomes, labels)
         if every and not rows:  # --resume works from now on
-            checkpoints.save(model, tape, run.labels.state(), every)
+            checkpoints.save(model, tape, outcomes, run.labels.state(), every)
         try:
             for _ in run.steps(every, rounds):
                 if every and tape.rows % every == 0:
                     current = model if team is None else team.model()
-                    checkpoints.save(current, tape, run.labels.state(), every)
+                    checkpoints.save(current, tape, outcomes, run.labels.state(), every)
         except KeyboardInterrupt:
             log(args, _resume_hint(every))
             raise
@@ -100,7 +114,7 @@ def _train(
             model = models[name] = team.model()
         save(model, output)
         checkpoints.clear()
-        run.finish()
+        run.finish(silent=args.quiet)
     return 0
 
 

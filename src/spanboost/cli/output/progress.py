@@ -35,8 +35,14 @@ class ProgressTable:
 
     def write(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
-        if self.quiet:
-            return
+        if not self.quiet:
+            self._print(text)
+
+    def write_result(self, text: str) -> None:
+        """Print the result, even if `quiet`; then nothing is above it."""
+        self._print(text.lstrip("\n") if self.quiet else text)
+
+    def _print(self, text: str) -> None:
         try:
             if self._bar is not None:
                 self._bar.write(text, file=sys.stderr)

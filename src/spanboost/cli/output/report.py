@@ -10,11 +10,13 @@ from typing import Any
 
 from spanboost import __version__
 from spanboost.analysis import comparison_curves, loss_curves
+from spanboost.analysis.calibration_picture import inline_calibration
 from spanboost.analysis.comparison_curves import ComparisonCurve
 from spanboost.analysis.progressive import LossTape
 from spanboost.analysis.regret_picture import Regret, inline_regret
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output.comparisons import format_end, format_interval, verdict
+from spanboost.cli.output.metrics_table import confusion_rows, model_rows, part_rows
 from spanboost.cli.output.summary import baseline_of, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.models.model import Model
@@ -89,6 +91,7 @@ def page(
     names = list(models)
     sections = [
         section("Loss", _losses(names, tape)),
+        section("Metrics", _metrics(result)) if "metrics" in result else "",
         section("Curves", _curves(names, tape, result)),
         section("Comparison", _comparison(result, compared)) if compared else "",
         section("Drift", _drift(result["drift"])) if "drift" in result else "",
@@ -155,6 +158,34 @@ def _losses(names: Sequence[str], tape: LossTape) -> str:
             row.append(NONE if gain is None else f"{gain:+.2%}")
         rows.append(row)
     return table(head, rows)
+
+
+def _metrics(result: Mapping[str, Any]) -> str:
+    """Return the metrics of each part of the stream, the confusion counts and the calibration."""
+    whole = result["metrics"]["whole"]
+    parts = [_table_of(part_rows(result))]
+    if "compared" in result:
+        parts.append(_table_of(model_rows(result)))
+    if whole.get("roc_auc_error") is not None:
+        parts.append(
+            "<p>The area under the ROC curve is that of a histogram of the scores. Over the whole "
+            f"stream it differs from the exact one by at most {whole['roc_auc_error']:.2g}.</p>"
+        )
+    if confusion_rows(whole):
+        parts.append(_table_of(confusion_rows(whole)))
+    if whole.get("reliability"):
+        label = "Frequency against predicted probability; the numbers are in the output of --json."
+        caption = (
+            "Calibration: how often the event happened, against its predicted probability. Points "
+            "on the line are calibrated; larger points stand for more rows. The event is the "
+            "second label or, with more than two classes, that the predicted class is right."
+        )
+        parts.append(figure(inline_calibration(whole["reliability"]), label, caption))
+    return "\n".join(parts)
+
+
+def _table_of(rows: Sequence[Sequence[str]]) -> str:
+    return table(rows[0], rows[1:])
 
 
 def _curves(names: Sequence[str], tape: LossTape, result: Mapping[str, Any]) -> str:

@@ -1,16 +1,17 @@
 """The result of a pass: as numbers for --json, and as lines of text."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spanboost.analysis.label_sums import LabelSums
+from spanboost.analysis.metrics.tape import window_ends
 from spanboost.analysis.progressive import LossTape
 from spanboost.checks import finite_or_none
 from spanboost.cli.output.comparisons import describe
+from spanboost.cli.output.metrics_table import align, confusion_rows, model_rows, part_rows
 
 BASELINE = " alone"
-WINDOWS = 20
 
 
 def result_of(
@@ -65,11 +66,19 @@ def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
 
     `rows` in the result holds the last row of each window.
     """
-    length = max(1, tape.rows // WINDOWS)
-    ends = [*range(length, tape.rows - length + 1, length), tape.rows]
-    averages = [tape.average(first, last) for first, last in itertools.pairwise([0, *ends])]
+    ends = window_ends(tape.rows)
+    averages = [tape.average(first, last) for first, last in itertools.pairwise(ends)]
     losses = {name: [finite_or_none(a[k]) for a in averages] for k, name in enumerate(names)}
-    return {"rows": ends, "loss": losses}
+    return {"rows": ends[1:], "loss": losses}
+
+
+def add_metrics(result: dict[str, Any], metrics: Mapping[str, dict[str, Any]]) -> None:
+    """Add the metrics of each model over each part of the stream."""
+    result["metrics"] = metrics[result["model"]]
+    if "baseline" in result:
+        result["baseline"]["metrics"] = metrics[baseline_of(result["model"])]
+    for name, one in result.get("compared", {}).items():
+        one["metrics"] = metrics[name]
 
 
 def baseline_of(name: str) -> str:
@@ -92,22 +101,20 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         f"number of examples = {result['examples']:,}",
         f"weighted example sum = {result['weight']:g}",
     ]
-    if label_sum is not None:
-        lines.append(f"weighted label sum = {label_sum:.10g}")
-    lines.append(f"average loss = {_format(result['loss'])}")
-    lines.append(
-        f"  first half {_format(result['loss_first_half'])}, "
-        f"second half {_format(result['loss_second_half'])}"
-    )
-    if result["best_constant"] is not None:
-        lines.append(f"best constant = {result['best_constant']:.10g}")
-    if result["best_constant_loss"] is not None:
-        lines.append(f"best constant's loss = {result['best_constant_loss']:.10g}")
-    for name, one in result.get("compared", {}).items():
-        lines.append(
-            f"{name}: average loss {_format(one['loss'])}, "
-            f"second half {_format(one['loss_second_half'])}"
-        )
+    for what, value in (
+        ("weighted label sum", label_sum),
+        ("average loss", result["loss"]),
+        ("best constant", result["best_constant"]),
+        ("best constant's loss", result["best_constant_loss"]),
+    ):
+        if value is not None:
+            lines.append(f"{what} = {value:z.6g}")
+    lines += ["", *align(part_rows(result)), ""]
+    confusion = confusion_rows(result.get("metrics", {}).get("whole", {}))
+    if confusion:
+        lines += [*align(confusion), ""]
+    if "compared" in result:
+        lines += [*align(model_rows(result)), ""]
     if "comparisons" in result:
         lines += describe(result["comparisons"])
     if result.get("relative_improvement") is not None:
@@ -126,7 +133,3 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         f"{result['seconds']:.2f} seconds, {result['examples_per_second']:,.0f} examples a second"
     )
     return "\n".join(lines)
-
-
-def _format(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.10g}"

@@ -1,0 +1,55 @@
+"""Progressive validation of one model on rows in memory."""
+
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.analysis.metrics.tape import OutcomeTape
+from spanboost.analysis.progressive import losses_of
+from spanboost.compiling.arrays import Array
+from spanboost.models.model import Model
+
+
+class Evaluation(NamedTuple):
+    """The result of `evaluate`.
+
+    `Metrics` describes the metrics; one that is undefined is None.
+    """
+
+    predictions: Array  # [rows] each made before its label was learned; [rows, d] for vectors
+    losses: Array  # [rows] in the units of the labels, without the weights
+    loss: float  # the average loss
+    metrics: dict[str, float | None]  # over all rows
+    first_half: dict[str, float | None]  # over the first floor(n / 2) rows
+    second_half: dict[str, float | None]
+    last_window: dict[str, float | None]  # about the last twentieth of the rows
+
+
+def evaluate(
+    model: Model, X: Any, y: Any, weights: Any = None, *, learn: bool = True
+) -> Evaluation:
+    """Predict each row, let the model learn from it, and return the loss and the metrics.
+
+    learn: False evaluates the model as it is.
+
+    Use `Metrics` for a stream that arrives in blocks.
+
+    >>> import numpy as np
+    >>> from spanboost import SpanBoost, Stumps
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    >>> found = evaluate(SpanBoost(Stumps(), n=8, loss="logistic"), X, np.sign(X[:, 0]))
+    >>> found.metrics["accuracy"] > 0.9, found.second_half["roc_auc"] > 0.99
+    (True, True)
+    """
+    answers = model.learn_many(X, y, weights) if learn else model.predict_many(X)
+    if not len(answers):
+        raise ValueError("there are no rows to evaluate")
+    losses = losses_of(model, y, answers)
+    weights = np.ones(len(losses)) if weights is None else np.asarray(weights, np.float64)
+    with closing(OutcomeTape(model.loss_, 1)) as tape:
+        tape.extend(y, [answers], weights)
+        parts = {name: metrics.results() for name, (metrics,) in tape.parts().items()}
+    weight = float(weights.sum())
+    loss = float(weights @ losses) / weight if weight > 0 else np.nan
+    return Evaluation(answers, losses, loss, parts.pop("whole"), **parts)

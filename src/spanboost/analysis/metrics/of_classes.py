@@ -1,0 +1,58 @@
+"""The metrics of models for several classes, which predict a score for each class."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.analysis.metrics.calibration import Reliability, new_reliability
+from spanboost.analysis.metrics.class_counts import ClassCounts, new_class_counts
+from spanboost.analysis.metrics.log_loss import LogLoss, new_log_loss
+from spanboost.compiling.arrays import Array
+
+
+class ClassMetrics(NamedTuple):
+    """The state of the metrics.
+
+    A record is the label, the class with the highest score, the probability of that class, and the
+    log-loss.
+    """
+
+    classes: ClassCounts
+    log_loss: LogLoss
+    reliability: Reliability
+
+    @property
+    def columns(self) -> int:
+        """How many numbers a record has."""
+        return 4
+
+    def record(self, y: Any, predictions: Array) -> Array:
+        """Return the records of rows, [rows, columns]."""
+        labels = np.asarray(y, np.int64)
+        scores = predictions - predictions.max(axis=1, keepdims=True)
+        logs = np.log(np.exp(scores).sum(axis=1))
+        own = scores[np.arange(len(labels)), labels]
+        # the highest score is 0 now
+        return np.column_stack([labels, scores.argmax(axis=1), np.exp(-logs), logs - own])
+
+    def add(self, weights: Array, records: Array) -> None:
+        """Add rows."""
+        labels, predicted = records[:, :2].astype(np.int64).T
+        self.classes.add(weights, labels, predicted)
+        self.reliability.add(weights, records[:, 2], labels == predicted)
+        self.log_loss.add(weights, records[:, 3])
+
+    def results(self) -> dict[str, Any]:
+        """Return the metrics by name."""
+        return {
+            "accuracy": self.classes.accuracy(),
+            "log_loss": self.log_loss.mean(),
+            "macro_f1": self.classes.macro_f1(),
+            "kappa": self.classes.kappa(),
+            "calibration_error": self.reliability.error(),
+        }
+
+
+def new_class_metrics(K: int) -> ClassMetrics:
+    """Return the metrics of no rows, for K classes."""
+    return ClassMetrics(new_class_counts(K), new_log_loss(), new_reliability())
