@@ -65,7 +65,7 @@ def test_erased_rows_leave_no_trace(tmp_path, run):
     status, text = run(*words)
     assert status == 1
     assert "Journal: rows in records 6, 11." in text
-    assert "Deleted, because they have learned the rows: the snapshots at record 8." in text
+    assert "Deleted snapshots, because they have learned the rows: 8." in text
     assert "replays the journal from record 4." in text
     assert "The model is then the same as if it had never learned the rows." in text
     assert "Remains" not in text

@@ -345,7 +345,7 @@ def test_check_describes_single_things_and_snapshots_in_plain_words(tmp_path, ru
     status, text = run("check", tmp_path)
     assert status == 1
     assert f"snapshot at record 1: {newest}: not a model file, or a damaged one\n" in text
-    assert f"can start from the snapshot at record 0. It does not use {newest.name}." in text
+    assert f"can start from the snapshot at record 0. It does not use {newest.name}, which" in text
     (oldest, _) = sorted((tmp_path / "snapshots").iterdir())
     oldest.write_bytes(b"")
     status, text = run("check", tmp_path)

@@ -20,16 +20,16 @@ def describe_differences(stored: dict[str, Any], given: dict[str, Any]) -> str:
         return "its model is from options, not from a file (-m)"
     old, new = _values(stored), _values(given)
     return ", ".join(
-        f"{option_name(name)} is {_format(old[name])} (got {_format(new[name])})"
-        for name in old
-        if old[name] != new[name]
+        f"{option_name(name)} is {_format(old.get(name))} (got {_format(new[name])})"
+        for name in new
+        if old.get(name) != new[name]
     )
 
 
 def _values(identity: dict[str, Any]) -> dict[str, Any]:
     """Return the values of all options by name."""
     parameters = ModelSpec.identity_parameters(identity["recipe"])
-    values: dict[str, Any] = json.loads(json.dumps(parameters)) | identity["reading"]
+    values: dict[str, Any] = json.loads(json.dumps(parameters)) | identity.get("reading", {})
     return values
 
 

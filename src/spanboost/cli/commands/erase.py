@@ -7,7 +7,7 @@ from spanboost.cli.offline import existing_folder
 from spanboost.service.storage.erase import Erasure, erase_rows, plan_erasure
 from spanboost.service.storage.folder_check import check_folder
 from spanboost.service.storage.folder_lock import lock_folder
-from spanboost.service.storage.wording import name_records
+from spanboost.service.storage.wording import name_records, number_ranges
 
 
 def erase(args: Namespace) -> int:
@@ -32,10 +32,10 @@ def _describe(plan: Erasure) -> Iterator[str]:
         yield f"Pending rows: rows in {', '.join(path.name for path in plan.pending)}."
     yield "Their ids are forgotten: a row that is sent again is learned again."
     if plan.base is not None:
-        numbers = name_records(sorted(one.record for one in plan.deleted))
+        numbers = number_ranges(sorted(one.record for one in plan.deleted))
         yield (
-            f"Deleted, because they have learned the rows: the snapshots at {numbers}. The next "
-            f"start replays the journal from record {plan.base.record}."
+            f"Deleted snapshots, because they have learned the rows: {numbers}. The next start "
+            f"replays the journal from record {plan.base.record}."
         )
     remains = [*_describe_remains(plan)]
     yield from remains

@@ -125,7 +125,7 @@ def _describe_start(report: Report) -> Iterator[str]:
     assert report.snapshot is not None
     yield (
         f"The service can start from the snapshot at record {report.snapshot.record}. It does not "
-        f"use {', '.join(bad)}."
+        f"use {', '.join(bad)}, which can be deleted."
     )
 
 

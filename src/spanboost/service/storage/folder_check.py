@@ -1,5 +1,6 @@
 """Check a state folder that no server uses: which records and snapshots can be read."""
 
+import errno
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,6 +128,8 @@ def _check_snapshot(path: Path) -> Snapshot:
         _, run = load_checkpoint(path)
         return Snapshot(path, run["record"], run.get("journal"), None)
     except (ModelFileError, OSError, TypeError, KeyError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EIO:
+            raise  # too few file descriptors, for example: the file may be intact
         return Snapshot(path, file_number(path), None, str(error))
 
 
