@@ -168,3 +168,16 @@ def test_a_backup_cannot_be_extracted_on_a_full_disk(tmp_path, run, monkeypatch)
     assert "snapshots" in text
     assert f"No space left on device; {tmp_path / 'new'} was not written" in text
     assert content(tmp_path) == before
+
+
+def test_a_full_disk_can_be_checked(tmp_path, run, monkeypatch):
+    write_folder(tmp_path, STEPS, DATA, ROWS)
+    with monkeypatch.context() as patch:
+        FullDisk(patch, 0)
+
+        def fail(file, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr(os, "write", fail)
+        status = main(["check", str(tmp_path)])
+    assert (status, "The service can start." in run("check", tmp_path)[1]) == (0, True)

@@ -7,7 +7,7 @@ contains the process id. The file is locked too, which keeps out versions that l
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from spanboost.service.storage.record_files import StateError, close_quietly
@@ -29,8 +29,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
         file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         opened.callback(close_quietly, file)
         _lock(file, folder)
-        os.ftruncate(file, 0)
-        os.write(file, f"{os.getpid()}\n".encode())
+        with suppress(OSError):  # the number is for people; a full disk can still be checked
+            os.ftruncate(file, 0)
+            os.write(file, f"{os.getpid()}\n".encode())
         yield
 
 
