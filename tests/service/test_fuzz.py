@@ -16,6 +16,10 @@ JSON, LINES = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = [JSON, JSON, JSON, LINES, ARROW, "text/plain", "", "application/json; charset=utf-8"]
 NAMES = ["size", "city", "id", "label", "", "ü", "x" * 300, "\u0000", "__proto__", "rows"]
+FLAGS = {
+    "/predict": ["keep=false", "keep=true", "keep=1"],
+    "/learn": ["wait=false", "wait=true", "wait=1"],
+}
 TEXTS = ["", "a", "Ulm", "NaN", "1e999", "'", "\u2028", "\U0001f600", "x" * 5000, "null", "-0"]
 
 
@@ -84,9 +88,11 @@ class Fuzzer:
         hostile = [b"[" * 50_000, b'{"a":' * 50_000, b"9" * 50_000, b"\xff\xfe", b"", b"\0" * 999]
         return rng.choice(hostile) if rng.random() < 0.05 else data
 
-    def query(self):
-        wild = ["on_error=skip", "on_error=stop", "on_error=", "keep=false", "keep=true", "keep=1"]
-        some = self.rng.sample([*wild, "x=%00", "%ff=%ff"], self.rng.choice([0, 0, 1, 2]))
+    def query(self, path):
+        wild = ["on_error=skip", "on_error=stop", "on_error=", *FLAGS.get(path, [])]
+        if path not in FLAGS or self.rng.random() < 0.1:
+            wild += ["wiat=true", "x=%00", "%ff=%ff"]
+        some = self.rng.sample(wild, self.rng.choice([0, 0, 1, 2]))
         return f"?{'&'.join(some)}" if some else ""
 
 
@@ -119,7 +125,7 @@ def test_responses_match_the_description(tmp_path, seed):
             method = usual if rng.random() < 0.95 else rng.choice(["PUT", "DELETE", "GET", "POST"])
             body = fuzzer.body() if usual == "POST" else None
             kind = rng.choice(KINDS) if usual == "POST" else None
-            status, data = ask(method, path + fuzzer.query(), body, kind)
+            status, data = ask(method, path + fuzzer.query(path), body, kind)
             assert status in statuses(description, path, method), (method, path, kind, body, data)
             assert status < 500
             if case % max(CASES // 10, 1) == 0:
