@@ -31,6 +31,7 @@ latency: single predictions at 500 per second, while 5,000 rows per second are l
 timed from the moment it was due.
 workers: rows per second, predicted with `keep=false` in batches of 1,000 on eight connections, by
 `spanboost serve` with two processes and with one.
+memory: resident memory 30 seconds after 16 large bodies were learned at the same time.
 soak: mixed traffic for --minutes; reports errors, memory and times.
 """
 ENDS = """\
@@ -102,14 +103,16 @@ def ask(connection: Any, method: str, path: str, body: bytes | None = None) -> b
     return data
 
 
-def bodies(number: int, rows: int, seed: int = 0) -> list[tuple[bytes, bytes]]:
+def bodies(
+    number: int, rows: int, seed: int = 0, names: Sequence[str] = NAMES
+) -> list[tuple[bytes, bytes]]:
     """Return batches to predict, and the same batches to learn."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(number):
-        X = rng.uniform(-1, 1, (rows, len(NAMES)))
+        X = rng.uniform(-1, 1, (rows, len(names)))
         y = 0.1 * X.sum(axis=1) * np.abs(X[:, 0])
-        plain = [dict(zip(NAMES, map(float, x), strict=True)) for x in X]
+        plain = [dict(zip(names, map(float, x), strict=True)) for x in X]
         labelled = [row | {"label": float(t)} for row, t in zip(plain, y, strict=True)]
         found.append((json.dumps(plain).encode(), json.dumps(labelled).encode()))
     return found
@@ -327,7 +330,46 @@ def soak(args: Any) -> Iterator[Row]:
     )
 
 
-SECTIONS = {"throughput": throughput, "latency": latency, "workers": workers, "soak": soak}
+def memory(args: Any) -> Iterator[Row]:
+    """Learn large bodies at the same time, and look at the memory before, during and after."""
+    rounds, several = (1, 2) if args.quick else (2, 16)
+    large = [learn for _, learn in bodies(several, 10_000, names=[f"x{j}" for j in range(50)])]
+    with ours(["--learner", "linear"]) as server:
+        ask(http.client.HTTPConnection("127.0.0.1", server.port), "POST", "/learn", b'{"label": 1}')
+        time.sleep(5)
+        before, sizes = server.memory(), list[int]()
+
+        async def send(body: bytes) -> None:
+            connection = Connection(server.port)
+            while await connection.post("/learn", body) != 200:  # too many rows wait, for example
+                await asyncio.sleep(1)
+
+        async def send_all() -> None:
+            sending = asyncio.gather(*map(send, large))
+            while not sending.done():
+                sizes.append(server.memory())
+                await asyncio.sleep(0.05)
+            await sending
+
+        for number in range(1, rounds + 1):
+            sizes.clear()
+            asyncio.run(send_all())
+            time.sleep(5 if args.quick else 30)
+            after = (server.memory() - before) / (1 << 20)
+            words = f"RSS {before >> 20} MiB before, {max(sizes) >> 20} MiB at the peak"
+            name = (
+                f"memory 30 s after {several} bodies of {len(large[0]) >> 20} MiB, round {number}"
+            )
+            yield Row(name, "MiB more", after, note=words)
+
+
+SECTIONS = {
+    "throughput": throughput,
+    "latency": latency,
+    "workers": workers,
+    "memory": memory,
+    "soak": soak,
+}
 
 
 def main() -> None:
@@ -339,7 +381,7 @@ def main() -> None:
         choices=SECTIONS,
         default=["throughput", "latency"],
         metavar="NAME",
-        help="Parts: throughput, latency, workers, soak (default: throughput latency)",
+        help="Parts: throughput, latency, workers, memory, soak (default: throughput latency)",
     )
     parser.add_argument(
         "--minutes",
