@@ -18,6 +18,7 @@ from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import degree
 from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
+from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.label_history import LabelHistory
 from spanboost.rows.labels import Labels, RangeChange, check_weights
 from spanboost.rows.replay import ReplayMemory
@@ -35,6 +36,7 @@ class CheckedBlock(NamedTuple):
     learned: Array  # [rows, d] the labels that are learned, in the units of the user
     changes: list[RangeChange]
     history: LabelHistory | None  # of the labels after the block
+    ends: LabelEnds | None  # the smallest and the largest label of the block
 
 
 class StageRecord(NamedTuple):
@@ -90,7 +92,8 @@ class BoosterCore:
         weights = check_weights(weights, rows.number, weighted, self.dtype)
         plan = self.labels.plan(y, weights)
         labels = np.ascontiguousarray(plan.labels, self.dtype)
-        return CheckedBlock(rows, labels, weights, plan.learned, plan.changes, plan.after)
+        after = plan.after, plan.ends
+        return CheckedBlock(rows, labels, weights, plan.learned, plan.changes, *after)
 
     def fresh_bank(self) -> Any:
         """Return a bank that has learned nothing, for rows of the kind seen so far."""
@@ -176,7 +179,8 @@ class BoosterCore:
         """
         rows, labels, weights = block.rows, block.labels, block.weights
         self.accept(rows)
-        self.labels.count(rows.number, int(np.count_nonzero(weights)), block.history)
+        learned = int(np.count_nonzero(weights))
+        self.labels.count(rows.number, learned, block.history, block.ends)
         first = 0
         for new in block.changes:
             self.learn_span(rows, labels, weights, out, run, first, new.row)

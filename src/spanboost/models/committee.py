@@ -14,6 +14,7 @@ from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model
 from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.label_ends import LabelEnds, merge_ends
 from spanboost.rows.labels import LabelHealth, Labels
 
 
@@ -43,6 +44,11 @@ class Committee(Model):
     def labels(self) -> Labels:
         """The labels of the member that has seen the most rows."""
         return max((member.labels for member in self.members), key=lambda labels: labels.rows)
+
+    @property
+    def label_ends(self) -> LabelEnds | None:
+        """The smallest and the largest label of all members; None if they are unknown."""
+        return merge_ends([one.labels.ends for one in self.members if one.labels.seen > 0])
 
     @property
     def label_health(self) -> LabelHealth:

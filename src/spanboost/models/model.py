@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 from spanboost.compiling.arrays import Array
 from spanboost.models.health import Health, health_of
 from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Model:
     def labels(self) -> Labels:
         """The label range so far, and how many rows were seen."""
         raise NotImplementedError
+
+    @property
+    def label_ends(self) -> LabelEnds | None:
+        """The smallest and the largest label learned so far; None if they are unknown."""
+        return self.labels.ends
 
     @property
     def label_health(self) -> LabelHealth:

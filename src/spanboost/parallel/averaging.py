@@ -29,6 +29,7 @@ from spanboost.learners.linear import LinearBank, LinearSGD
 from spanboost.learners.network import Network, NetworkBank
 from spanboost.learners.stumps import StumpBank, Stumps
 from spanboost.models.booster import Booster
+from spanboost.rows.label_ends import merge_ends
 from spanboost.rows.label_history import CLIPPED
 from spanboost.rows.labels import Labels, RangeChange
 
@@ -97,6 +98,7 @@ def _merge_counts(before: Labels, labels: Sequence[Labels], target: Labels) -> N
     first.rows = max(one.rows for one in labels)
     first.seen = seen + sum(one.seen - seen for one in labels)
     first.warned = any(one.warned for one in labels)
+    first.ends = merge_ends([one.ends for one in labels if one.seen > 0])
     if target.history is not None:
         known = before.health.clipped
         clipped = known + sum(one.health.clipped - known for one in labels)

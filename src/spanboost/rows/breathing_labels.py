@@ -8,6 +8,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.errors import LabelWarning, warn_caller
+from spanboost.rows.label_ends import LabelEnds, ends_of
 from spanboost.rows.label_history import (
     CHUNK,
     CLIPPED,
@@ -78,7 +79,8 @@ class BreathingLabels(UnboundedLabels):
                 learned[clipped] = centre + offsets[clipped] * parts[:, None]
             self._warn_clipped(given, learned, clipped[0])
         self._warn_units(changes, rounds)
-        return LabelPlan(self._to_model(learned, rounds, changes), learned, changes, history)
+        labels, ends = self._to_model(learned, rounds, changes), ends_of(given, rounds)
+        return LabelPlan(labels, learned, changes, history, ends)
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
@@ -91,16 +93,17 @@ class BreathingLabels(UnboundedLabels):
 
     def count_single(self, y: float) -> None:
         """Count a row that is learned with the label that `single` returned for y."""
-        self.rows += 1
-        self.seen += 1
+        super().count_single(y)
         if self._fast.room:
             self._fast.add(float(y))
         else:
             self.history = self._after_chunk
 
-    def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
+    def count(
+        self, rows: int, learned: int, after: LabelHistory | None, ends: LabelEnds | None
+    ) -> None:
         """Add to the counts of rows, and set the history to the one after these rows."""
-        super().count(rows, learned, after)
+        super().count(rows, learned, after, ends)
         if after is not None:
             self.history = _copy(after)
 

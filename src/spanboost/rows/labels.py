@@ -9,6 +9,7 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
+from spanboost.rows.label_ends import LabelEnds, are_ends, ends_of, merge_ends
 from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
 from spanboost.rows.validation import refuse_first, to_numbers
 
@@ -55,6 +56,7 @@ class LabelPlan(NamedTuple):
     learned: Array  # [rows, d] in the units of the user
     changes: list[RangeChange]
     after: LabelHistory | None = None  # the history of the labels after the block
+    ends: LabelEnds | None = None  # of the labels in the block
 
 
 class LabelHealth(NamedTuple):
@@ -84,6 +86,8 @@ class Labels:
     """
 
     history: LabelHistory | None = None  # of the labels so far, if the range depends on it
+    # None before the first label, for vectors and classes, and in files of earlier versions
+    ends: LabelEnds | None = None
 
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
@@ -106,15 +110,28 @@ class Labels:
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(self, rows: int, learned: int, after: LabelHistory | None) -> None:
-        """Add to the counts of rows given and rows learned; `after` is from the plan."""
+    def count(
+        self, rows: int, learned: int, after: LabelHistory | None, ends: LabelEnds | None
+    ) -> None:
+        """Add to the counts of rows given and rows learned; `after` and `ends` are the plan's."""
+        if ends is not None:
+            self._extend_ends(ends)
         self.rows += rows
         self.seen += learned
 
     def count_single(self, y: float) -> None:
         """Count a row that is learned with the label that `single` returned for y."""
+        if self.ends is None or not self.ends.low <= y <= self.ends.high:
+            self._extend_ends(LabelEnds(float(y), float(y)))
         self.rows += 1
         self.seen += 1
+
+    def _extend_ends(self, new: LabelEnds) -> None:
+        """Extend the ends to new labels; if those of earlier labels are unknown, they stay so."""
+        if self.ends is not None:
+            self.ends = merge_ends([self.ends, new])
+        elif self.seen == 0:
+            self.ends = new
 
     @property
     def changes_of_units(self) -> int:
@@ -142,27 +159,31 @@ class Labels:
 
     def to_json(self) -> dict[str, Any]:
         """Return the range and the counts, as a model file holds them."""
-        return {
+        state = {
             "centre": self.centre.tolist(),
             "half": self.half,
             "rows": self.rows,
             "seen": self.seen,
             "warned": self.warned,
         }
+        return state if self.ends is None else state | {"ends": [*self.ends]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the range and the counts to those that `to_json` returned."""
         centre = np.array(state["centre"], dtype=np.float64)
         half, rows, seen = float(state["half"]), state["rows"], state["seen"]
+        ends = state.get("ends")
         if (
             centre.shape != self.centre.shape
             or not self._allows(centre, half)
             or not (is_integer(rows) and is_integer(seen) and 0 <= seen <= rows < 2**50)
+            or not (ends is None or are_ends(ends))
         ):
             raise ModelFileError("the label range is invalid")
         self.centre, self.half = centre, half
         self.rows, self.seen = rows, seen
         self.warned = bool(state["warned"])
+        self.ends = None if ends is None else LabelEnds(*map(float, ends))
 
     def _allows(self, centre: Array, half: float) -> bool:
         """Return whether the range can be that of a file."""
@@ -190,7 +211,7 @@ class FixedLabels(Labels):
             labels = self._classes(y, len(weights))
             return LabelPlan(labels, labels, [])
         given = self._finite(y, len(weights))
-        return LabelPlan(self._to_model(given), given, [])
+        return LabelPlan(self._to_model(given), given, [], ends=ends_of(given, weights > 0))
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
@@ -296,7 +317,7 @@ class GrowingLabels(UnboundedLabels):
             halves[row:] = widenings[-1].half
         # a range of width 0 contains only its centre
         labels = offsets / np.where(halves > 0, halves, 1.0)[:, None]
-        return LabelPlan(labels, given, widenings)
+        return LabelPlan(labels, given, widenings, ends=ends_of(given, rounds))
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""

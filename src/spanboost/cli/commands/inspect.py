@@ -48,6 +48,7 @@ def report(model: Model, top: int) -> dict[str, Any]:
         "examples": labels.rows,
         "label_centre": labels.centre.tolist(),
         "label_half_width": labels.half,
+        "label_ends": None if model.label_ends is None else [*model.label_ends],
         "health": model.health.to_json(),
         "schema": None if model.schema is None else _schema(model.schema),
     }
@@ -104,9 +105,7 @@ def describe(facts: dict[str, Any]) -> str:
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
         f"{facts['examples']:,} examples seen, {facts['bytes']:,} bytes",
     ]
-    if facts["label_half_width"] and len(facts["label_centre"]) == 1:
-        centre, half = facts["label_centre"][0], facts["label_half_width"]
-        lines.append(f"labels from {centre - half:.10g} to {centre + half:.10g}")
+    lines += _describe_labels(facts)
     lines += _describe_health(facts["health"])
     if facts["schema"] is not None:
         lines += ["input:", *(f"  {k} = {v}" for k, v in facts["schema"].items())]
@@ -125,6 +124,18 @@ def describe(facts: dict[str, Any]) -> str:
             tail = "" if sigma is None else f"  {sigma:<9.4g}"
             lines.append(f"{i + 1:>5}  {share:>8.2%}     {tail} {bar}")
     return "\n".join(lines)
+
+
+def _describe_labels(facts: dict[str, Any]) -> list[str]:
+    """Return the ends of the labels and of the label range as lines of text."""
+    lines = []
+    if facts["label_ends"] is not None:
+        low, high = facts["label_ends"]
+        lines.append(f"labels from {low:z.10g} to {high:z.10g}")
+    if facts["label_half_width"] and len(facts["label_centre"]) == 1:
+        centre, half = facts["label_centre"][0], facts["label_half_width"]
+        lines.append(f"label range of the model: {centre - half:z.10g} to {centre + half:z.10g}")
+    return lines
 
 
 def _describe_health(health: dict[str, Any]) -> list[str]:
