@@ -55,9 +55,8 @@ DOUBLINGS = 3  # most doublings of the limit after one row
 LARGEST, LEAST = 1e290, 1e-290  # limits stay between these, so that nothing overflows
 SLOPE = 2 / 3  # the largest lambda times the limit
 WIDE = 9 / 8  # the largest |x - a|, over the limit
-_EXPONENTS = (
-    SLOPE * WIDE * 0.5 ** np.arange(SLOTS + 1)
-)  # lambda c of each slot, and of the next one
+# lambda c of each slot, and of the next one
+_EXPONENTS = SLOPE * WIDE * 0.5 ** np.arange(SLOTS + 1)
 _PSI = -np.log1p(-_EXPONENTS) - _EXPONENTS
 
 

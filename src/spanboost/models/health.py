@@ -93,8 +93,7 @@ def count_nans(model: "Model") -> int | None:
     """
     if not model.started:
         return 0
-    boosters = model.parts.values() or [model.as_booster()]
-    if not all(booster.core.is_data for booster in boosters):
+    if not all(booster.core.is_data for booster in model.boosters()):
         return None
     return sum(
         int(np.count_nonzero(np.isnan(array)))

@@ -19,13 +19,13 @@ def feature_bytes(model: "Model") -> int:
 
     Tables are doubled when they are full, so on average they are three quarters full.
     """
-    tables = sum(_table_bytes(booster) for booster in _boosters(model))
-    return int(1.5 * tables) + _NAME_BYTES * (1 + len(_boosters(model)))
+    tables = sum(_table_bytes(booster) for booster in model.boosters())
+    return int(1.5 * tables) + _NAME_BYTES * (1 + len(model.boosters()))
 
 
 def fixed_bytes(model: "Model") -> int:
     """Return the bytes that the model takes apart from features and rows for replay."""
-    return sum(_array_bytes(booster.core.fresh_bank()) for booster in _boosters(model))
+    return sum(_array_bytes(booster.core.fresh_bank()) for booster in model.boosters())
 
 
 def replay_slots(model: "Model") -> int:
@@ -38,12 +38,8 @@ def replay_cells(model: "Model") -> int:
     return sum(memory.cells for memory in _memories(model))
 
 
-def _boosters(model: "Model") -> "list[Booster]":
-    return list(model.parts.values()) or [model.as_booster()]
-
-
 def _memories(model: "Model") -> Iterator[Any]:
-    for booster in _boosters(model):
+    for booster in model.boosters():
         if booster.core.memory is not None:
             yield booster.core.memory
 

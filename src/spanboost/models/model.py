@@ -43,6 +43,10 @@ class Model:
         """The boosters that the model consists of, by name; empty for a booster."""
         return {}
 
+    def boosters(self) -> "list[Booster]":
+        """Return the boosters of the model: its parts, or the model itself."""
+        return list(self.parts.values()) or [self.as_booster()]
+
     @property
     def labels(self) -> Labels:
         """The label range so far, and how many rows were seen."""

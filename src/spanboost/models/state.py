@@ -192,17 +192,16 @@ def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
     rows: Any = kept["X"]
     if len(rows) != number or any(kept[name].dtype != np.int64 for name in INDICES & set(kept)):
         raise ModelFileError("the rows for replay are invalid")
-    fits = True
     if "codes" in kept:
         sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
         numbers = sparse if not rows.shape[1] else rows
         rows = core.learner.encode(Rows(numbers, kept["codes"]), 1)
-        fits &= (rows.X.shape[1], rows.codes.shape[1]) == kind.shape
-        fits &= rows.features <= core.features
+        shape = (rows.X.shape[1], rows.codes.shape[1])
+        fits = shape == kind.shape and rows.features <= core.features
         core.prepare_unread(kind, 0, width=len(rows.x))
     else:
-        fits &= (kind.shape[0], rows.shape[1:]) == kind.shape
-        fits &= rows.dtype == np.float64 and bool(np.isfinite(rows).all())
+        fits = (kind.shape[0], rows.shape[1:]) == kind.shape
+        fits = fits and rows.dtype == np.float64 and bool(np.isfinite(rows).all())
     if not fits:
         raise ModelFileError("the rows for replay are not of the kind that the model reads")
     memory.restore(rows, labels, weights, learned)

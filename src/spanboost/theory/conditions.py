@@ -83,10 +83,15 @@ def check_weights(heaviest: float) -> None:
         )
 
 
-def check_norm(f: Array, f_norm: float, D: float) -> None:
-    """Check that a function with these values [T, d] can have the norm ||f||_1 = f_norm."""
+def check_norm_range(f_norm: float) -> None:
+    """Check that a number can be the norm W by which the theorems divide a function."""
     if not 1 <= f_norm < math.inf:
         raise ValueError(f"f_norm must be a finite number of at least 1 (got {f_norm!r})")
+
+
+def check_norm(f: Array, f_norm: float, D: float) -> None:
+    """Check that a function with these values [T, d] can have the norm ||f||_1 = f_norm."""
+    check_norm_range(f_norm)
     largest = float(np.linalg.norm(f, axis=1).max(initial=0.0))
     if largest > f_norm * D * (1 + ROUNDING):
         raise ValueError(

@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.losses import on_vectors, values_of
 from spanboost.models.model import Model
-from spanboost.theory.conditions import check_convex
+from spanboost.theory.conditions import check_convex, check_norm_range
 from spanboost.theory.recursion import MeasuredBound, Recursion, gradients
 
 BLOCK = 1024  # rows that are learned and then measured at once; memory grows with it
@@ -70,8 +70,7 @@ def audit(
     f_norm: the norm W by which the recursion divides f, at least 1. The theorems have
         max{1, ||f||_1 / lambda} for SpanBoost and 1 for HullBoost; the bound holds for any value.
     """
-    if not 1 <= f_norm < math.inf:
-        raise ValueError(f"f_norm must be a finite number of at least 1 (got {f_norm!r})")
+    check_norm_range(f_norm)
     check_convex(model.loss_, 1.0)
     loss, T = on_vectors(model.loss_), len(y)
     f = np.ascontiguousarray(f, np.float64).reshape(T, loss.d)
