@@ -25,6 +25,10 @@ def _sign(condition: np.ndarray) -> np.ndarray:
     return np.where(condition, 1.0, -1.0)
 
 
+def _as_numbers(labels: np.ndarray) -> np.ndarray:
+    return labels.astype(float)
+
+
 MOVEMENTS = ("walking", "sittingdown", "standingup")
 TASKS = {  # smallest first
     "abalone": Task(lambda rings: rings.astype(float), 3.7154),
@@ -93,11 +97,15 @@ def _without_marks(column: Column) -> np.ndarray:
 
 
 def load(name: str, order: str, folder: Path | None, most: int | None = None) -> Data:
-    """Load a data set in one order, or only its first `most` rows."""
+    """Load a data set in one order, or only its first `most` rows.
+
+    The labels of sets that are not in `TASKS` are numbers, as they are in the file.
+    """
     columns, raw = _friedman() if name == "friedman" else _read(name, folder)
     kept = positions(len(raw), order)[:most]
     ordered = [column._replace(values=column.values[kept]) for column in columns]
-    return Data(ordered, TASKS[name].labels(raw)[kept])
+    labels = TASKS[name].labels if name in TASKS else _as_numbers
+    return Data(ordered, labels(raw)[kept])
 
 
 def positions(rows: int, order: str) -> np.ndarray:

@@ -146,7 +146,9 @@ def test_errors_use_the_names_of_river():
     X, y = pd.DataFrame([x for x, _ in STREAM]), pd.Series([y for _, y in STREAM])
     with pytest.raises(ValueError, match="200 rows but 3 weights"):
         BoostingRegressor("linear").learn_many(X, y, w=np.ones(3))
-    with pytest.raises(ValueError, match=r"n_models must be a positive integer \(got 0\)"):
+    with pytest.raises(
+        ValueError, match=r"n_models must be a positive integer or 'auto' \(got 0\)"
+    ):
         BoostingRegressor("linear", n_models=0)
     with pytest.raises(ValueError, match="use BoostingClassifier for classes"):
         BoostingRegressor("linear", loss=Softmax(3))

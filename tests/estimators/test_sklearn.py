@@ -327,7 +327,10 @@ def test_a_quantile_is_a_loss_by_name(diabetes):
             {"learner": "trees", "booster": "hull", "learning_rate": 0.5},
             "learning_rate is for Algorithm 1 only",
         ),
-        ({"learner": "trees", "n_estimators": 0}, "n_estimators must be a positive integer .got 0"),
+        (
+            {"learner": "trees", "n_estimators": 0},
+            "n_estimators must be a positive integer or 'auto' .got 0",
+        ),
         (
             {"learner": "trees", "n_estimators": 5, "learning_rate": 0.1},
             "learning_rate must be between 1/n = 0.2 and 1 .got 0.1",

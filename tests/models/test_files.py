@@ -216,7 +216,10 @@ def test_a_flipped_bit_is_refused(model_file):
             lambda h: h["parameters"].update(n=3),
             r"must be .* of shape \(3,\) \(got .* of shape \(2,\)\)",
         ),
-        (lambda h: h["parameters"].update(n=-1), r"n must be a positive integer \(got -1\)"),
+        (
+            lambda h: h["parameters"].update(n=-1),
+            r"n must be a positive integer or 'auto' \(got -1\)",
+        ),
         (lambda h: h["parameters"].update(extra=1), "do not match each other: .*'extra'"),
         (
             lambda h: h["parameters"]["learner"].update({"class": "os.system"}),

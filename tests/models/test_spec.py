@@ -108,7 +108,7 @@ def test_the_default_step():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n": 0}, "n must be a positive integer (got 0)"),
+        ({"n": 0}, "n must be a positive integer or 'auto' (got 0)"),
         ({"booster": "both"}, "booster must be 'span' or 'hull' (got 'both')"),
         ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' (got 'huge')"),
         ({"seed": -1}, "seed must be an integer of at least 0 (got -1)"),

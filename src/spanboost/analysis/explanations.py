@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.core.loop import predict
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
@@ -85,18 +84,6 @@ def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
         yield Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
 
 
-def coefficients(model: Booster, shrink: Any = 1.0) -> Array:
-    """Return the weight of each copy's prediction in the booster's prediction, [N].
-
-    shrink: [N] the factors of the projections of the partial sums; 1 without a projection.
-    """
-    steps = model.steps_
-    kept = 1 - steps * (1.0 if model.sigma_ is None else model.sigma_)
-    shrink = np.broadcast_to(shrink, steps.shape)
-    after = np.append(np.cumprod((kept * shrink)[:0:-1])[::-1], 1.0)  # over all later copies
-    return model.scale * steps * shrink * after
-
-
 def _explain(model: Model, X: Any) -> Iterator[_Parts]:
     return _explain_parts(model, X) if model.parts else _explain_booster(model.as_booster(), X)
 
@@ -105,11 +92,10 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
     core = model.core
     rows = core.encoder.read(X)
     state, labels = core.prepare(rows, 0), core.labels
-    out = np.empty((rows.number, core.d), core.dtype)
     unit = 1.0 if labels.scores else labels.half
     centre = np.zeros(core.d) if labels.scores else labels.centre
     for t in range(rows.number):
-        core.call(predict, state, rows.rows, out, t, t + 1)
+        prediction = model.predict_encoded(rows, t, t + 1).reshape(core.d)
         try:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
@@ -117,13 +103,11 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
                 f"cannot explain {model.learner!r}: only models of linear functions, stumps, "
                 "networks or trees, and AutoBoost, have feature contributions"
             ) from None
-        trace = state.trace
-        unprojected = trace.kept + model.steps_ * model.scale * trace.h
-        weights = coefficients(model, shrinkage(unprojected, model.reach_))
+        weights, constant = model.row_weights()
         amount = unit * (credits.amount * (weights * shrinkage(credits.total, model.D))).sum(axis=2)
         parts = _sum_by_feature(credits.feature, amount)
-        prediction = labels.to_user(out[t : t + 1]).reshape(core.d)
-        yield _Parts(prediction, centre + parts.pop(NO_FEATURE, np.zeros(core.d)), parts)
+        base = centre + unit * constant + parts.pop(NO_FEATURE, np.zeros(core.d))
+        yield _Parts(prediction, base, parts)
 
 
 def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:

@@ -22,7 +22,9 @@ def partial_predictions(model: Model, X: Any) -> Array:
     >>> partial_predictions(model, [[1.0]])[-1] == model.predict_many([[1.0]])
     array([ True])
     """
-    core = model.as_booster().core
+    booster = model.as_booster()
+    booster.check_fixed("partial_predictions")
+    core = booster.core
     rows = core.encoder.read(X)
     out = np.empty((core.task.n, rows.number, core.d), core.dtype)
     core.call(_partial_sums, core.prepare(rows, 0), rows.rows, out)

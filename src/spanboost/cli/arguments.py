@@ -146,7 +146,18 @@ def _parser_of(option: Option) -> Any:
         "range": _range,
         "text": str,
     }
-    return kinds[option.kind]
+    parse = kinds[option.kind]
+    return auto_or(parse) if option.auto else parse
+
+
+def auto_or(parse: Any) -> Any:
+    """Return a parser that also accepts the text "auto"."""
+
+    def parse_auto(text: str) -> Any:
+        return text if text == "auto" else parse(text)
+
+    parse_auto.__name__ = parse.__name__
+    return parse_auto
 
 
 def add_run(parser: Any) -> None:

@@ -6,29 +6,24 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.kernels import Caller
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
-from spanboost.losses import degree, predicts_scores, resolve
-from spanboost.models.aggregation import mix_and_learn_rows, mix_rows, new_aggregator
+from spanboost.losses import predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
+from spanboost.models.mixture import AGGREGATOR, Mixture, Units, stack
 from spanboost.models.model import Composition, Model, own_constructor, single_answer
-from spanboost.models.old_aggregation import new_old_aggregator
 from spanboost.models.spec import AutoSpec, score_bounds
-from spanboost.models.state import leaves
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 
-REGRESSION = "regression over all"  # the candidates that are not experts
-AGGREGATOR = "combination."  # prefix of the aggregator's arrays in a file
 _FEW = 64  # blocks with fewer rows run in one thread
 
 
@@ -38,8 +33,8 @@ class Expert(NamedTuple):
     name: str
     learner: Any
     parameters: dict[str, Any]
-    n: int = 1
-    eta: float | None = None  # None: one copy, without boosting
+    n: int | str = 1  # "auto": chosen online, as eta
+    eta: float | str | None = None  # None: one copy, without boosting
     replay: int = 0
 
 
@@ -49,14 +44,7 @@ class AutoBlock(NamedTuple):
     experts: list[CheckedBlock]
     labels: Array  # [rows, d] as the aggregator scores them
     weights: Array  # [rows]
-    units: "Units"  # before the first row
-
-
-class Units(NamedTuple):
-    """An aggregator gets (value - centre) / half. If half is 0, there is nothing to learn."""
-
-    centre: Array | float
-    half: float
+    units: Units  # before the first row
 
 
 # Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
@@ -122,7 +110,6 @@ class AutoBoost(AutoSpec, Model):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._assemble(dict(self._new_experts()))
-        self._call = Caller()
 
     @property
     def parts(self) -> Mapping[str, Booster]:
@@ -147,10 +134,7 @@ class AutoBoost(AutoSpec, Model):
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each expert, and of the regressions over all of them."""
-        weights = self.aggregator.candidate_weights().tolist()
-        named = dict(zip(self.experts, weights, strict=False))
-        rest = weights[self.n :]
-        return named | ({REGRESSION: sum(rest)} if rest else {})
+        return self.mixture.named_weights(self.experts)
 
     def predict_one(self, x: Any) -> Any:
         """Return the prediction for one row: a number, or a vector of R^d."""
@@ -161,11 +145,12 @@ class AutoBoost(AutoSpec, Model):
         label = self.labels.single(y) if weight == 1 else None
         if label is None or self.encoder.single(x) is None:
             return super().learn_one(x, y, weight)
-        units = self._units()
-        known = float(self._first.core.dtype(label)) if self.aggregator.relative else float(y)
+        units = self.mixture.units(self.labels)
+        relative = self.mixture.aggregator.relative
+        known = float(self._first.core.dtype(label)) if relative else float(y)
         answers = [np.array([expert.learn_one(x, y)]) for expert in self.experts.values()]
-        forecasts, out = _stack(answers), np.empty((1, 1))
-        self._learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
+        forecasts, out = stack(answers), np.empty((1, 1))
+        self.mixture.learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
         return single_answer(out[:, 0])
 
     def predict_many(self, X: Any) -> Array:
@@ -180,9 +165,10 @@ class AutoBoost(AutoSpec, Model):
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
-        in_units = self.labels.scores or self.aggregator.relative
+        in_units = self.labels.scores or self.mixture.aggregator.relative
         labels = np.array(block.labels if in_units else block.learned, np.float64)
-        return AutoBlock(blocks, labels, block.weights.astype(np.float64), self._units())
+        units = self.mixture.units(self.labels)
+        return AutoBlock(blocks, labels, block.weights.astype(np.float64), units)
 
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
@@ -190,12 +176,15 @@ class AutoBoost(AutoSpec, Model):
         for expert, part in pairs:  # reserve memory: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
         answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
-        return self._learn_weights(_stack(answers), block)
+        changes = block.experts[0].changes
+        return self.mixture.learn(block.units, stack(answers), block.labels, block.weights, changes)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
         answer = self._combine(list(predictions))
-        weights, constant = self.aggregator.expert_weights()  # for the row that was mixed last
+        weights, constant = (
+            self.mixture.aggregator.expert_weights()
+        )  # for the row that was mixed last
         return Composition(answer.reshape(-1), weights, constant)
 
     def boosters_for_importances(self) -> list[Booster]:
@@ -231,8 +220,7 @@ class AutoBoost(AutoSpec, Model):
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
-        for name, value, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
-            yield name, value
+        yield from self.mixture.tensors()
         yield from members_tensors(self.experts.values())
 
     @classmethod
@@ -250,7 +238,8 @@ class AutoBoost(AutoSpec, Model):
         if len(experts) != len(names) or len(set(map(_stream_key, boosters))) != 1:
             raise ModelFileError("the experts have not learned the same rows")
         model._assemble(experts)
-        model._restore_aggregator(weights)
+        if weights or model.started:
+            model.mixture.restore(weights)
         return model
 
     def __repr__(self) -> str:
@@ -266,7 +255,7 @@ class AutoBoost(AutoSpec, Model):
         self.experts, self.n = experts, len(experts)
         self._first = next(iter(experts.values()))
         self.loss_ = self._first.loss_
-        self.aggregator = new_aggregator(self.loss_, self.n)
+        self.mixture = Mixture(self.loss_, self.n)
 
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:
         loss = resolve(self.loss)
@@ -287,103 +276,12 @@ class AutoBoost(AutoSpec, Model):
                 bounds = score_bounds(loss, "boosted")
                 yield name, SpanBoost(single, n=n, eta=eta, **shared, **bounds)
 
-    def _restore_aggregator(self, weights: dict[str, Array]) -> None:
-        if not weights and not self.started:
-            return
-        if f"{AGGREGATOR}share.weights" in weights and self.aggregator.relative:
-            self.aggregator = new_old_aggregator(self.loss_, self.n)  # a file of version 0.1
-        for name, target, _ in leaves(self.aggregator, AGGREGATOR.removesuffix(".")):
-            value = weights.pop(name)
-            if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
-                raise ModelFileError(
-                    f"{name} must be {target.dtype} of shape {target.shape} without NaN "
-                    f"(got {value.dtype} of shape {value.shape})"
-                )
-            target[...] = value
-        if weights:
-            raise ModelFileError("the file has unexpected arrays")
-        if self.aggregator.relative and not self.aggregator.regressions.sound:
-            raise ModelFileError("a factor of the regressions over the experts is not positive")
-        with np.errstate(all="ignore"):
-            if not np.isfinite(self.aggregator.candidate_weights()).all():
-                raise ModelFileError("the weights of the experts are not finite")
-
-    def _units(self) -> Units:
-        """Return the units in which the aggregator gets the next row."""
-        labels = self.labels
-        if labels.scores or not self.aggregator.relative:
-            return Units(0.0, 1.0)
-        return Units(labels.centre, labels.half)
-
     def _combine(self, answers: list[Array]) -> Array:
         """Combine the predictions of all experts."""
-        units, forecasts = self._units(), _stack(answers)
-        out = np.empty(forecasts.shape[:2])
-        self._call(mix_rows, self.aggregator, _to_units(units, forecasts), out)
-        return _flat(_from_units(units, out))
-
-    def _learn_weights(self, forecasts: Array, block: AutoBlock) -> Array:
-        """Combine the predictions for a checked block, and learn the weights from its labels.
-
-        As in `BoosterCore.learn`, a row that changes the range is predicted in the old units and
-        learned in the new ones.
-        """
-        units, labels, weights = block.units, block.labels, block.weights
-        out, first, answered = np.empty(forecasts.shape[:2]), 0, 0
-        changes = block.experts[0].changes if self.aggregator.relative else []
-        for change in changes:
-            row, old = change.row, out[first:answered].copy()
-            span = slice(first, row)
-            self._learn_span(units, forecasts[span], labels[span], weights[span], out[span])
-            one = slice(row, row + 1)
-            self._learn_span(units, forecasts[one], labels[one], 0 * weights[one], out[one])
-            out[first:answered] = old
-            if change.exact:
-                self._rescale(units.half, change.half)
-            units, first, answered = Units(change.centre, change.half), row, row + 1
-        old, rest = out[first:answered].copy(), slice(first, None)
-        self._learn_span(units, forecasts[rest], labels[rest], weights[rest], out[rest])
-        out[first:answered] = old
-        return _flat(out)
-
-    def _learn_span(
-        self, units: Units, forecasts: Array, labels: Array, weights: Array, out: Array
-    ) -> None:
-        """Predict and learn rows in the same units; set `out` to the predictions."""
-        scaled = _to_units(units, forecasts)
-        weights = weights if units.half > 0 else 0 * weights
-        self._call(mix_and_learn_rows, self.aggregator, scaled, labels, weights, out)
-        out[...] = _from_units(units, out)
-
-    def _rescale(self, old: float, new: float) -> None:
-        """Tell the aggregator that the half-width of the label range has changed."""
-        if old > 0:
-            a = old / new
-            self.aggregator.rescale(a, a ** (degree(self.loss_) - 1))
-        else:
-            self.aggregator.record(0.0)  # all labels so far are at the centre
+        return self.mixture.combine(self.mixture.units(self.labels), stack(answers))
 
     def _combine_one(self, answers: list[Any]) -> Any:
         return single_answer(self._combine([np.array([answer]) for answer in answers]))
-
-
-def _stack(answers: list[Array]) -> Array:
-    """Return the predictions of the experts as [rows, d, K]."""
-    rows = len(answers[0])
-    return np.stack([answer.reshape(rows, -1) for answer in answers], axis=2)
-
-
-def _to_units(units: Units, forecasts: Array) -> Array:
-    centre = np.reshape(units.centre, (-1, 1))
-    return np.ascontiguousarray((forecasts - centre) / (units.half or 1.0))
-
-
-def _from_units(units: Units, out: Array) -> Array:
-    return np.asarray(units.centre + (units.half or 1.0) * out)
-
-
-def _flat(out: Array) -> Array:
-    return out[:, 0] if out.shape[1] == 1 else out
 
 
 def _stream_key(expert: Booster) -> tuple[Any, ...]:

@@ -9,21 +9,22 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import GROWING, float_type
 from spanboost.compiling.arrays import Array
-from spanboost.core.algorithms import Hull, Span, new_trace
-from spanboost.core.feedback import GreedyMode, LinearMode
+from spanboost.core.algorithms import Hull, Span, coefficients, new_trace
 from spanboost.core.loop import BoosterState, learn, predict
 from spanboost.errors import ParameterError
+from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
-from spanboost.learners.protocol import Learner, Task
+from spanboost.learners.protocol import Learner
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
 from spanboost.models.model import Model, own_constructor
-from spanboost.models.spec import BoosterSpec, SpanSpec, default_step
+from spanboost.models.spec import CHOOSE, BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
+from spanboost.models.task import check_constants, task_and_mode
 from spanboost.rows.breathing_labels import BreathingLabels
-from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.encoder import EncodedBlock, RowEncoder
 from spanboost.rows.labels import FixedLabels, GrowingLabels, Labels
 from spanboost.rows.replay import ReplayMemory
 
@@ -39,8 +40,20 @@ class Booster(BoosterSpec, Model):
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
+    def __new__(cls, learner: Any = None, n: Any = None, eta: Any = None, **_: Any) -> Any:
+        """Return a booster; one with n="auto" or eta="auto" is a `Choosing`."""
+        if CHOOSE in [value for value in (n, eta) if isinstance(value, str)]:
+            from spanboost.models.choice import CLASSES
+
+            return object.__new__(CLASSES.get(cls, cls))
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._build()
+
+    def _build(self) -> None:
+        """Set the constants of the loss and the state before the first row."""
         learner = as_learner(self.learner)
         self.loss_ = losses.resolve(self.loss)
         self.offset_ = self.offset or self.default_offset
@@ -55,9 +68,9 @@ class Booster(BoosterSpec, Model):
             )
         self._set_steps()
         dtype = float_type(getattr(learner, "dtype", np.float64))
-        task, mode = self._task_and_mode(learner, dtype)
+        task, mode = task_and_mode(self, learner, dtype)
         learner.check(task)
-        self._check_precision(dtype, task.smoothness)
+        check_constants(self, dtype, task.smoothness)
         state = BoosterState(
             algorithm=self.new_algorithm(dtype),
             mode=mode,
@@ -109,11 +122,15 @@ class Booster(BoosterSpec, Model):
 
     def predict_many(self, X: Any) -> Array:
         """Return predictions for a block of rows; learn nothing."""
+        rows = self.core.encoder.read(X)
+        return self.predict_encoded(rows, 0, rows.number)
+
+    def predict_encoded(self, rows: EncodedBlock, first: int, last: int) -> Array:
+        """Return predictions for the rows first <= t < last of an encoded block."""
         core = self.core
-        rows = core.encoder.read(X)
-        out = np.empty((rows.number, core.d), core.dtype)
-        core.call(predict, core.prepare(rows, 0), rows.rows, out, 0, len(out))
-        return core.labels.to_user(out)
+        out = np.empty((last, core.d), core.dtype)
+        core.call(predict, core.prepare(rows, 0), rows.rows, out, first, last)
+        return core.labels.to_user(out[first:])
 
     def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
         """Return a block that the model can learn; a `DataError` names the first bad row."""
@@ -128,6 +145,7 @@ class Booster(BoosterSpec, Model):
 
         These are the units of the theorems: labels in [-1, 1], a range that does not grow.
         """
+        self.check_fixed("learn_scaled")
         if isinstance(self.label_range, str):
             raise ValueError(
                 f"learn_scaled and audits need a fixed label range: label_range="
@@ -141,6 +159,16 @@ class Booster(BoosterSpec, Model):
     def as_booster(self) -> "Booster":
         """Return the model itself."""
         return self
+
+    def check_fixed(self, use: str) -> None:
+        """Raise a ValueError if n or eta is chosen online, which this use does not allow."""
+
+    def row_weights(self) -> tuple[Array, float]:
+        """Return the weight of each copy in the row that was predicted last, and a constant."""
+        trace = self.core.state.trace
+        sums = trace.kept + self.steps_ * self.scale * trace.h
+        weights = coefficients(self.steps_, self.sigma_, shrinkage(sums, self.reach_))
+        return self.scale * weights, 0.0
 
     def boosters_for_importances(self) -> "list[Booster]":
         """Return the boosters whose trees measure the importance of features."""
@@ -166,8 +194,12 @@ class Booster(BoosterSpec, Model):
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the booster from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
-        restore_core(model.core, header, tensors)
+        model.restore_state(header, tensors)
         return model
+
+    def restore_state(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+        """Set the state to that of a header and arrays; a `ModelFileError` if they do not match."""
+        restore_core(self.core, header, tensors)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {describe(self)}>"
@@ -180,11 +212,11 @@ class Booster(BoosterSpec, Model):
         """Set `steps_`, `reach_` and the constants of the loss."""
         raise NotImplementedError
 
-    def _lipschitz(self) -> float:
+    def lipschitz(self) -> float:
         """Return the Lipschitz constant of the loss over the ball of the partial sums."""
         raise NotImplementedError
 
-    def _greedy_step(self, learner: Learner) -> float | None:
+    def greedy_step(self, learner: Learner) -> float | None:
         """Return the alpha that the learner asks for, if the algorithm uses it."""
         return None
 
@@ -213,54 +245,6 @@ class Booster(BoosterSpec, Model):
             raise ParameterError("replay_weight", "must be 1: the learner does not support weights")
         counts = int(self.replay), int(self.memory), int(self.seed)
         return ReplayMemory(*counts, weight=float(self.replay_weight))
-
-    def _task_and_mode(self, learner: Learner, dtype: Any) -> tuple[Task, LinearMode | GreedyMode]:
-        """Return the task of the learner, and the mode in which copies receive their losses."""
-        linear = self.feedback == "linear"
-        lipschitz, smoothness = np.ones(self.n), np.zeros(self.n)
-        mode: LinearMode | GreedyMode = LinearMode()
-        if not linear:
-            fixed = self._greedy_step(learner) if self.alpha is None else self.alpha
-            step = self.steps_ if fixed is None else np.full(self.n, float(fixed))
-            alpha = self.scale * step  # the copy's h is scaled by lambda before it is added
-            farthest = self.reach_ + alpha * self.D  # the supplement's B' = B + alpha D
-            lipschitz = alpha * [constant(self.loss_, "L", b) for b in farthest]
-            smoothness = alpha**2 * constant(self.loss_, "beta", self.reach_)
-            mode = GreedyMode(alpha.astype(dtype), self.offset_ == "shrunk")
-        task = Task(
-            n=self.n,
-            d=int(losses.on_vectors(self.loss_).d),
-            rows=None,
-            D=float(self.D),
-            linear=linear,
-            lipschitz=lipschitz,
-            smoothness=smoothness,
-            seed=int(self.seed),
-            copy=np.arange(self.n),
-            rounds=1 + int(self.replay),
-        )
-        return task, mode
-
-    def _check_precision(self, dtype: Any, smoothness: Array) -> None:
-        """Raise a ValueError for a constant that the learner's dtype cannot represent."""
-        limits = np.finfo(dtype)
-        L = self._lipschitz()
-        curvature = float(np.max(smoothness, initial=0, where=smoothness < np.inf))
-        values = {
-            "D": self.D,
-            "scale": self.scale,
-            "alpha": self.alpha or 1.0,
-            "B" if hasattr(self, "B_") else "scale * D": self.reach_,
-            "the loss's Lipschitz constant": L,
-            "the Lipschitz constant times B": L * self.reach_,
-            "the curvature of the copies, (scale * alpha)^2 beta,": curvature or 1.0,
-        }
-        for name, value in values.items():
-            if not float(limits.tiny) <= value <= float(limits.max):
-                raise ValueError(
-                    f"{name} = {value:g} does not fit into a {limits.dtype}: use a learner with "
-                    "another dtype"
-                )
 
 
 @own_constructor
@@ -346,10 +330,12 @@ class SpanBoost(Booster, SpanSpec):
             raise ValueError(f"n, D and scale are too large: B = {self.B_:g} is not finite")
         self.L_B_ = constant(self.loss_, "L", self.B_)
 
-    def _lipschitz(self) -> float:
+    def lipschitz(self) -> float:
+        """Return the Lipschitz constant of the loss over the ball of the partial sums."""
         return self.L_B_
 
-    def _greedy_step(self, learner: Learner) -> float | None:
+    def greedy_step(self, learner: Learner) -> float | None:
+        """Return the alpha that the learner asks for."""
         return getattr(learner, "greedy_step", None)
 
 
@@ -380,5 +366,6 @@ class HullBoost(Booster):
         self.reach_ = self.scale * self.D
         self.L_D_ = constant(self.loss_, "L", self.reach_)
 
-    def _lipschitz(self) -> float:
+    def lipschitz(self) -> float:
+        """Return the Lipschitz constant of the loss over the ball of the partial sums."""
         return self.L_D_

@@ -63,7 +63,8 @@ def _check_outputs(header: dict[str, Any], booster: dict[str, Any]) -> None:
 def _size(booster: dict[str, Any]) -> BankSize:
     """Return the numbers in the arrays of a booster, as far as they are limited."""
     parameters, rows = booster["parameters"], booster["rows"]
-    n = _count(parameters.get("n", COPIES))
+    lanes = booster.get("lanes", {"n": 0, "eta": []})  # of a booster that chooses n or eta
+    n = max(_count(parameters.get("n", COPIES)), _count(lanes["n"]) * len(lanes["eta"]))
     learner = from_json(parameters["learner"])
     bits = min(_count(getattr(learner, "bits", None)), 64)
     hashed = 2**bits if bits else 0  # features after the first row

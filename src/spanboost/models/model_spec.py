@@ -14,7 +14,9 @@ from spanboost.models.spec import (
     SharedParameters,
     budget_parameter,
     check_fields,
+    default_copies,
     feedback_parameter,
+    is_auto_or,
     is_count,
     is_none_or,
     is_one_of,
@@ -40,7 +42,6 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
     "ridge": ("ridge", "Ridge", {}),
     "ball": ("ball", "LinearBall", {}),
 }
-_COPIES = {"trees": COPIES_OF_TREES, "ridge": 1}  # a sum of least-squares fits is such a fit
 _NO_RATE = ("trees", "ridge")
 
 
@@ -64,7 +65,8 @@ class ModelSpec(SharedParameters):
     learner: "auto", another name of `LEARNERS`, or a learner.
     booster: "span" for Algorithm 1, "hull" for Algorithm 2.
     n: number of copies; None is 100 trees, one `Ridge`, or 32 copies of any other learner.
-    step: the step eta of Algorithm 1; None is `default_step(n)`.
+        "auto" chooses it from the stream, as in `SpanBoost`.
+    step: the step eta of Algorithm 1; None is `default_step(n)`, "auto" chooses it.
     loss: a name ("quantile:0.9" and "softmax" included) or a loss.
     rate: learning rate of the learner; None is the learner's default.
     bits: hash features into 2^bits slots; None gives each feature its own.
@@ -108,27 +110,30 @@ class ModelSpec(SharedParameters):
             implies_booster=True,
         ),
     )
-    n: int | None = parameter(
+    n: Any = parameter(
         None,
-        "a positive integer",
-        is_none_or(is_count(1)),
+        "a positive integer or 'auto'",
+        is_none_or(is_auto_or(is_count(1))),
         Option(
             f"Number of copies of the learner (default: {COPIES}; {COPIES_OF_TREES} for trees; "
-            "1 for ridge)",
+            "1 for ridge); auto chooses it from the stream, up to the default",
             flags=("-n", "--n-estimators"),
             metavar="N",
             kind="count",
             least=1,
+            auto=True,
             implies_booster=True,
         ),
     )
-    step: float | None = parameter(
+    step: Any = parameter(
         None,
         option=Option(
-            "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and ln(N)/N)",
+            "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and "
+            "ln(N)/N); auto chooses it from the stream",
             flags=("--step", "--learning-rate"),
             metavar="ETA",
             kind="number",
+            auto=True,
             implies_booster=True,
         ),
     )
@@ -195,10 +200,9 @@ class ModelSpec(SharedParameters):
         return f"{self.learner} alone" if self == self.alone else f"{self.learner}:{self.booster}"
 
     @property
-    def copies(self) -> int:
-        """The number of copies; the default of the learner if `n` is None."""
-        name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
-        return self.n or _COPIES.get(name.lower(), COPIES)
+    def copies(self) -> Any:
+        """The number of copies or "auto"; the default of the learner if `n` is None."""
+        return self.n or default_copies(self.learner)
 
     @property
     def alone(self) -> "ModelSpec":

@@ -20,6 +20,8 @@ BUDGETS = ("fast", "default", "thorough")
 BOOSTERS = ("span", "hull")
 COPIES = 32
 COPIES_OF_TREES = 100
+CHOOSE = "auto"  # the value of n and eta that stands for a choice made online
+_COPIES = {"trees": COPIES_OF_TREES, "ridge": 1}  # a sum of least-squares fits is such a fit
 LARGEST_REPLAY = 1000
 
 
@@ -33,6 +35,7 @@ class Option(NamedTuple):
     least: int = 0  # smallest count
     most: int | None = None  # largest count
     choices: tuple[str, ...] | None = None
+    auto: bool = False  # whether the text "auto" is a value, too
     implies_booster: bool = False  # the option selects a single booster instead of AutoBoost
 
 
@@ -76,6 +79,11 @@ def is_one_of(*choices: Any) -> Callable[[Any], bool]:
 def is_none_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a check that also accepts None."""
     return lambda value: value is None or test(value)
+
+
+def is_auto_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a check that also accepts "auto"."""
+    return lambda value: value == CHOOSE if isinstance(value, str) else test(value)
 
 
 # Parameters of more than one specification. Each call makes a field: dataclasses do not share them.
@@ -153,7 +161,7 @@ class BoosterSpec(SharedParameters):
     """Parameters of both algorithms. `SpanBoost` documents them."""
 
     learner: Any
-    n: int = parameter(COPIES, "a positive integer", is_count(1))
+    n: Any = parameter(COPIES, "a positive integer or 'auto'", is_auto_or(is_count(1)))
     _: KW_ONLY
     loss: Any = "squared"
     feedback: str = feedback_parameter()
@@ -168,7 +176,8 @@ class BoosterSpec(SharedParameters):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "n", int(self.n))  # NumPy's integers are not JSON
+        if self.n != CHOOSE:
+            object.__setattr__(self, "n", int(self.n))  # NumPy's integers are not JSON
         for name in ("alpha", "offset"):
             if self.feedback == "linear" and getattr(self, name) is not None:
                 raise ParameterError(name, "needs feedback='greedy' (got feedback='linear')")
@@ -178,20 +187,28 @@ class BoosterSpec(SharedParameters):
 class SpanSpec(BoosterSpec):
     """Parameters of Algorithm 1."""
 
-    eta: float | None = None
+    eta: Any = None
     _: KW_ONLY
     B: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.eta is not None and not is_step(self.eta, self.n):
-            raise ParameterError(
-                "eta", f"must be between 1/n = {1 / self.n:g} and 1 (got {self.eta!r})"
-            )
+        self._check_step()
         least = self.scale * self.D
         if self.B is not None and not (is_number(self.B) and least <= self.B < math.inf):
             raise ParameterError(
                 "B", f"must be a number of at least scale * D = {least:g} (got {self.B!r})"
+            )
+
+    def _check_step(self) -> None:
+        if self.eta is None or (isinstance(self.eta, str) and self.eta == CHOOSE):
+            return
+        if self.n == CHOOSE:
+            if not (is_positive(self.eta) and self.eta <= 1):
+                raise ParameterError("eta", f"must be above 0 and at most 1 (got {self.eta!r})")
+        elif not is_step(self.eta, self.n):
+            raise ParameterError(
+                "eta", f"must be between 1/n = {1 / self.n:g} and 1 (got {self.eta!r})"
             )
 
 
@@ -212,6 +229,12 @@ class AutoSpec:
 def default_step(n: int) -> float:
     """Return the default step eta of Algorithm 1 for n copies."""
     return max(1 / n, math.log(n) / n)
+
+
+def default_copies(learner: Any) -> int:
+    """Return the default number of copies of a learner, given as an object or by its name."""
+    name = learner if isinstance(learner, str) else type(learner).__name__
+    return _COPIES.get(name.lower(), COPIES)
 
 
 def score_bounds(loss: Any, use: str) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def check_averageable(model: Booster) -> None:
     """Raise ValueError if models like this one cannot be averaged."""
     if not isinstance(model.learner, AVERAGED):
         raise ValueError(f"{type(model.learner).__name__} cannot be averaged")
+    model.check_fixed("averaging")
     if model.replay:
         raise ValueError("models with replay cannot be averaged; set replay to 0")
 

@@ -110,6 +110,7 @@ class Recursion:
     """
 
     def __init__(self, booster: Booster, *, model_units: bool = False) -> None:
+        booster.check_fixed("a measured bound")
         self.booster, self.model_units = booster, model_units
         self.loss = on_vectors(booster.loss_)
         self.d, self.N = int(self.loss.d), booster.n

@@ -104,6 +104,7 @@ def audit_span(
 
 def check_covered(booster: Booster) -> None:
     """Raise a ValueError if the theorems do not cover a booster, before it is run."""
+    booster.check_fixed("an audit")
     linear_regret(booster, 1)
     if isinstance(booster, SpanBoost) and booster.paper_radius() > booster.B_:
         raise ValueError(

@@ -9,22 +9,13 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Span
-from spanboost.core.feedback import GreedyMode
-from spanboost.core.loop import BoosterState
 from spanboost.learners.descent import Descent
-from spanboost.learners.objects import as_learner
 from spanboost.models.booster import Booster
-from spanboost.models.booster_core import BoosterCore, CheckedBlock
+from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.stacking import renew_trace, stack_cores
 from spanboost.rows.labels import Labels
 from spanboost.rows.validation import to_numbers
-from spanboost.tuning.stacked_loop import (
-    Hulls,
-    Scores,
-    Spans,
-    StackedAlgorithm,
-    learn_scored,
-    new_stacked_trace,
-)
+from spanboost.tuning.stacked_loop import Scores, learn_scored
 
 # Parameters that members may differ in, or that are compared in another way. All configurations of
 # a grid have the same loss and label range.
@@ -43,28 +34,10 @@ class StackedBoosters:
         self.members, self.N = list(members), members[0].n
         self.n = self.N * len(members)
         self.schema: Any = None
-        cores = [member.core for member in members]
-        first = cores[0]
-        learner = as_learner(_with_all_rates([member.learner for member in members], self.N))
-        tasks = [core.task for core in cores]
-        task = tasks[0]._replace(n=self.n, **_concatenate(tasks, "lipschitz", "smoothness", "copy"))
-        modes = [core.state.mode for core in cores]
-        mode = modes[0]
-        if isinstance(mode, GreedyMode):
-            mode = mode._replace(**_concatenate(modes, "alpha"))
-        state = BoosterState(
-            algorithm=_stacked_algorithm([core.state.algorithm for core in cores], self.N),
-            mode=mode,
-            loss=first.state.loss,
-            bank=None,
-            D=first.state.D,
-            trace=new_stacked_trace(first.d, len(members), self.N, first.dtype),
-        )
-        labels, memory = copy.deepcopy((first.labels, first.memory))
-        self.core = BoosterCore(learner, task, state, labels, memory)
+        self.core = stack_cores(members)
         self.sums = np.zeros(self.n)  # of losses, in the units of the labels; see `Scores.sums`
         self.weight = np.zeros(1)  # sum of the weights of the rows
-        self._point, self._value = np.empty((first.d, self.n)), np.empty(self.n)  # scratch
+        self._point, self._value = np.empty((self.core.d, self.n)), np.empty(self.n)  # scratch
         self._marked: tuple[Array, Array] | None = None
 
     def learn(self, X: Any, y: Any, weights: Any = None) -> None:
@@ -153,19 +126,7 @@ class StackedBoosters:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # the parts of a trace share memory, which pickling does not preserve
-        core = self.core
-        trace = new_stacked_trace(core.d, len(self.members), self.N, core.dtype)
-        core.state = core.state._replace(trace=trace)
-
-
-def _stacked_algorithm(each: Sequence[Any], N: int) -> StackedAlgorithm:
-    first = each[0]
-    if isinstance(first, Span):
-        parts = _concatenate(each, "eta", "sigma", "t", "B", "L_B", "scale")
-        return StackedAlgorithm(Spans(**parts, at_final=first.at_final), N)
-    parts = _concatenate(each, "eta", "L_D", "scale")
-    return StackedAlgorithm(Hulls(**parts, at_final=first.at_final, linear=first.linear), N)
+        renew_trace(self.core, self.N)
 
 
 def stacking_key(booster: Booster) -> tuple[Any, ...]:
@@ -175,22 +136,6 @@ def stacking_key(booster: Booster) -> tuple[Any, ...]:
         learner = replace(learner, rate=0.5)
     same = [getattr(booster, one.name) for one in fields(booster) if one.name not in _MAY_DIFFER]
     return type(booster), learner, booster.offset_, *same
-
-
-def _with_all_rates(learners: Sequence[Any], N: int) -> Any:
-    """Return one learner with the rates of all."""
-    if not isinstance(learners[0], Descent):
-        return learners[0]
-    rates = [np.broadcast_to(learner.rate, N) for learner in learners]
-    return replace(learners[0], rate=tuple(np.concatenate(rates).tolist()))
-
-
-def _concatenate(parts: Sequence[Any], *names: str) -> dict[str, Any]:
-    """Return the named fields of all parts, concatenated."""
-    return {
-        name: np.concatenate([np.atleast_1d(getattr(part, name)) for part in parts])
-        for name in names
-    }
 
 
 def _select_copies(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number: int) -> Any:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.explanations import coefficients
 from spanboost.analysis.importances import feature_importances
 from spanboost.checks import finite_or_none
+from spanboost.core.algorithms import coefficients
 from spanboost.learners.trees import Trees
 from spanboost.models.booster import Booster
+from spanboost.models.choice import Choosing
 from spanboost.models.files import load
 from spanboost.models.model import Model
 from spanboost.models.spec import SharedParameters
@@ -69,10 +70,14 @@ def _gains(model: Model, top: int) -> dict[str, Any]:
 def _effects(model: Booster, top: int) -> dict[str, Any]:
     """Return the features and stages with the largest effect, for sums over features."""
     bank, labels = model.core.state.bank, model.labels
-    if not hasattr(bank, "effects"):
+    if isinstance(model, Choosing) or not hasattr(bank, "effects"):
         return {}
     features, sizes = bank.effects()
-    weights = coefficients(model) * (1.0 if labels.scores else labels.half)
+    weights = (
+        model.scale
+        * coefficients(model.steps_, model.sigma_)
+        * (1.0 if labels.scores else labels.half)
+    )
     moved = sizes * weights  # [features, N] how far each moves the prediction, in label units
     each, total = moved.sum(axis=1), float(moved.sum())
     order = np.argsort(-each, kind="stable")[:top]
