@@ -76,9 +76,9 @@ def run(key: Key, folder: Path | None, rows: int) -> dict[str, Any]:
     seconds = time.process_time() - start
     fixed = SpanBoost(learner, default_copies(learner), label_range=limits)
     default = halves((fixed.learn_many(X, y) - y) ** 2)
-    best, alone = in_hindsight(learner, X, y, limits)
+    best, alone = in_hindsight(learner, X, y, limits, default)
     weights = {name: round(weight, 4) for name, weight in model.weights_.items() if weight > 0.01}
-    losses = {"auto": ours, "default": default, "alone": alone} | best
+    losses = {"auto": ours, "default": default, "alone": alone, "best": best}
     return {
         "rows": len(y),
         "losses": {name: loss._asdict() for name, loss in losses.items()},
@@ -88,11 +88,11 @@ def run(key: Key, folder: Path | None, rows: int) -> dict[str, Any]:
 
 
 def in_hindsight(
-    learner: Any, X: Any, y: np.ndarray, limits: tuple[float, float]
-) -> tuple[dict[str, Halves], Halves]:
-    """Return the losses of the fixed boosters that are best on the whole and on its second half.
+    learner: Any, X: Any, y: np.ndarray, limits: tuple[float, float], default: Halves
+) -> tuple[Halves, Halves]:
+    """Return the least losses of fixed boosters, the default included, and those of the learner.
 
-    The learner alone, which is one copy with step 1, comes second.
+    The best booster of the whole stream need not be the best of its second half.
     """
     n, batch, half = default_copies(learner), as_batch(X, y), len(y) // 2
     etas = [eta for eta in ETAS if n * eta >= 1]
@@ -103,13 +103,11 @@ def in_hindsight(
     result = sweep.result()
     second = result.loss_rest
     whole = (half * result.loss_first + (len(y) - half) * second) / len(y)
-
-    def at(place: Any) -> Halves:
-        return Halves(float(whole[place]), float(second[place]))
-
-    names = {"best": np.nanargmin(whole), "best of second half": np.nanargmin(second)}
-    best = {name: at(np.unravel_index(place, whole.shape)) for name, place in names.items()}
-    return best, at((etas.index(1.0), 0))
+    alone = etas.index(1.0), 0
+    least = Halves(
+        min(float(np.nanmin(whole)), default.whole), min(float(np.nanmin(second)), default.second)
+    )
+    return least, Halves(float(whole[alone]), float(second[alone]))
 
 
 def halves(losses: np.ndarray) -> Halves:
@@ -119,17 +117,14 @@ def halves(losses: np.ndarray) -> Halves:
 
 def ratios(row: dict[str, Any]) -> Halves:
     """Return the loss of the online choice, relative to the best in hindsight."""
-    losses = row["losses"]
-    return Halves(
-        losses["auto"]["whole"] / losses["best"]["whole"],
-        losses["auto"]["second"] / losses["best of second half"]["second"],
-    )
+    ours, best = row["losses"]["auto"], row["losses"]["best"]
+    return Halves(ours["whole"] / best["whole"], ours["second"] / best["second"])
 
 
 def cells(key: Key, row: dict[str, Any]) -> list[str]:
     """Return a run as a line of the table."""
     losses, ratio = row["losses"], ratios(row)
-    second = [losses[name]["second"] for name in ("alone", "default", "best of second half")]
+    second = [losses[name]["second"] for name in ("alone", "default", "best")]
     figures = [f"{loss:.4g}" for loss in (*second, losses["auto"]["second"])]
     percent = [f"{100 * (one - 1):+.1f} %" for one in (ratio.second, ratio.whole)]
     return [key.learner, key.data, f"{row['rows']:,}", *figures, *percent]
@@ -138,7 +133,8 @@ def cells(key: Key, row: dict[str, Any]) -> list[str]:
 def table(runs: dict[Key, dict[str, Any]]) -> Iterable[str]:
     """Yield the table and a summary for each learner."""
     head = ["learner", "data", "rows", "alone", "default", "best fixed", "auto"]
-    shown = sorted(runs, key=lambda key: (list(LEARNERS).index(key.learner), SETS.index(key.data)))
+    rank = list(LEARNERS)
+    shown = sorted(runs, key=lambda key: (rank.index(key.learner), SETS.index(key.data)))
     lines = [cells(key, runs[key]) for key in shown]
     yield markdown([*head, "auto - best, second half", "whole"], lines)
     for name in LEARNERS:

@@ -25,6 +25,7 @@ from spanboost.core.second_order import second_order_regret
 from spanboost.losses import Huber, Quantile, Softmax, resolve
 from spanboost.models import auto
 from spanboost.models.aggregation import new_aggregator
+from spanboost.models.mixture import REGRESSION
 from spanboost.rows import block
 
 ROWS = 600
@@ -60,7 +61,7 @@ def test_experts_are_combined_as_defined():
     expected, weights = aggregate_plainly(np.array(forecasts).T, y)
     np.testing.assert_allclose(answers, expected, rtol=1e-6)
     np.testing.assert_allclose(list(model.weights_.values())[:-1], weights[: model.n], rtol=1e-5)
-    assert model.weights_[auto.REGRESSION] == pytest.approx(sum(weights[model.n :]))
+    assert model.weights_[REGRESSION] == pytest.approx(sum(weights[model.n :]))
 
 
 def test_regret_against_every_expert():

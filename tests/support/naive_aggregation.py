@@ -36,12 +36,15 @@ class PlainSecondOrder:
         self.scale = np.maximum(self.scale, self.scale.max() / 10_000)
 
 
-def aggregate_plainly(forecasts, labels):
-    """Return the combined forecasts, and the weights of all candidates after the last row."""
+def aggregate_plainly(forecasts, labels, fixed_range=False):
+    """Return the combined forecasts, and the weights of all candidates after the last row.
+
+    With a label range that follows the labels, there is nothing to learn from equal labels.
+    """
     K = forecasts.shape[1]
     share, gram, moment = PlainSecondOrder(K + 3), np.zeros((K, K)), np.zeros(K)
     answers, seen = [], []
-    for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True), -1):
+    for t, (forecast, y) in enumerate(zip(forecasts, labels, strict=True), fixed_range - 1):
         limits = allowed(seen)
         experts, weights = np.clip(forecast, *limits), share.weights()
         mean = np.average(experts, weights=weights[:K])
@@ -57,7 +60,7 @@ def aggregate_plainly(forecasts, labels):
         candidates = np.append(experts, regressions)
         answer = weights @ candidates
         answers.append(answer)
-        if not set(seen) - {y}:  # there is nothing to learn from equal labels
+        if not fixed_range and not set(seen) - {y}:
             seen = [y]
             continue
         away = answer - candidates

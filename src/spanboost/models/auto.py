@@ -155,9 +155,12 @@ class AutoBoost(AutoSpec, Model):
 
     def predict_many(self, X: Any) -> Array:
         """Return predictions for a block of rows; learn nothing."""
-        block = self._encode(X)
-        experts = self.experts.values()
-        return self._combine(_for_each(lambda one: one.predict_many(block), experts, block.rows))
+        return self.mixture.combine(self.mixture.units(self.labels), self.forecasts(X))
+
+    def forecasts(self, X: Any) -> Array:
+        """Return the predictions of all experts, [rows, d, K]; learn nothing."""
+        block, experts = self._encode(X), self.experts.values()
+        return stack(_for_each(lambda one: one.predict_many(block), experts, block.rows))
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
         """Return the block in the experts' terms; a `DataError` names the first bad row."""

@@ -1,12 +1,14 @@
 """Boosters that choose the number of copies, the step or both while they learn.
 
-One booster with N copies is a lane. Its partial sums y^1, y^2, y^4, ..., y^N are the predictions of
-boosters with fewer copies, because a copy never depends on later ones. They cost nothing. Each step
-in `STEPS` has a lane of its own; all lanes share one bank (core/stacked.py). The prediction is a
-mixture of all candidates, whose weights are learned as those of AutoBoost's experts are
-(mixture.py). The regret of the mixture against each candidate is bounded (theory/choice.py).
+One booster with N copies is a lane. Its partial sums y^n are the predictions of boosters with fewer
+copies, because a copy never depends on later ones. They cost nothing. Candidates are the smallest n
+that Algorithm 1 allows, 1/eta, then 2/eta, 4/eta and so on, and N. Each step in `STEPS` has a lane
+of its own; all lanes share one bank (core/stacked.py). The prediction is a mixture of all
+candidates, whose weights are learned as those of AutoBoost's experts are (mixture.py). The regret
+of the mixture against each candidate is bounded (theory/choice.py).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -86,12 +88,13 @@ class Choosing(Booster):
 
     def predict_encoded(self, rows: EncodedBlock, first: int, last: int) -> Array:
         """Return predictions for the rows first <= t < last of an encoded block."""
-        core = self.core
-        out = np.empty((last, core.d * len(self.places)), core.dtype)
-        state = core.prepare(rows, 0)
-        core.call(predict_partial_sums, state, self.places, rows.rows, out, first, last)
         units = self.mixture.units(self.labels)
-        return self.mixture.combine(units, self._forecasts(out[first:]))
+        return self.mixture.combine(units, self._encoded_forecasts(rows, first, last))
+
+    def forecasts(self, X: Any) -> Array:
+        """Return the predictions of all candidates, [rows, d, K]; learn nothing."""
+        rows = self.core.encoder.read(X)
+        return self._encoded_forecasts(rows, 0, rows.number)
 
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
@@ -159,10 +162,12 @@ class Choosing(Booster):
 
     def restore_state(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Set the state to that of a header and arrays; a `ModelFileError` if they do not match."""
-        steps = header["lanes"]["eta"]
+        N, steps = header["lanes"]["n"], header["lanes"]["eta"]
+        if CHOOSE in (N, *steps):
+            raise ModelFileError("lanes have numbers of copies and steps, not 'auto'")
         if not 1 <= len(steps) <= MOST_LANES:
             raise ModelFileError(f"a booster has 1 to {MOST_LANES} lanes (got {len(steps)})")
-        self._assemble(header["lanes"]["n"], steps)
+        self._assemble(N, steps)
         if header["rows"] is not None:
             self.mixture.restore(tensors)
         restore_core(self.core, header, tensors)
@@ -211,16 +216,24 @@ class Choosing(Booster):
         """Yield the boosters that the partial sums of a lane stand for."""
         lane = self.lanes[c]
         eta = getattr(lane, "eta_", None)
-        powers = {2**k for k in range(lane.n.bit_length())} if self.n == CHOOSE else set()
-        for n in sorted(powers | {lane.n}):
-            if eta is None or n * eta >= 1 - STEP_TOLERANCE:  # as Algorithm 1 requires
-                yield Candidate(c, n, eta)
+        least = 1 if eta is None else math.ceil((1 - STEP_TOLERANCE) / eta)
+        doubled = (least * 2**k for k in range(lane.n.bit_length()))
+        smaller = [n for n in doubled if n < lane.n] if self.n == CHOOSE else []
+        for n in (*smaller, lane.n):
+            yield Candidate(c, n, eta)
 
     def _name(self, one: Candidate) -> str:
         chosen = [f"n={one.n}"] if self.n == CHOOSE else []
         if getattr(self, "eta", None) == CHOOSE:
             chosen.append(f"eta={one.eta:.3g}")
         return ", ".join(chosen)
+
+    def _encoded_forecasts(self, rows: EncodedBlock, first: int, last: int) -> Array:
+        core = self.core
+        out = np.empty((last, core.d * len(self.places)), core.dtype)
+        state = core.prepare(rows, 0)
+        core.call(predict_partial_sums, state, self.places, rows.rows, out, first, last)
+        return self._forecasts(out[first:])
 
     def _forecasts(self, sums: Array) -> Array:
         """Return partial sums in the units of the labels, [rows, d, K]."""
