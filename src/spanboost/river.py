@@ -69,9 +69,11 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     booster
         "span" for Algorithm 1, "hull" for Algorithm 2.
     n_models
-        Number of copies of the learner. None is 100 for trees, 32 for other learners.
+        Number of copies of the learner. None is 100 for trees, 32 for other learners; "auto"
+        chooses it from the stream (docs/online-choice.md).
     learning_rate
-        The step eta of Algorithm 1, from 1 / n_models to 1. None is ln(n) / n.
+        The step eta of Algorithm 1, from 1 / n_models to 1. None is ln(n) / n; "auto" chooses it
+        from the stream.
     loss
         "squared", "absolute", or another loss of `spanboost.losses`.
     budget

@@ -204,10 +204,12 @@ class BoostingRegressor(RegressorMixin, _Boosting):
         your own learner: see docs/bring-your-own.md.
     booster : "span" or "hull"
         Algorithm 1 or Algorithm 2.
-    n_estimators : int or None
-        Number of copies of the learner. None is 100 for trees, 32 for other learners.
-    learning_rate : float or None
-        The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n.
+    n_estimators : int, "auto" or None
+        Number of copies of the learner. None is 100 for trees, 32 for other learners; "auto"
+        chooses it from the stream (docs/online-choice.md).
+    learning_rate : float, "auto" or None
+        The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n; "auto" chooses
+        it from the stream.
     loss : "squared_error", "absolute_error", "huber", "quantile:TAU" or a loss object
         "quantile:0.9" estimates the quantile 0.9. A loss object is one of ``spanboost.losses``, or
         your own.

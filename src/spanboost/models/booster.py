@@ -161,7 +161,7 @@ class Booster(BoosterSpec, Model):
         return self
 
     def check_fixed(self, use: str) -> None:
-        """Raise a ValueError if n or eta is chosen online, which this use does not allow."""
+        """Raise a UserError if n or eta is chosen online, which this use does not allow."""
 
     def row_weights(self) -> tuple[Array, float]:
         """Return the weight of each copy in the row that was predicted last, and a constant."""
@@ -253,8 +253,9 @@ class SpanBoost(Booster, SpanSpec):
 
     learner: a built-in learner, or any object with predict(x) and update(x, loss), or with
         predict_one(x) and learn_one(x, y).
-    n: number of copies N.
-    eta: step in [1/n, 1]; None is max(1/n, ln n / n).
+    n: number of copies N. "auto" chooses it online, up to 100 trees, 8 copies of an object that
+        runs as plain Python, or 32 copies of another learner (docs/online-choice.md).
+    eta: step in [1/n, 1]; None is max(1/n, ln n / n). "auto" chooses it online.
     loss: a name or a loss object (spanboost.losses).
     feedback: "linear" gives the copies the linear losses of the listing, "greedy" the losses
         themselves (supplement). With a loss that is not smooth, linear feedback is Corollary 1;

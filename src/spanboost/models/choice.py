@@ -20,7 +20,7 @@ from spanboost.checks import STEP_TOLERANCE
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import coefficients
 from spanboost.core.stacked import learn_partial_sums, predict_partial_sums
-from spanboost.errors import ModelFileError, ParameterError
+from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -115,8 +115,8 @@ class Choosing(Booster):
         return self.mixture.learn(units, np.concatenate(parts), labels, weights, block.changes)
 
     def check_fixed(self, use: str) -> NoReturn:
-        """Raise a ValueError: n or eta is chosen online."""
-        raise ValueError(
+        """Raise a UserError: n or eta is chosen online."""
+        raise UserError(
             f"{use} needs a booster with a fixed n and eta, but {self!r} chooses them online"
         )
 
@@ -141,7 +141,7 @@ class Choosing(Booster):
 
     def details(self) -> dict[str, Any]:
         """Return what `inspect` shows besides parameters, as JSON."""
-        return {"weights": self.weights_}
+        return {"most_copies": self.lanes[0].n, "weights": self.weights_}
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster") and the parameters of the model, as JSON."""

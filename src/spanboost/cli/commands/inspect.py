@@ -106,7 +106,7 @@ def describe(facts: dict[str, Any]) -> str:
     if not parameters.get("replay"):
         hidden |= {one.name for one in fields(SharedParameters)}  # they are about replay
     lines = [
-        *(_describe_experts(facts) if "experts" in facts else [_describe_booster(facts)]),
+        *(_describe_experts(facts) if "experts" in facts else _describe_booster(facts)),
         *(f"  {k} = {v}" for k, v in parameters.items() if v and k not in hidden),
         f"{facts['examples']:,} examples seen, {facts['bytes']:,} bytes",
     ]
@@ -158,13 +158,17 @@ def _describe_health(health: dict[str, Any]) -> list[str]:
     ]
 
 
-def _describe_booster(facts: dict[str, Any]) -> str:
+def _describe_booster(facts: dict[str, Any]) -> list[str]:
     parameters, booster = facts["parameters"], facts["booster"]
     learner = parameters["learner"]
     if "members" in facts:
         booster += f" of {facts['members']}"
     fields = ", ".join(f"{k}={v}" for k, v in learner["fields"].items())
-    return f"{booster}, {_copies(parameters['n'], learner['class'])}({fields})"
+    if "most_copies" not in facts:
+        return [f"{booster}, {_copies(parameters['n'], learner['class'])}({fields})"]
+    copies = _copies(facts["most_copies"], learner["class"])
+    weights = [f"  {weight:>7.2%} {name}" for name, weight in facts["weights"].items()]
+    return [f"{booster}, up to {copies}({fields}); weights of the candidates:", *weights]
 
 
 def _copies(n: int, learner: str) -> str:

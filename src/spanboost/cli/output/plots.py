@@ -56,6 +56,9 @@ def check_model(args: Namespace, model: Model) -> None:
     requested = plot_paths(args)
     if "stages" in requested and model.parts:
         raise UsageError("--plot-stages needs a single booster; choose a --learner other than auto")
+    for kind in {"stages", "sigma"} & set(requested):
+        if not model.parts:
+            model.as_booster().check_fixed(f"--plot-{kind}")
     if "sigma" in requested and model.sigma_ is None:
         raise UsageError("--plot-sigma requires --booster span; other models have no sigma")
     if "importance" in requested and isinstance(getattr(model, "learner", None), LinearBall):
