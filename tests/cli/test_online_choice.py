@@ -44,7 +44,7 @@ def test_train_inspect_predict_and_continue(shell, houses, tmp_path):
         (("--plot-stages", "x.png"), "--plot-stages needs a booster with a fixed n and eta"),
         (("--plot-sigma", "x.png"), "--plot-sigma needs a booster with a fixed n and eta"),
         (("--booster", "hull"), "--step is for Algorithm 1 only"),
-        (("-n", "some"), "argument -n: invalid integer value: 'some'"),
+        (("-n", "some"), "invalid integer value: 'some'"),
         (("--loss", "absolute", "--feedback", "linear"), "-n must be a number for a loss with a"),
     ],
 )
