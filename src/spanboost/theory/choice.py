@@ -66,8 +66,9 @@ def audit_choice(model: Model, X: Any, y: Any, weights: Any = None) -> dict[str,
         row = stream.part(t, t + 1)
         losses += _learn_row(model, mixture, row, ledger)
     names = [name for name in model.weights_ if name != REGRESSION]
-    each = zip(names, losses, ledger.bounds(), strict=False)
-    return {name: ChoiceBound(loss, losses[-1] - loss, bound) for name, loss, bound in each}
+    *each, ours = losses.tolist()
+    found = zip(names, each, ledger.bounds(), strict=True)
+    return {name: ChoiceBound(loss, ours - loss, bound) for name, loss, bound in found}
 
 
 def _learn_row(model: Any, mixture: Mixture, row: Any, ledger: Any) -> Array:
