@@ -123,6 +123,17 @@ def test_a_model_that_has_learned_nothing_claims_its_hashed_tables(file_of):
     refuse(file_of(SpanBoost(Network(bits=4), 2), 0), "claims tables of 21,474,836,480", claim)
 
 
+@pytest.mark.parametrize(
+    "claim", [2**31, 2**63, -(2**64), 10**400], ids=["2^31", "2^63", "-2^64", "10^400"]
+)
+def test_a_new_model_claims_no_integers_that_overflow(file_of, claim):
+    def change(header):
+        header["parameters"]["learner"]["fields"]["candidates"] = claim
+
+    path = file_of(SpanBoost(Trees(depth=3, candidates=4), 2), 0)
+    refuse(path, "candidates is .*; expected at most 2,147,483,647", change)
+
+
 def test_a_trusted_file_may_claim_tables(file_of, monkeypatch):
     path = file_of(SpanBoost(Trees(depth=3), 2))
     monkeypatch.setattr(claims, "FREE", 0)

@@ -16,6 +16,7 @@ from spanboost.learners.protocol import BankSize
 from spanboost.models.header import from_json
 from spanboost.models.spec import COPIES
 
+LARGEST = 2**31 - 1  # integer parameter of a learner; products of larger ones overflow
 FRESH = 100_000  # copies and hidden units of a model that has learned nothing
 FREE = 2**29  # numbers in tables that any file may claim: 2 GiB in float32
 RATIO = 64  # or this many times the numbers in the file, if that is more
@@ -66,12 +67,22 @@ def _size(booster: dict[str, Any]) -> BankSize:
     lanes = booster.get("lanes", {"n": 0, "eta": []})  # of a booster that chooses n or eta
     n = max(_count(parameters.get("n", COPIES)), _count(lanes["n"]) * len(lanes["eta"]))
     learner = from_json(parameters["learner"])
+    _check_integers("learner", parameters["learner"])
     bits = min(_count(getattr(learner, "bits", None)), 64)
     hashed = 2**bits if bits else 0  # features after the first row
     features = hashed if rows is None else _count(rows["features"])
     size_of = getattr(learner, "bank_size", None)
     outputs = len(booster["labels"]["centre"])
     return BankSize(n) if size_of is None else size_of(n, outputs, features)
+
+
+def _check_integers(name: str, value: Any) -> None:
+    """Raise a ModelFileError if a parameter is too large for the size of an array."""
+    if isinstance(value, dict):  # a learner, which may contain another one
+        for field, part in value["fields"].items():
+            _check_integers(field, part)
+    elif is_integer(value) and abs(value) > LARGEST:
+        raise ModelFileError(f"{name} is {value!r:.40}; expected at most {LARGEST:,}")
 
 
 def _count(value: Any) -> int:
