@@ -96,8 +96,12 @@ def test_delimiters_and_missing_headers_change_nothing(data, shell, tmp_path):
     for delimiter, spelt in ((";", ";"), ("\t", r"\t"), ("|", "|"), (" ", " ")):
         path = put(tmp_path, "x.csv", as_csv(HOUSES, delimiter=delimiter))
         assert evaluate(shell, path, "--delimiter", spelt)[1] == expected
+        assert evaluate(shell, path)[1] == expected
     path = put(tmp_path, "x.csv", as_csv(HOUSES, header=False))
     assert evaluate(shell, path, "--no-header")[1] == expected
+    assert evaluate(shell, path)[1] == expected
+    path = put(tmp_path, "x.txt", as_csv(HOUSES, delimiter=";", header=False))
+    assert evaluate(shell, path)[1] == expected
 
 
 def test_weights_are_the_same_in_every_format(shell, tmp_path):

@@ -279,8 +279,10 @@ def test_bad_rows_of_tables_are_named_by_number(name, shell, tmp_path):
 def test_column_types_are_decided_once(form, size, shell, tmp_path, monkeypatch):
     monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "size", size)
     rows = [dict(row) for row in houses(1100)]
-    rows[999]["rooms"] = "many"  # among the first rows, which decide: a category
-    rows[1000]["age"] = "old"  # too late
+    for row in rows[:1000:2]:
+        row["rooms"] = f"r{row['rooms']}"
+    rows[999]["rooms"] = "many"  # now more than half of the first rows are text: a category
+    rows[1000]["age"] = "old"
     path = put(tmp_path, f"x.{form}", as_csv(rows, delimiter={"csv": ",", "tsv": "\t"}[form]))
     printed = shell("train", path, "-o", tmp_path / "m.sb", *EVERY, status=2)
     assert printed.err.startswith(f"spanboost: {path}:1002: column 'age': 'old' is not a number")

@@ -1,5 +1,6 @@
 """Parquet and Arrow files give the same rows as CSV, for any format and batch size."""
 
+import datetime as dt
 import io
 import os
 from decimal import Decimal
@@ -172,9 +173,69 @@ def test_categorical_types():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.timestamp("s"), pa.list_(pa.int8()), pa.struct({"a": pa.int8()}), pa.binary()]
-)
+DAYS = [dt.datetime(2020, 1, 2), dt.datetime(2020, 1, 3, 6), None]
+TIMES = {
+    **{f"timestamp {unit}": pa.array(DAYS, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+    "zone": pa.array(DAYS, pa.timestamp("us", "UTC")).cast(pa.timestamp("us", "Asia/Tokyo")),
+    "text": pa.array(["2020-01-02", "2020-01-03T06:00", None]),
+    "large text": pa.array(["2020-01-02", "2020-01-03 06:00:00", ""], pa.large_string()),
+    "dictionary": pa.array(DAYS, pa.timestamp("ns")).dictionary_encode(),
+}
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_every_type_are_the_same(format, name):
+    found = read(FORMATS[format](pa.table({"t": TIMES[name], "x": [7, 8, 9], "y": [1, 2, 3]})))
+    assert found.error is None
+    assert found.numbers == [
+        [7, 1, 0, 3, 2],
+        [8, 2.25, 6, 4, 3],
+        [9, None, None, None, None],
+    ]
+    assert found.state["columns"][0]["time"] is True
+
+
+def test_dates_durations_and_times_of_day():
+    table = pa.table(
+        {
+            "date": pa.array([dt.date(2020, 1, 3)], pa.date32()),
+            "seconds": pa.array([dt.timedelta(minutes=1.5)], pa.duration("ns")),
+            "hours": pa.array([dt.time(6, 30)], pa.time32("s")),
+            "y": [1],
+        }
+    )
+    assert read(to_parquet(table)).numbers == [[90, 6.5, 2, 0, 4, 3]]
+
+
+def test_a_model_of_times_refuses_numbers_and_the_reverse():
+    schema = table_schema()
+    read(to_parquet(pa.table({"t": TIMES["zone"], "x": [7, 8, 9], "y": [1, 2, 3]})), schema)
+    wrong = read(to_parquet(pa.table({"t": [1], "x": [1], "y": [1]})), schema).error
+    assert wrong == "x: column 't' must contain dates or times (got int64)"
+    wrong = read(to_parquet(pa.table({"t": ["2020-01-01"], "x": DAYS[:1], "y": [1]})), schema)
+    assert wrong.error == "x: column 'x' must be numeric (got timestamp[us])"
+    stray = read(
+        to_parquet(pa.table({"t": ["2020-01-01", "-", "x"], "x": [1] * 3, "y": [1] * 3})), schema
+    )
+    assert stray.error.startswith("x:3: column 't': 'x' is not a date or time")
+    label = read(to_parquet(pa.table({"x": [1], "y": DAYS[:1]})))
+    assert label.error == "x: column 'y' must be numeric (got timestamp[us])"
+
+
+def test_identifiers_are_hashed():
+    ids = [f"u{k}" for k in range(1500)]
+    table = pa.table({"id": ids, "kind": ["a", "b", "c"] * 500, "y": range(1500)})
+    states = [
+        read(write(table)).state["columns"]
+        for write in (to_parquet, lambda t: to_arrow(t, ipc.new_stream))
+    ]
+    assert states[0] == states[1]
+    assert (states[0][0]["codes"], states[0][0]["bits"]) == ([], 12)
+    assert states[0][1]["codes"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.struct({"a": pa.int8()}), pa.binary()])
 def test_other_types_are_refused(kind):
     rows = pa.table({"a": [1], "t": pa.nulls(1, kind), "y": [2]})
     found = read(to_parquet(rows))

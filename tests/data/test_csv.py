@@ -13,6 +13,7 @@ from spanboost.data.formats import csv_records
 from spanboost.data.formats.csv import CsvReader
 from spanboost.data.formats.csv_records import Parser
 from spanboost.data.formats.lines import Chunk
+from spanboost.data.kinds import column_kind
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
@@ -144,7 +145,7 @@ def test_columns_are_matched_by_name():
         read_all(reader, source_of(b"y,c\n1,2\n", "z.csv")).error == "z.csv: column 'a' not found"
     )
     near = read_all(reader, source_of(b"y,C,a\n1,2,3\n", "z.csv")).error
-    assert near == "z.csv: column 'c' not found"
+    assert near == "z.csv: column 'c' not found; did you mean 'C'?"
 
 
 def test_predicting_learns_nothing_and_needs_no_label():
@@ -187,14 +188,76 @@ def test_options():
     assert wrong == "x.csv: column 'zipp' not found; did you mean 'zip'?"
 
 
-def test_the_first_thousand_rows_determine_the_column_types():
-    rows = ["1,1"] * 999 + ["x,1"] * 2
-    text = "a,y\n" + "\n".join(rows) + "\n"
-    for size in (10, 1000, 1 << 20):
-        assert read(text.encode(), size=size).codes == [[0]] * 999 + [[1]] * 2
-        assert read(text.replace("x,1", "1,1\nx,1", 1).encode(), size=size).error.startswith(
-            "x.csv:1002: column 'a': 'x' is not a number, unlike the first rows"
-        )
+@pytest.mark.parametrize("size", [10, 1000, 1 << 20])
+def test_the_majority_of_the_first_thousand_rows_determines_the_column_types(size):
+    """Rows after them never matter, however many they are."""
+    for texts, category in ((499, False), (500, False), (501, True)):
+        rows = ["1,1"] * (1000 - texts) + ["x,1"] * texts + ["x,1"] * 1000
+        found = read(("a,y\n" + "\n".join(rows) + "\n").encode(), skip=True, size=size)
+        assert found.state["columns"][0]["category"] == category
+        assert found.bad[0] == (0 if category else texts + 1000)
+
+
+@given(row=st.integers(0, 1200), stray=st.sampled_from(["-", "NA", "?", "null", "x", "1,5", "--"]))
+def test_a_stray_value_never_changes_the_kind_of_a_column(row, stray):
+    """In any row, it is missing, or an error that names its column and line."""
+    rows = [f"{k},{k}" for k in range(1200)]
+    rows.insert(row, f'"{stray}",1')
+    found = read(("a,y\n" + "\n".join(rows) + "\n").encode())
+    assert not found.state["columns"][0]["category"]
+    if stray in ("x", "1,5"):
+        assert found.error.startswith(f"x.csv:{row + 2}: column 'a': {stray!r} is not a number")
+        assert len(found.lines) == row
+    else:
+        assert found.error is None
+        assert found.numbers[row] == [None]
+
+
+@given(
+    fields=st.lists(st.sampled_from(["1", "2.5", "", "NA", "x", "y", "2026-01-31"]), max_size=9),
+    order=st.randoms(use_true_random=False),
+)
+def test_the_order_of_rows_does_not_change_the_kind_of_a_column(fields, order):
+    shuffled = [*fields]
+    order.shuffle(shuffled)
+    assert column_kind(fields) == column_kind(shuffled)
+
+
+@given(
+    good=st.lists(st.sampled_from(["1", "-2", "3.5", "1e3"]), min_size=2, max_size=9),
+    stray=st.sampled_from(["x", "2026-01-31", "-", "?"]),
+    row=st.integers(0, 9),
+)
+def test_one_value_among_several_numbers_never_makes_categories(good, stray, row):
+    assert column_kind([*good[:row], stray, *good[row:]]) == "number"
+
+
+def test_times():
+    data = b'when,x,y\n2020-01-02,1,1\n"2020-01-03 06:00",2,2\nNA,3,3\n2020-01-01T01:00+01:00,4,4\n'
+    found = read(data)
+    assert found.numbers == [
+        [1, 1, 0, 3, 2],
+        [2, 2.25, 6, 4, 3],
+        [3, None, None, None, None],
+        [4, 0, 0, 2, 1],
+    ]
+    assert found.state["columns"][0] == {
+        "name": "when", "category": False, "codes": [], "time": True,
+    }  # fmt: skip
+    asked = read(data, table_schema(categorical=("when",)))
+    assert asked.codes == [[0], [1], [2], [3]]
+
+
+@given(row=st.integers(0, 20), size=st.integers(1, 200))
+def test_a_stray_value_in_a_column_of_times_is_an_error(row, size):
+    rows = [f"2020-01-{k + 1:02},{k}" for k in range(20)]
+    rows.insert(row, "soon,1")
+    data = ("t,y\n" + "\n".join(rows) + "\n").encode()
+    found = read(data, size=size)
+    assert found.error.startswith(f"x.csv:{row + 2}: column 't': 'soon' is not a date or time")
+    assert [day for day, *_ in found.numbers] == [*range(row)]
+    skipped = read(data, skip=True, size=size)
+    assert (skipped.bad[0], [day for day, *_ in skipped.numbers]) == (1, [*range(20)])
 
 
 NUMBERS = st.one_of(
@@ -283,7 +346,7 @@ def test_a_thread_that_stops_parsing_integers_does_not_affect_others(monkeypatch
     chunk = Chunk(data[data.index(b"\n") + 1 :], 2)
     schema = table_schema()
     schema.label = "label"
-    schema.set_columns(["word", "x"], [True, False])
+    schema.set_columns(["word", "x"], ["category", "number"])
     names = ["word", "x", "label"]
     parser = Parser(schema, names, schema.positions("x", names, True), ",", chunk)
 

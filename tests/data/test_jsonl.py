@@ -26,6 +26,7 @@ class Schema:
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     form: str = "json"
+    iso_times: bool = False
 
 
 class AllProblems(Problems):
@@ -398,3 +399,14 @@ def test_long_integers_are_floats_unless_exact():
     assert decode_json(row, exact=False) == {"a": 2.0**64, "b": 2**64 - 1}
     assert type(decode_json(row, exact=False)["a"]) is float
     assert repr(decode_json(text, exact=True)) == text
+
+
+def test_strings_that_are_times():
+    text = '{"t": "2020-01-03T06:00Z", "c": "x", "d": "2020-01-03", "label": 1}'
+    schema = Schema(NumberTarget(), categorical=("d",), iso_times=True)
+    columns, messages = read(text.encode(), schema)
+    assert messages == []
+    times = {"t.days": 2.25, "t.hour": 6.0, "t.weekday": 4.0, "t.yearday": 3.0}
+    assert columns[0] == [{"c": "x", "d": "2020-01-03", **times}]
+    columns, _ = read(text.encode(), Schema(NumberTarget()))  # as earlier versions
+    assert columns[0] == [{"t": "2020-01-03T06:00Z", "c": "x", "d": "2020-01-03"}]

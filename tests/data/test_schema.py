@@ -64,7 +64,8 @@ def test_duplicate_columns_are_refused():
 
 def schema_with_columns(**options):
     schema = table_schema(**options)
-    schema.set_columns(schema.choose_features("x", ["n", "c", "z", "label"]), [False, True, False])
+    features = schema.choose_features("x", ["n", "c", "z", "label"])
+    schema.set_columns(features, ["number", "category", "number"])
     return schema
 
 
@@ -72,12 +73,51 @@ def test_columns_have_types_and_positions():
     schema = schema_with_columns(categorical=("z",))
     assert [column.category for column in schema.columns] == [False, True, True]
     names = ["more", "label", "z", "c", "n"]
-    assert schema.positions("x", names, labelled=True) == ([4], [3, 2], 1, None)
-    assert schema.positions("x", names[2:], labelled=False) == ([2], [1, 0], None, None)
+    assert schema.positions("x", names, labelled=True) == ([4], [3, 2], 1, None, [], [])
+    assert schema.positions("x", names[2:], labelled=False) == ([2], [1, 0], None, None, [], [])
     with pytest.raises(StreamError, match="y: column 'label' not found"):
         schema.positions("y", names[2:], labelled=True)
     with pytest.raises(StreamError, match="y: duplicate column 'n'"):
         schema.positions("y", [*names, "n"], labelled=True)
+
+
+def test_schemas_of_earlier_versions_have_no_times():
+    """A schema without columns of times is written as before, and read as before."""
+    state = schema_with_columns().state()
+    assert state.keys() == {
+        "form",
+        "target",
+        "label",
+        "weight",
+        "ignore",
+        "categorical",
+        "bits",
+    } | {"columns"}
+    assert all(column.keys() == {"name", "category", "codes"} for column in state["columns"])
+    again = schema_from_json(state)
+    assert (again.times, again.iso_times) == ([], False)
+
+
+def test_columns_of_times_and_hashed_columns_are_stored():
+    schema = table_schema(categorical=("z",))
+    schema.set_columns(["t", "n", "id", "z"], ["time", "number", "category", "time"], {"id"})
+    assert [column.name for column in schema.times] == ["t"]
+    assert schema.number_names == ["n", "t.days", "t.hour", "t.weekday", "t.yearday"]
+    again = schema_from_json(json.loads(json.dumps(schema.state())))
+    assert again.columns == schema.columns
+    assert again.encode(again.columns[2], ["u17"], learn=True)[0] in range(4096)
+    assert again.columns[2].codes == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"time": 1}, {"time": True}, {"bits": 1.5}, {"bits": 63}, {"bits": 3, "codes": ["a"]}],
+)
+def test_invalid_columns_are_refused(change):
+    state = schema_with_columns().state()
+    state["columns"][1] |= change
+    with pytest.raises(ValueError, match="column 'c'"):
+        schema_from_json(state)
 
 
 def test_categories_are_numbered_in_order_of_appearance():

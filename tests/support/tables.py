@@ -14,7 +14,8 @@ from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 from spanboost.data.target import NumberTarget
 
-MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"}
+NULLS = ("NaN", "nan", "null", "NULL", "None", "none")
+MISSING = {"", "-", "--", ".", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", *NULLS}
 
 
 def source_of(data, name="x"):
@@ -122,7 +123,7 @@ def csv_oracle(text, *, label=None, bits=None, categorical=()):
     texts = [
         k
         for k in features
-        if names[k] in categorical or any(parse_field(fields[k]) is None for fields in first)
+        if names[k] in categorical or not mostly_numbers([fields[k] for fields in first])
     ]
     known = {k: {} for k in texts}
     good, bad = [], []
@@ -144,6 +145,12 @@ def csv_oracle(text, *, label=None, bits=None, categorical=()):
         numbers = [None if math.isnan(v) else float(np.float32(v)) for v in numbers]
         good.append((numbers, codes, y, line))
     return good, bad
+
+
+def mostly_numbers(fields):
+    """Return whether at least half of the fields that are not missing are numbers."""
+    present = [field for field in fields if field.strip() not in MISSING]
+    return sum(parse_field(field) is not None for field in present) >= len(present) / 2
 
 
 def fits_float32(value):

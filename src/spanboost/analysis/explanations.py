@@ -10,6 +10,7 @@ from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrin
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
 from spanboost.rows.feature_names import feature_name
+from spanboost.rows.times import expand_times
 
 
 class Explanation(NamedTuple):
@@ -142,7 +143,7 @@ def _feature_names(model: Model, X: Any) -> Mapping[int, str]:
     """Return the names of features by their numbers (see `_Parts`); some features have none."""
     schema = model.schema
     if schema is not None and schema.columns is not None:
-        named = {2 * j: column.name for j, column in enumerate(schema.numbers)}
+        named = {2 * j: name for j, name in enumerate(schema.number_names)}
         return named | {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
     known = model.encoder.names
     if known is None:
@@ -152,7 +153,8 @@ def _feature_names(model: Model, X: Any) -> Mapping[int, str]:
     if not (isinstance(X, list | tuple) and isinstance(X[0], dict)):
         return {}
     # the model does not store hashed names, but the rows contain them
-    texts = {feature_name(name, value) for row in X for name, value in row.items()}
+    rows = expand_times(X)
+    texts = {feature_name(name, value) for row in rows for name, value in row.items()}
     mask = 2**known.bits - 1
     return {2 * ((known.column(text) or 0) & mask): text for text in texts}
 

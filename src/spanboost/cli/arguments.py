@@ -43,17 +43,22 @@ def add_data(parser: Any, learning: bool = True) -> None:
         metavar="DATA",
         help="Further files, read after DATA",
     )
-    data.add_argument("--format", choices=FORMATS, help="File format (default: from the file name)")
+    data.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="File format (default: from the file name, or else from the first line)",
+    )
     data.add_argument(
         "--delimiter",
         type=_delimiter,
         metavar="CHAR",
-        help=r"Character between CSV fields (default: a comma); write \t for a tab",
+        help="Character between CSV fields, \\t for a tab (default: found in the first lines)",
     )
     data.add_argument(
-        "--no-header",
-        action="store_true",
-        help="CSV files have no header row; columns are named 1, 2, 3, ...",
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="Whether line 1 of CSV files contains column names; without, columns are named 1, 2, "
+        "3, ... (default: found in the first lines)",
     )
     data.add_argument(
         "--on-error",

@@ -176,7 +176,10 @@ def _share_schema(path: str, first: Model, other: Model) -> None:
 
 def _share_categories(path: str, ours: Schema, theirs: Schema) -> None:
     columns = [
-        [(column.name, column.category) for column in schema.columns or []]
+        [
+            (column.name, column.category, column.time, column.bits)
+            for column in schema.columns or []
+        ]
         for schema in (ours, theirs)
     ]
     if columns[0] != columns[1]:

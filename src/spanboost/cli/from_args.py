@@ -31,7 +31,7 @@ def stream_from_args(args: Namespace) -> Stream:
         args.format,
         skip_bad=args.on_error == "skip",
         delimiter=args.delimiter,
-        header=not args.no_header,
+        header=args.header,
     )
 
 
@@ -121,13 +121,15 @@ def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
         ignore=tuple(args.ignore or ()),
         categorical=tuple(args.categorical or ()),
         bits=spec.bits,
+        iso_times=form == "json",
     )
 
 
 def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[str, Any]:
     """Return what must be equal, besides the data, to resume a run."""
-    how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "no_header")
-    reading = {name: getattr(args, name) for name in (*how, "on_error")}
+    how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "on_error")
+    reading = {name: getattr(args, name) for name in how}
+    reading["no_header"] = args.header is False  # as checkpoints of version 0.1.0 have it
     return {
         "recipe": None if spec is None else spec.identity(),
         "reading": reading | {"formats": stream.formats},

@@ -4,7 +4,7 @@ Numbers are written into blocks of rows that fit the processor's cache. Of text 
 distinct values are converted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,12 @@ import pyarrow.compute  # imported here, not in the first thread that casts
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
+from spanboost.data.kinds import MISSING
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.rows.block import Rows
+from spanboost.rows.times import PARTS, parse_time, time_features
 
 BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
@@ -33,6 +35,7 @@ class ColumnPart(NamedTuple):
     weight: Any  # Arrow array; None if there are no weights
     lines: Array  # [rows] line numbers
     bad: list[tuple[int, str]]  # line numbers and messages of bad rows, which are not included
+    times: Sequence[Any] = ()  # Arrow arrays of timestamps, dates or strings
 
 
 class BatchBuilder:
@@ -41,7 +44,7 @@ class BatchBuilder:
     def __init__(self, schema: Schema, problems: Problems, file: str, learn: bool) -> None:
         self.schema, self.problems, self.file = schema, problems, file
         self.learn = learn  # whether to add new categories to the schema
-        width = 4 * len(schema.numbers) + 8 * len(schema.categories)
+        width = 4 * len(schema.number_names) + 8 * len(schema.categories)
         self.rows = max(64, min(ROWS, BLOCK // width))
 
     def batches(self, part: ColumnPart) -> Iterator[Batch]:
@@ -93,6 +96,10 @@ class _PartColumns:
         self.schema, self.part = schema, part
         self.columns = [as_numpy(column) for column in part.numbers]
         self.integers_only = all(column.dtype.kind in "iu" for column in self.columns)
+        self.times = [
+            _TimeColumn(column.name, array)
+            for column, array in zip(schema.times, part.times, strict=True)
+        ]
         self.categories = [
             _CategoryColumn(schema, column, array, learn)
             for column, array in zip(schema.categories, part.categories, strict=True)
@@ -101,16 +108,21 @@ class _PartColumns:
         self.label = None if part.label is None else _labels(schema.target, part.label)
 
     def numbers(self, rows: slice) -> tuple[Array | None, dict[int, str]]:
-        """Return numbers [rows, columns], or None without numeric columns; and errors by row."""
-        if not self.columns:
+        """Return numbers [rows, features], or None without such features; and errors by row."""
+        width = len(self.columns) + len(PARTS) * len(self.times)
+        if not width:
             return None, {}
-        X = np.empty((len(self.part.lines[rows]), len(self.columns)), np.float32)
+        X = np.empty((len(self.part.lines[rows]), width), np.float32)
         with np.errstate(over="ignore"):
             for j, column in enumerate(self.columns):
                 X[:, j] = column[rows]
-        if self.integers_only or not (infinite := np.isinf(X)).any():
-            return X, {}
         errors = dict[int, str]()
+        for k, times in enumerate(self.times):
+            first = len(self.columns) + len(PARTS) * k
+            X[:, first : first + len(PARTS)] = time_features(times.moments[rows])
+            errors = times.errors(rows) | errors
+        if self.integers_only or not (infinite := np.isinf(X)).any():
+            return X, errors
         for row, j in np.argwhere(infinite):
             value, name = self.columns[j][rows][row], self.schema.numbers[j].name
             what = "is not finite" if np.isinf(value) else "is too large for a 32-bit float"
@@ -159,6 +171,38 @@ class _DistinctValues:
         self.values = array.dictionary
 
 
+class _TimeColumn:
+    """The times of a column."""
+
+    def __init__(self, name: str, array: Any) -> None:
+        self.name = name
+        self.invalid: dict[int, str] = {}  # by index in the column, in order
+        if not is_text(array.type) and not pa.types.is_dictionary(array.type):
+            self.moments = as_moments(array)
+            return
+        distinct = _DistinctValues(array)
+        texts = [(text or "").strip() for text in distinct.values.cast(pa.string()).to_pylist()]
+        table = np.full(len(texts) + 1, "NaT", "datetime64[us]")  # the last is for index -1
+        wrong = np.zeros(len(texts) + 1, bool)
+        for k, text in enumerate(texts):
+            moment = None if text in MISSING else parse_time(text)
+            wrong[k] = moment is None and text not in MISSING
+            table[k] = "NaT" if moment is None else moment
+        self.moments = table[distinct.index]
+        for row in np.flatnonzero(wrong[distinct.index]).tolist():
+            self.invalid[row] = texts[distinct.index[row]]
+
+    def errors(self, rows: slice) -> dict[int, str]:
+        """Return the errors of some rows, by index among these rows."""
+        bounds = range(len(self.moments))[rows]
+        return {
+            row - bounds.start: f"column {self.name!r:.40}: {text!r:.40} is not a date or time in "
+            "ISO 8601, such as 2026-01-31 12:30"
+            for row, text in self.invalid.items()
+            if row in bounds
+        }
+
+
 class _CategoryColumn:
     """The codes of a categorical column."""
 
@@ -166,7 +210,7 @@ class _CategoryColumn:
         distinct = _DistinctValues(array)
         self.schema, self.column, self.index = schema, column, distinct.index
         self.texts = distinct.values.cast(pa.string()).to_pylist()
-        self.learn = learn and schema.bits is None
+        self.learn = learn and not schema.is_hashed(column)
         codes = schema.encode(column, self.texts, learn=False)
         if self.learn:  # new categories get a code when they occur in a good row
             pairs = zip(self.texts, codes, strict=True)
@@ -232,11 +276,42 @@ class _TextLabels:
 def as_numpy(array: Any) -> Array:
     """Return an Arrow array of any numeric type as a NumPy array, with NaN for null."""
     kind = array.type
+    if pa.types.is_duration(kind):  # as seconds
+        return _from_microseconds(array.cast(pa.duration("us"), safe=False), 1e6)
+    if pa.types.is_time(kind):  # a time of day, as hours
+        return _from_microseconds(array.cast(pa.time64("us"), safe=False), 3.6e9)
     if pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
         array = array.cast(pa.float64())
     values = array.to_numpy(zero_copy_only=False)
     # convert to float32 through float64, as numbers in text files are
     return values.astype(np.float64) if values.dtype in (np.int64, np.uint64) else values
+
+
+def _from_microseconds(array: Any, unit: float) -> Array:
+    numbers = array.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False) / unit)
+
+
+def as_moments(array: Any) -> Array:
+    """Return an Arrow array of timestamps or dates as datetime64[us] in UTC; NaT for null."""
+    kind = array.type
+    zone = kind.tz if pa.types.is_timestamp(kind) else None
+    # only the conversion from nanoseconds may lose digits; an overflow is an error
+    safe = not (pa.types.is_timestamp(kind) and kind.unit == "ns")
+    moments = array.cast(pa.timestamp("us", zone), safe=safe).cast(pa.timestamp("us"))
+    return moments.to_numpy(zero_copy_only=False).astype("datetime64[us]")
+
+
+def is_moment(kind: Any) -> bool:
+    """Return whether an Arrow type is a type of timestamps or dates."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Return whether values of an Arrow type are read as numbers: durations are seconds."""
+    types = pa.types
+    numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
+    return any(test(kind) for test in (*numbers, types.is_duration, types.is_time))
 
 
 def _labels(target: Target, array: Any) -> _NumericLabels | _TextLabels:

@@ -8,12 +8,21 @@ class StreamError(UserError):
 
 
 class Problems:
-    """Collects bad rows: the first one is an error, or (`skip`) they are skipped and counted."""
+    """Collects bad rows: the first one is an error, or (`skip`) they are skipped and counted.
+
+    `notes` says how data are read where that may surprise the user.
+    """
 
     def __init__(self, skip: bool = False) -> None:
         self.skip = skip
         self.count = 0
         self.first: list[str] = []  # the first five messages
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Add a note, unless it is already there."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def report(self, file: str, line: int, what: str) -> None:
         """Report a bad row by its line number (for Parquet and Arrow: row number), from 1."""

@@ -1,28 +1,43 @@
-"""The schema of a stream: its label, its weight, and its numeric and categorical columns.
+"""The schema of a stream: its label, its weight, and its columns of numbers, times and categories.
 
 The columns of a table are chosen once, from the first rows of the first file and the options. The
 columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, is_index
 from spanboost.data.problems import StreamError
 from spanboost.data.target import Target, target_from_json
 from spanboost.errors import did_you_mean
+from spanboost.rows.times import part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
 
 
 @dataclass
 class Column:
-    """One feature of a table. `codes` maps the categories so far to their numbers."""
+    """One column of a table: numbers, times or categories.
+
+    `codes` maps the categories so far to their numbers. With `bits`, categories are hashed into
+    2^bits numbers instead.
+    """
 
     name: str
     category: bool
     codes: dict[str, int] = field(default_factory=dict)
+    time: bool = False
+    bits: int | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Return the column as JSON values, without properties that version 0.1.0 does not know."""
+        later = {"time": True} if self.time else {}
+        hashed = {} if self.bits is None else {"bits": self.bits}
+        first = {"name": self.name, "category": self.category, "codes": [*self.codes]}
+        return first | later | hashed
 
 
 class ColumnPositions(NamedTuple):
@@ -32,6 +47,8 @@ class ColumnPositions(NamedTuple):
     categories: list[int]
     label: int | None  # None if labels are not read
     weight: int | None
+    times: Sequence[int] = ()
+    kept: Sequence[int] = ()  # columns that are passed on as they are
 
 
 @dataclass
@@ -46,25 +63,49 @@ class Schema:
     categorical: tuple[str, ...] = ()
     bits: int | None = None
     columns: list[Column] | None = None
+    iso_times: bool = False  # whether strings of JSON that are dates or times are read as times
 
     @property
     def numbers(self) -> list[Column]:
         """The numeric columns, in order."""
-        return [column for column in self.columns or [] if not column.category]
+        return [one for one in self.columns or [] if not one.category and not one.time]
+
+    @property
+    def times(self) -> list[Column]:
+        """The columns of times, in order."""
+        return [column for column in self.columns or [] if column.time]
+
+    @property
+    def number_names(self) -> list[str]:
+        """The names of the numeric features of a table: its numbers, then the parts of its times.
+
+        This is their order in the rows that a model reads.
+        """
+        parts = (part for column in self.times for part in part_names(column.name))
+        return [*(column.name for column in self.numbers), *parts]
 
     @property
     def categories(self) -> list[Column]:
         """The categorical columns, in order."""
         return [column for column in self.columns or [] if column.category]
 
-    def choose_features(self, file: str, names: Sequence[str]) -> list[str]:
-        """Choose the label among the columns of the first file; return the feature names."""
+    def choose_features(
+        self, file: str, names: Sequence[str], note: Callable[[str], None] = lambda text: None
+    ) -> list[str]:
+        """Choose the label among the columns of the first file; return the feature names.
+
+        The index of a pandas frame is left out, with a note, unless an option names it.
+        """
         _refuse_duplicates(file, names)
         required = [self.label, self.weight, *self.ignore, *self.categorical]
         for name in required:
             if name is not None and name not in names:
                 raise _not_found(file, name, names)
         excluded = {self.weight, *self.ignore}
+        for position, name in enumerate(names):
+            if is_index(position, name) and name not in required:
+                note(f"{file}: column {name!r}, the index of a data frame, is left out")
+                excluded.add(name)
         if self.label is None:
             candidates = [name for name in names if name not in excluded]
             if not candidates:
@@ -79,15 +120,30 @@ class Schema:
             )
         return features
 
-    def set_columns(self, features: Iterable[str], is_text: Iterable[bool]) -> None:
-        """Set the columns: features that contain text, or are declared so, are categorical."""
+    def set_columns(
+        self, features: Iterable[str], kinds: Iterable[str], identifiers: Collection[str] = ()
+    ) -> None:
+        """Set the columns, of the kinds that were found, or categorical if an option says so.
+
+        identifiers: columns with too many categories to number them, which are hashed instead.
+        """
         self.columns = [
-            Column(name, text or name in self.categorical)
-            for name, text in zip(features, is_text, strict=True)
+            Column(
+                name,
+                category=kind == CATEGORY or name in self.categorical,
+                time=kind == TIME and name not in self.categorical,
+                bits=HASHED_BITS if name in identifiers else None,
+            )
+            for name, kind in zip(features, kinds, strict=True)
         ]
 
-    def positions(self, file: str, names: Sequence[str], labelled: bool) -> ColumnPositions:
-        """Return the positions of the schema's columns among the column names of a file."""
+    def positions(
+        self, file: str, names: Sequence[str], labelled: bool, keep: Iterable[str] = ()
+    ) -> ColumnPositions:
+        """Return the positions of the schema's columns among the column names of a file.
+
+        keep: columns that are passed on as they are.
+        """
         _refuse_duplicates(file, names)
         position = {name: k for k, name in enumerate(names)}
 
@@ -102,28 +158,38 @@ class Schema:
             categories=find([column.name for column in self.categories]),
             label=find([self.label])[0] if labelled and self.label is not None else None,
             weight=find([self.weight])[0] if labelled and self.weight is not None else None,
+            times=find([column.name for column in self.times]),
+            kept=find([*keep]),
         )
 
     def encode(self, column: Column, texts: Iterable[str | None], learn: bool) -> list[int]:
         """Return the codes of distinct categories; -1 if missing, or unknown and not `learn`."""
-        return [self._encode_one(column.codes, text, learn) if text else -1 for text in texts]
+        return [self._encode_one(column, text, learn) if text else -1 for text in texts]
 
-    def _encode_one(self, known: dict[str, int], text: str, learn: bool) -> int:
-        if self.bits is not None:
-            return zlib.crc32(text.encode()) % 2**self.bits
+    def is_hashed(self, column: Column) -> bool:
+        """Return whether the categories of a column are hashed instead of numbered."""
+        return self.bits is not None or column.bits is not None
+
+    def _encode_one(self, column: Column, text: str, learn: bool) -> int:
+        bits, known = column.bits if self.bits is None else self.bits, column.codes
+        if bits is not None:
+            return zlib.crc32(text.encode()) % 2**bits
         if learn:
             return known.setdefault(text, len(known))
         return known.get(text, -1)
 
     def state(self) -> dict[str, Any]:
         """Return the schema as JSON values, for `schema_from_json`."""
-        columns = None if self.columns is None else [vars(column) for column in self.columns]
-        return vars(self) | {
+        columns = None if self.columns is None else [column.state() for column in self.columns]
+        state = vars(self) | {
             "target": self.target.state(),
             "ignore": list(self.ignore),
             "categorical": list(self.categorical),
-            "columns": columns and [column | {"codes": [*column["codes"]]} for column in columns],
+            "columns": columns,
         }
+        if not self.iso_times:  # version 0.1.0 does not know it
+            del state["iso_times"]
+        return state
 
 
 def schema_from_json(state: dict[str, Any]) -> Schema:
@@ -145,13 +211,21 @@ def schema_from_json(state: dict[str, Any]) -> Schema:
     return schema
 
 
-def _column(name: Any, category: Any, codes: Any) -> Column:
+def _column(name: Any, category: Any, codes: Any, time: Any = False, bits: Any = None) -> Column:
     texts = _texts(codes)
     if not isinstance(name, str) or not isinstance(category, bool):
         raise ValueError(f"invalid column: name {name!r:.40}, category {category!r:.40}")
-    if len(set(texts)) < len(texts) or "" in texts or (texts and not category):
+    numbered = category and bits is None
+    if len(set(texts)) < len(texts) or "" in texts or (texts and not numbered):
         raise ValueError(f"column {name!r:.40} has duplicate, empty or unexpected categories")
-    return Column(name, category, {text: code for code, text in enumerate(texts)})
+    if not isinstance(time, bool) or (time and category) or not _is_bits(bits):
+        raise ValueError(f"column {name!r:.40} has an invalid kind")
+    codes_by_text = {text: code for code, text in enumerate(texts)}
+    return Column(name, category, codes_by_text, time, bits)
+
+
+def _is_bits(bits: Any) -> bool:
+    return bits is None or (type(bits) is int and 0 <= bits <= 62)
 
 
 def _texts(values: Any) -> tuple[str, ...]:
@@ -166,9 +240,10 @@ def _check(schema: Schema) -> None:
     for name in (schema.label, schema.weight):
         if name is not None and not isinstance(name, str):
             raise ValueError(f"invalid column name {name!r:.40}")
-    bits = schema.bits
-    if bits is not None and (type(bits) is not int or not 0 <= bits <= 62):
-        raise ValueError(f"bits must be an integer from 0 to 62 (got {bits!r:.40})")
+    if not _is_bits(schema.bits):
+        raise ValueError(f"bits must be an integer from 0 to 62 (got {schema.bits!r:.40})")
+    if not isinstance(schema.iso_times, bool):
+        raise ValueError(f"iso_times must be true or false (got {schema.iso_times!r:.40})")
     names = [column.name for column in schema.columns or []]
     if len(set(names)) < len(names):
         raise ValueError("duplicate column names")
@@ -183,4 +258,7 @@ def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
 
 
 def _not_found(file: str, name: str, names: Sequence[str]) -> StreamError:
-    return StreamError(f"{file}: column {name!r:.40} not found{did_you_mean(name, names)}")
+    hint = did_you_mean(name, names)
+    if [*names] == [str(position) for position in range(1, len(names) + 1)]:
+        hint = f"; columns are named 1 to {len(names)}, because line 1 does not contain names"
+    return StreamError(f"{file}: column {name!r:.40} not found{hint}")

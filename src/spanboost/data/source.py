@@ -75,6 +75,27 @@ class Source:
             with file:
                 return _copy_to_file(head, file)
 
+    def first_line(self, limit: int) -> bytes:
+        """Return the first line that is not blank, decompressed, or its first `limit` bytes.
+
+        For a pipe, call it before `open`, which still returns this line.
+        """
+        with _readable_errors(self.name):
+            head, file = self._start(len(_ZSTD))
+            stored = _Recorded(head, file)
+            stream = _Decompressed(self.name, stored, head)
+            text = b""
+            while len(text) < limit and b"\n" not in text.lstrip():
+                more = stream.read(limit - len(text))
+                if not more:
+                    break
+                text += more
+            if self._once:
+                self._peeked = bytes(stored.seen), file
+            else:
+                file.close()
+            return text.lstrip().partition(b"\n")[0]
+
     def fingerprint(self) -> list[int | None]:
         """Return the size and the CRC-32 of the first 64 KiB, as stored.
 
@@ -86,7 +107,7 @@ class Source:
                 self._peeked = head, file
             else:
                 file.close()
-            return [self.size, zlib.crc32(head)]
+            return [self.size, zlib.crc32(head[:_FIRST])]
 
     def _start(self, size: int) -> tuple[bytes, BinaryIO]:
         """Return at least the first `size` bytes, and the file positioned after them."""
@@ -121,10 +142,29 @@ class _Stored(io.RawIOBase):
         super().close()
 
 
+class _Recorded(io.RawIOBase):
+    """Stored bytes that are remembered, so that a pipe can be read from its beginning again."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self.seen = bytearray(head)
+        self._position, self._file = 0, file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        if self._position == len(self.seen):
+            self.seen += self._file.read(min(len(target), _FIRST)) or b""
+        count = min(len(target), len(self.seen) - self._position)
+        target[:count] = self.seen[self._position : self._position + count]
+        self._position += count
+        return count
+
+
 class _Decompressed(io.RawIOBase):
     """Decompressed bytes. Any failure is a StreamError."""
 
-    def __init__(self, name: str, stored: _Stored, head: bytes) -> None:
+    def __init__(self, name: str, stored: io.RawIOBase, head: bytes) -> None:
         self._name, self._stored = name, stored
         self._file: Any = stored
         if head.startswith(_GZIP):

@@ -9,6 +9,7 @@ from spanboost.data.batch import Batch
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
+from spanboost.data.sniffing import LIMIT, format_of_line
 from spanboost.data.source import Source, find_sources, suffix
 
 SUFFIXES = {
@@ -39,8 +40,9 @@ class Stream:
         *,
         skip_bad: bool = False,
         delimiter: str | None = None,
-        header: bool = True,
+        header: bool | None = None,
     ) -> None:
+        """Open files; a format, CSV delimiter or CSV header that is None is found in the file."""
         self.sources = find_sources(paths)
         self.formats = [format or format_of(source) for source in self.sources]
         self.form = FORMS[self.formats[0]]
@@ -117,7 +119,7 @@ class Stream:
         if format in ("csv", "tsv"):
             from spanboost.data.formats.csv import CsvReader
 
-            delimiter = self.delimiter or ("\t" if format == "tsv" else ",")
+            delimiter = self.delimiter or ("\t" if format == "tsv" else None)
             return CsvReader(
                 schema,
                 self.problems,
@@ -132,11 +134,12 @@ class Stream:
 
 
 def format_of(source: Source) -> str:
-    """Return the format of a file, according to its name."""
-    format = SUFFIXES.get(suffix(source.name))
+    """Return the format of a file, according to its name or else to its first line."""
+    format = SUFFIXES.get(suffix(source.name)) or format_of_line(source.first_line(LIMIT))
     if format is None:
         raise StreamError(
-            f"{source.name}: cannot tell the format from the name; use --format {'|'.join(FORMS)}"
+            f"{source.name}: cannot tell the format from the name or the first line; use --format "
+            f"{'|'.join(FORMS)}"
         )
     return format
 

@@ -1,7 +1,8 @@
 """Rows that are dictionaries: the mapping from feature names to columns.
 
-A value is a number, or None or NaN if it is missing, or a string. A string is a category: it
-becomes the feature "name=string" with value 1 (the same feature as a number of that name). Rows are
+A value is a number, or None or NaN if it is missing, or a string, or a date or time. A string is a
+category: it becomes the feature "name=string" with value 1 (the same feature as a number of that
+name). A time becomes several features, such as "name.hour" (times.py). Rows are
 read in the order of their sorted names, so the order of the keys in a dictionary does not matter.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.errors import DataError
+from spanboost.rows.times import expand_times
 from spanboost.rows.validation import Sparse, is_number
 
 
@@ -38,6 +40,9 @@ class FeatureNames:
         The names are not added; `add` does that.
         """
         uniform = self._read_uniform(rows)
+        if uniform is None and (expanded := expand_times(rows)) is not rows:
+            rows = expanded
+            uniform = self._read_uniform(rows)
         if uniform is not None:
             return uniform, {}
         new: dict[str, int] = {}

@@ -11,6 +11,7 @@ from spanboost.data.formats.jsonl import BadRowError, JsonReader, as_row
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
+from spanboost.rows.times import parse_time
 
 MAX_ID_LENGTH = 128
 BLOCK_CELLS = 1 << 18  # maximum number of values in a block of several rows
@@ -135,6 +136,13 @@ def _parse_id(value: Any, name: str) -> str | None:
 
 
 def _parse_cell(column: Column, value: Any) -> Any:
+    if column.time:
+        if value is None or (isinstance(value, str) and parse_time(value) is not None):
+            return value
+        raise BadRowError(
+            f"{column.name!r:.40} is {value!r:.40}; expected a date or time in ISO 8601",
+            column.name,
+        )
     if column.category:
         return value if value is None or isinstance(value, str) else f"{value:.17g}"
     if isinstance(value, str):
@@ -209,5 +217,6 @@ def _batches(schema: Schema, rows: list[Row], *, learn: bool) -> Iterator[Batch]
         weight=None,
         lines=lines,
         bad=[],
+        times=[column(one.name, pa.string()) for one in schema.times],
     )
     yield from BatchBuilder(schema, Problems(), "", learn).batches(part)

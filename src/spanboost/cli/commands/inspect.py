@@ -94,7 +94,7 @@ def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, 
     """Replace the numbers of a tree's features by the column names of the table."""
     names: dict[str | int, str] = {}
     if model.schema is not None and model.schema.columns is not None:
-        names |= {j: column.name for j, column in enumerate(model.schema.numbers)}
+        names |= dict(enumerate(model.schema.number_names))
         names |= {f"code {j}": column.name for j, column in enumerate(model.schema.categories)}
     return {names.get(key, str(key)): share for key, share in shares.items()}
 
@@ -190,10 +190,9 @@ def _schema(schema: Any) -> dict[str, Any]:
     state = schema.state()
     columns = state.pop("columns")
     if columns is not None:
-        state["numbers"] = [column["name"] for column in columns if not column["category"]]
-        state["categories"] = {
-            column["name"]: len(column["codes"]) for column in columns if column["category"]
-        }
+        state["numbers"] = [column.name for column in schema.numbers]
+        state["times"] = [column.name for column in schema.times]
+        state["categories"] = {column.name: len(column.codes) for column in schema.categories}
     return {name: value for name, value in state.items() if value not in (None, [], {})}
 
 
@@ -202,7 +201,7 @@ def _feature_namer(model: Booster) -> Any:
     schema, names = model.schema, model.encoder.names
     hashed = getattr(model.learner, "bits", None) is not None
     known = list(names.columns) if names is not None else []
-    numbers = [column.name for column in schema.numbers] if schema is not None else []
+    numbers = schema.number_names if schema is not None else []
     categories = schema.categories if schema is not None else []
     texts = [list(column.codes) for column in categories]
 

@@ -31,6 +31,8 @@ def predict(args: Namespace) -> int:
             table = prediction_table(model, answers)
             # where rows may be left out, each prediction names its line
             output.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
+    for note in stream.problems.notes:
+        print(f"note: {note}", file=sys.stderr)
     for message in stream.problems.first:
         print(f"left out: {message}", file=sys.stderr)
     if stream.problems.count:

@@ -108,6 +108,8 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
         for batch in batches:
             rows.append(batch)
             bar.update(stream.position - bar.n)
+    for note in stream.problems.notes:
+        log(args, f"note: {note}")
     for message in stream.problems.first:
         log(args, f"left out: {message}")
     if not rows:

@@ -114,7 +114,9 @@ def _describe_input(stream: Stream, schema: Schema) -> str:
     if schema.columns is not None:
         numeric = _count(len(schema.numbers), "numeric feature")
         text += f"; {numeric}, {_count(len(schema.categories), 'categorical feature')}"
-    return text
+    if schema.times:
+        text += f", {_count(len(schema.times), 'column')} of times"
+    return "\n".join([text, *(f"note: {note}" for note in stream.problems.notes)])
 
 
 def _count(number: int, noun: str) -> str:

@@ -10,9 +10,11 @@ import pyarrow as pa
 from pyarrow import ipc, parquet, types
 
 from spanboost.data.batch import Batch
-from spanboost.data.columns import BatchBuilder, ColumnPart, is_text
+from spanboost.data.columns import BatchBuilder, ColumnPart, is_moment, is_number, is_text
+from spanboost.data.kinds import CATEGORY, NUMBER, SAMPLE_ROWS, TIME
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.sampling import set_columns, text_kind
 from spanboost.data.schema import ColumnPositions, Schema
 from spanboost.data.source import Source
 
@@ -51,10 +53,7 @@ class TableReader:
                 table = _open(source.name, file)
                 names = table.schema.names
             if self.schema.columns is None:
-                features = self.schema.choose_features(table.name, names)
-                fields = map(table.schema.field, features)
-                is_text = [_is_category(table.name, field) for field in fields]
-                self.schema.set_columns(features, is_text)
+                self._set_columns(table)
             positions = self.schema.positions(table.name, names, self.labelled)
             self._check(table, positions)
             builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
@@ -64,14 +63,32 @@ class TableReader:
                         source.position = source.size * int(part.lines[-1]) // table.rows
                     yield from builder.batches(part)
 
+    def _set_columns(self, table: _Table) -> None:
+        """Set the columns of the schema by their types and, for strings, by the first rows."""
+        features = self.schema.choose_features(table.name, table.schema.names, self.problems.note)
+        kinds = {name: _kind(table.name, table.schema.field(name)) for name in features}
+        texts = [name for name in features if kinds[name] == CATEGORY]
+        samples = {name: list[str | None]() for name in features} | _first_texts(table, texts)
+        for name in texts:
+            if is_text(table.schema.field(name).type):
+                kinds[name] = text_kind(samples[name])
+        set_columns(self.schema, self.problems, table.name, samples, kinds)
+
     def _check(self, table: _Table, positions: ColumnPositions) -> None:
-        """Raise a StreamError for columns that must be numeric and are not."""
+        """Raise a StreamError for columns whose type is not the one that the schema needs."""
+        numbers = {*positions.numbers, positions.weight}
         for position in _used(positions):
             field = table.schema.field(position)
-            category = _is_category(table.name, field)
-            if category and (position in positions.numbers or position == positions.weight):
+            kind = _kind(table.name, field)
+            wrong = kind == TIME and position == positions.label
+            if wrong or (position in numbers and kind != NUMBER):
                 raise StreamError(
                     f"{table.name}: column {field.name!r:.40} must be numeric (got {field.type})"
+                )
+            if position in positions.times and kind == NUMBER:
+                raise StreamError(
+                    f"{table.name}: column {field.name!r:.40} must contain dates or times "
+                    f"(got {field.type})"
                 )
 
     def _parts(self, table: _Table, positions: ColumnPositions) -> Iterator[ColumnPart]:
@@ -86,7 +103,7 @@ class TableReader:
 
                 def column(position: int, batch: Any = batch) -> Any:
                     array = batch.column(batch.schema.get_field_index(names[position]))
-                    if not _is_number(array.type):
+                    if not is_number(array.type):
                         array.validate(full=True)  # text in Parquet files may not be UTF-8
                     return array
 
@@ -97,13 +114,35 @@ class TableReader:
                     weight=None if positions.weight is None else column(positions.weight),
                     lines=np.arange(first, first + len(batch)),
                     bad=[],
+                    times=[column(position) for position in positions.times],
                 )
                 first += len(batch)
 
 
 def _used(positions: ColumnPositions) -> list[int]:
     optional = [p for p in (positions.label, positions.weight) if p is not None]
-    return [*positions.numbers, *positions.categories, *optional]
+    return [*positions.numbers, *positions.categories, *positions.times, *optional]
+
+
+def _first_texts(table: _Table, names: list[str]) -> dict[str, list[str | None]]:
+    """Return the values in the first rows of some columns, as text."""
+    texts: dict[str, list[str | None]] = {name: [] for name in names}
+    if not names:
+        return texts
+    positions = [table.schema.names.index(name) for name in names]
+    rows = 0
+    with _readable_errors(table.name):
+        for batch in table.batches(positions, SAMPLE_ROWS):
+            for name in names:
+                column = batch.column(batch.schema.get_field_index(name))[: SAMPLE_ROWS - rows]
+                column.validate(full=True)
+                if types.is_dictionary(column.type):
+                    column = column.dictionary_decode()
+                texts[name] += column.cast(pa.string()).to_pylist()
+            rows += len(batch)
+            if rows >= SAMPLE_ROWS:
+                break
+    return texts
 
 
 def _open(name: str, file: BinaryIO) -> _Table:
@@ -147,26 +186,23 @@ def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> _T
     return _Table(name, open_table(file).schema, None, batches)
 
 
-def _is_category(name: str, field: Any) -> bool:
-    """Return whether a column is text, not numeric; raise a StreamError for other types."""
+def _kind(name: str, field: Any) -> str:
+    """Return the kind of a column by its type; raise a StreamError if it is not supported."""
     kind = field.type
     if types.is_dictionary(kind):
         kind = kind.value_type
-        if is_text(kind) or _is_number(kind):
-            return True
+        if is_text(kind) or is_number(kind):
+            return CATEGORY
     if is_text(kind):
-        return True
-    if _is_number(kind):
-        return False
+        return CATEGORY
+    if is_number(kind):
+        return NUMBER
+    if is_moment(kind):
+        return TIME
     raise StreamError(
         f"{name}: column {field.name!r:.40} has the unsupported type {field.type}; "
         "exclude it with --ignore"
     )
-
-
-def _is_number(kind: Any) -> bool:
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    return any(test(kind) for test in tests)
 
 
 def _value_bytes(kind: Any) -> int:

@@ -1,5 +1,7 @@
 """Read CSV and TSV: by Arrow where possible, otherwise record by record.
 
+The delimiter and the header are found in the first records (dialect.py), unless they are given.
+
 A newline outside double quotes ends a record. A field that begins with a double quote must end
 with one; two double quotes inside stand for one. Arrow parses pieces of complete records in
 threads. If it rejects a piece, the piece is read again record by record to find the bad ones.
@@ -13,15 +15,22 @@ import pyarrow as pa
 
 from spanboost.data.batch import Batch
 from spanboost.data.columns import BatchBuilder, ColumnPart
-from spanboost.data.formats.csv_records import MISSING, Parser, read_records, split_record
+from spanboost.data.formats.csv_records import Parser, read_records, split_record
+from spanboost.data.formats.dialect import (
+    DELIMITERS,
+    FIRST_RECORDS,
+    Dialect,
+    find_dialect,
+    match_dialect,
+)
 from spanboost.data.formats.lines import Chunk, read_chunks
+from spanboost.data.kinds import SAMPLE_ROWS
 from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.sampling import set_columns
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
-from spanboost.data.target import as_number
 
-SAMPLE_ROWS = 1000  # the first rows, which determine the numeric columns
 WORKERS = 4  # at most
 
 
@@ -43,10 +52,11 @@ class CsvReader:
         *,
         labelled: bool,
         learn: bool = True,
-        delimiter: str = ",",
-        header: bool = True,
+        delimiter: str | None = ",",
+        header: bool | None = True,
         size: int = 1 << 20,
     ) -> None:
+        """Create a reader; a delimiter or header that is None is found in the first records."""
         self.schema, self.problems, self.labelled = schema, problems, labelled
         self.learn = learn and labelled  # whether to add new categories to the schema
         self.delimiter, self.header, self.size = delimiter, header, size
@@ -54,12 +64,14 @@ class CsvReader:
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows of a file."""
         pieces = _read_pieces(source, self.size)
-        names, first = self._read_names(source.name, pieces)
+        dialect, pieces = self._find_dialect(source.name, pieces)
+        names, first = _read_names(source.name, pieces, dialect)
         pieces = chain([first], pieces)
         if self.schema.columns is None:
-            pieces = chain(self._set_columns(source.name, names, pieces), pieces)
+            read = self._set_columns(source.name, names, pieces, dialect.delimiter)
+            pieces = chain(read, pieces)
         positions = self.schema.positions(source.name, names, self.labelled)
-        parser = Parser(self.schema, names, positions, self.delimiter, first.chunk)
+        parser = Parser(self.schema, names, positions, dialect.delimiter, first.chunk)
 
         def parse(piece: _Piece) -> tuple[_Piece, ColumnPart]:
             return piece, parser.parse(piece.chunk)
@@ -71,47 +83,95 @@ class CsvReader:
             if piece.error is not None:
                 raise piece.error
 
-    def _read_names(self, file: str, pieces: Iterator[_Piece]) -> tuple[list[str], _Piece]:
-        """Return the column names, and the rest of the piece that contains them."""
-        bad = list[tuple[int, str]]()
-        for piece in pieces:
-            bad += piece.bad
-            for record in read_records(piece.chunk):
-                fields = split_record(record.text, self.delimiter)
-                if not self.header and not isinstance(fields, str):
-                    names = [str(position) for position in range(1, len(fields) + 1)]
-                    return names, piece._replace(bad=bad)
-                if isinstance(fields, str):
-                    bad.append((record.line, fields))
-                for line, what in bad:  # the bad line may have been the header
-                    raise StreamError(f"{file}:{line}: {what}")
-                rest = Chunk(piece.chunk.data[record.end :], record.next_line)
-                return [field.strip() for field in fields], piece._replace(chunk=rest)
-            if piece.error is not None:
-                raise piece.error
-        for line, what in bad:
-            raise StreamError(f"{file}:{line}: {what}")
-        raise StreamError(f"{file}: the file is empty")
+    def _find_dialect(
+        self, file: str, pieces: Iterator[_Piece]
+    ) -> tuple[Dialect, Iterator[_Piece]]:
+        """Return the dialect, and all pieces, including those that were read to find it."""
+        if self.delimiter is not None and self.header is not None:
+            return Dialect(self.delimiter, self.header), pieces
+        new = self.schema.columns is None
+        read, records = _read_first(pieces, FIRST_RECORDS if new else 1)
+        pieces = chain(read, pieces)
+        if not records:
+            return Dialect(self.delimiter or ",", self.header is not False), pieces
+        if new:
+            found = find_dialect(file, records, self.delimiter, self.header)
+        else:
+            found = match_dialect(records[0], self._wanted(), self.delimiter, self.header)
+        self._note_dialect(file, found)
+        return found, pieces
 
-    def _set_columns(self, file: str, names: list[str], pieces: Iterator[_Piece]) -> list[_Piece]:
+    def _wanted(self) -> set[str]:
+        """Return the names of the columns that every file must have."""
+        features = {column.name for column in self.schema.columns or ()}
+        labels = (self.schema.label, self.schema.weight) if self.labelled else ()
+        return features | {name for name in labels if name is not None}
+
+    def _note_dialect(self, file: str, found: Dialect) -> None:
+        if self.delimiter is None and found.delimiter != ",":
+            name = DELIMITERS.get(found.delimiter, "spaces")
+            self.problems.note(f"{file}: {name} separate the fields")
+        if self.header is None and not found.header:
+            self.problems.note(
+                f"{file}: line 1 contains data, so columns are named 1, 2, 3, ...; use --header if "
+                "it contains names"
+            )
+
+    def _set_columns(
+        self, file: str, names: list[str], pieces: Iterator[_Piece], delimiter: str
+    ) -> list[_Piece]:
         """Set the columns of the schema from the first rows; return the pieces that were read."""
-        features = self.schema.choose_features(file, names)
+        features = self.schema.choose_features(file, names, self.problems.note)
         columns = {name: k for k, name in enumerate(names)}  # `index` would search every time
-        positions = [columns[name] for name in features]
         pieces_read = list[_Piece]()
 
         def rows() -> Iterator[list[str]]:
             for piece in pieces:
                 pieces_read.append(piece)
                 for record in read_records(piece.chunk):
-                    fields = split_record(record.text, self.delimiter)
+                    fields = split_record(record.text, delimiter)
                     if not isinstance(fields, str) and len(fields) == len(names):
                         yield fields
 
         first = [*islice(rows(), SAMPLE_ROWS)]
-        distinct = ({row[position] for row in first} for position in positions)
-        self.schema.set_columns(features, [any(map(_is_text, fields)) for fields in distinct])
+        samples = {name: [row[columns[name]] for row in first] for name in features}
+        set_columns(self.schema, self.problems, file, samples)
         return pieces_read
+
+
+def _read_names(file: str, pieces: Iterator[_Piece], dialect: Dialect) -> tuple[list[str], _Piece]:
+    """Return the column names, and the rest of the piece that contains them."""
+    bad = list[tuple[int, str]]()
+    for piece in pieces:
+        bad += piece.bad
+        for record in read_records(piece.chunk):
+            fields = split_record(record.text, dialect.delimiter)
+            if not dialect.header and not isinstance(fields, str):
+                names = [str(position) for position in range(1, len(fields) + 1)]
+                return names, piece._replace(bad=bad)
+            if isinstance(fields, str):
+                bad.append((record.line, fields))
+            for line, what in bad:  # the bad line may have been the header
+                raise StreamError(f"{file}:{line}: {what}")
+            rest = Chunk(piece.chunk.data[record.end :], record.next_line)
+            return [field.strip() for field in fields], piece._replace(chunk=rest)
+        if piece.error is not None:
+            raise piece.error
+    for line, what in bad:
+        raise StreamError(f"{file}:{line}: {what}")
+    raise StreamError(f"{file}: the file is empty")
+
+
+def _read_first(pieces: Iterator[_Piece], number: int) -> tuple[list[_Piece], list[str]]:
+    """Read pieces until they contain this number of records; return both."""
+    read, records = list[_Piece](), list[str]()
+    for piece in pieces:
+        read.append(piece)
+        more = islice(read_records(piece.chunk), number - len(records))
+        records += [record.text for record in more]
+        if len(records) == number:
+            break
+    return read, records
 
 
 class _DeferredProblems(Problems):
@@ -138,7 +198,3 @@ def _read_pieces(source: Source, size: int) -> Iterator[_Piece]:
     except StreamError as error:
         final = error
     yield _Piece(Chunk(b"", 0), deferred.take(), final)
-
-
-def _is_text(field: str) -> bool:
-    return as_number(field) is None and field.strip() not in MISSING

@@ -13,10 +13,9 @@ from pyarrow import csv
 from spanboost.compiling.arrays import Array
 from spanboost.data.columns import ColumnPart, is_text
 from spanboost.data.formats.lines import Chunk
+from spanboost.data.kinds import MISSING
 from spanboost.data.schema import ColumnPositions, Schema
 from spanboost.data.target import as_number
-
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 
 
 class Record(NamedTuple):
@@ -47,7 +46,7 @@ class Parser:
         self.positions, self.delimiter = positions, delimiter
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
         self.floats = [*positions.numbers, *weight]
-        self.texts = [*positions.categories, *label]
+        self.texts = [*positions.categories, *positions.times, *label]
         kinds = {names[position]: pa.float64() for position in self.floats}
         kinds |= {names[position]: pa.string() for position in self.texts}
         if label and not schema.target.as_text:
@@ -119,13 +118,14 @@ class Parser:
         return self._part(arrays, np.array(lines, np.int64), bad)
 
     def _part(self, columns: list[Any], lines: Array, bad: list[tuple[int, str]]) -> ColumnPart:
-        """Return a part; `columns` holds numbers, weight, categories and label in this order."""
+        """Return a part; `columns`: numbers, weight, categories, times and label in this order."""
         numbers, categories = len(self.positions.numbers), len(self.positions.categories)
         floats, texts = columns[: len(self.floats)], columns[len(self.floats) :]
         texts = [text.dictionary_encode() if is_text(text.type) else text for text in texts]
         return ColumnPart(
             numbers=floats[:numbers],
             categories=texts[:categories],
+            times=texts[categories : categories + len(self.positions.times)],
             label=None if self.positions.label is None else texts[-1],
             weight=None if self.positions.weight is None else floats[-1],
             lines=lines,

@@ -15,6 +15,7 @@ from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 from spanboost.errors import did_you_mean
+from spanboost.rows.times import parse_time, time_entries
 
 if TYPE_CHECKING:
     from spanboost.data.schema import Schema
@@ -108,8 +109,19 @@ class JsonReader:
         for name in schema.categorical:
             if name in row:
                 row[name] = _category(row[name])
+        if schema.iso_times:
+            self._expand_times(row)
         _convert_features(row)
         return label, weight
+
+    def _expand_times(self, row: dict[str, Any]) -> None:
+        """Replace strings that are dates or times by their features."""
+        for name, value in [*row.items()]:
+            if type(value) is str and name not in self.schema.categorical:
+                moment = parse_time(value)
+                if moment is not None:
+                    del row[name]
+                    row.update(time_entries(name, moment))
 
     def parse_weight(self, weight: Any) -> float:
         """Return an importance weight; raise BadRowError if it is invalid."""

@@ -127,7 +127,8 @@ def _row_schemas(parser: RowParser, limits: RequestLimits) -> dict[str, Any]:
     }
     row = {
         "type": "object",
-        "description": "Features by name: numbers, strings (categories) or null (missing).",
+        "description": "Features by name: numbers, strings (categories, or dates and times in ISO "
+        "8601) or null (missing).",
         "properties": {parser.id: id},
         "additionalProperties": value,
         "maxProperties": limits.row_keys,

@@ -172,9 +172,13 @@ def _column_values(name: str, column: Any) -> list[Any]:
     if pa.types.is_floating(type) or pa.types.is_decimal(type):
         numbers = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(numbers), None, numbers).to_pylist()
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):  # in ISO 8601
+        return column.cast(pa.string()).to_pylist()
     supported = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null, _is_text)
     if not any(test(type) for test in supported):
-        raise BodyError(f"column {name!r:.40} has the type {type}; expected numbers or strings")
+        raise BodyError(
+            f"column {name!r:.40} has the type {type}; expected numbers, strings or times"
+        )
     return column.to_pylist()
 
 

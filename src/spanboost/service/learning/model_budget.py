@@ -54,6 +54,7 @@ class FeatureTable:
         return {
             (column.name, value)
             for column in self._schema.categories
+            if column.bits is None
             if (value := row.get(column.name)) and value not in column.codes
         }
 
@@ -62,8 +63,11 @@ class FeatureTable:
         if self._schema.columns is None:
             return new[""] + (0 if self._names is None else len(self._names.columns))
         categories = self._schema.categories  # all columns get room for the longest one
-        most = max((len(one.codes) + new[one.name] for one in categories), default=0)
-        return 2 * max(len(self._schema.numbers), len(categories) * most)
+        sizes = [
+            len(one.codes) + new[one.name] if one.bits is None else 2**one.bits
+            for one in categories
+        ]
+        return 2 * max(len(self._schema.number_names), len(categories) * max(sizes, default=0))
 
     def known_names(self) -> Iterator[str]:
         """Yield the names and categories that the model holds in memory."""

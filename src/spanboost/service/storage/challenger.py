@@ -156,6 +156,6 @@ def _reading(schema: Schema) -> dict[str, Any]:
         "label": schema.label or "label",
         "weight": schema.weight,
         "ignored columns": sorted(schema.ignore),
-        "columns": columns and [(column.name, column.category) for column in columns],
+        "columns": columns and [(one.name, one.category, one.time) for one in columns],
         "target": {k: v for k, v in schema.target.state().items() if k != "values"},
     }

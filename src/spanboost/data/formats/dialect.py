@@ -1,0 +1,122 @@
+"""Find the delimiter and the header of a CSV file from its first records."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from spanboost.data.formats.csv_records import split_record
+from spanboost.data.kinds import CATEGORY, MISSING, column_kind, is_of_kind
+from spanboost.data.problems import StreamError
+from spanboost.data.target import as_number
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+FIRST_RECORDS = 100  # these decide
+
+
+class Dialect(NamedTuple):
+    """How a CSV file is written."""
+
+    delimiter: str
+    header: bool
+
+
+def find_dialect(
+    file: str, records: Sequence[str], delimiter: str | None, header: bool | None
+) -> Dialect:
+    """Return the dialect of a file from its first records, where it is not given.
+
+    Raise StreamError, which names the option to use, if the records are ambiguous.
+    """
+    records = records[:FIRST_RECORDS]
+    found = delimiter or _find_delimiter(file, records)
+    if header is None:
+        fields = [split_record(record, found) for record in records]
+        header = _has_header([row for row in fields if not isinstance(row, str)])
+    if header is None:
+        raise StreamError(
+            f"{file}: cannot tell whether line 1 contains column names; use --header or --no-header"
+        )
+    return Dialect(found, header)
+
+
+def match_dialect(
+    record: str, names: Collection[str], delimiter: str | None, header: bool | None
+) -> Dialect:
+    """Return the dialect in which the first record of a file has the columns that a model reads.
+
+    A model that was trained without column names calls its columns 1, 2, 3, ...
+    """
+    numbered = all(name.isdecimal() for name in names)
+    splits = {
+        each: fields
+        for each in ([delimiter] if delimiter else DELIMITERS)
+        if not isinstance(fields := split_record(record, each), str)
+    }
+    for each, fields in splits.items():
+        given = [field.strip() for field in fields]
+        positions = [str(position) for position in range(1, len(fields) + 1)]
+        named = {*names} <= {*given} and (header or not numbered or given == positions)
+        if header is not False and named:
+            return Dialect(each, True)
+        if header is not True and numbered and {*names} <= {*positions}:
+            return Dialect(each, False)
+    widest = max(splits, key=lambda each: len(splits[each]), default=delimiter or ",")
+    return Dialect(widest, not numbered if header is None else header)
+
+
+def _find_delimiter(file: str, records: Sequence[str]) -> str:
+    """Return the delimiter for which most records have as many fields as the first one."""
+    scores = {each: _count_alike(records, each) for each in DELIMITERS}
+    best = max(scores.values())
+    if best == 0:
+        if _count_alike(records, " ") == len(records):
+            return " "
+        raise StreamError(
+            f"{file}: no comma, semicolon, tab or vertical bar separates fields in line 1; use "
+            "--delimiter, or --format if the file is not CSV"
+        )
+    first, *others = [each for each in DELIMITERS if scores[each] == best]
+    if others:
+        raise StreamError(
+            f"{file}: cannot tell the delimiter: {DELIMITERS[first]} and {DELIMITERS[others[0]]} "
+            "are equally likely; name it with --delimiter"
+        )
+    return first
+
+
+def _count_alike(records: Sequence[str], delimiter: str) -> int:
+    """Count the records with as many fields as the first one; 0 if that has only one field."""
+    widths = [
+        len(fields)
+        for record in records
+        if not isinstance(fields := split_record(record, delimiter), str)
+    ]
+    return widths.count(widths[0]) if widths and widths[0] > 1 else 0
+
+
+def _has_header(rows: Sequence[list[str]]) -> bool | None:
+    """Return whether the first row contains column names; None if that is unclear.
+
+    In columns of numbers and times, text in the first row is a name, and a number is not. If there
+    are no such columns, a text of the first row that occurs again in its column is not a name.
+    """
+    if not rows:
+        return True
+    first = [field.strip() for field in rows[0]]
+    rest = [row for row in rows[1:] if len(row) == len(first)]
+    if not rest:
+        return not all(text in MISSING or as_number(text) is not None for text in first)
+    names = data = recurring = 0
+    for position, text in enumerate(first):
+        values = [row[position].strip() for row in rest]
+        kind = column_kind(values)
+        if text in MISSING or all(value in MISSING for value in values):
+            continue
+        if kind == CATEGORY:
+            recurring += text in values
+        elif is_of_kind(kind, text):
+            data += 1
+        else:
+            names += 1
+    if names and data:
+        return None
+    return names > 0 if names or data else recurring == 0

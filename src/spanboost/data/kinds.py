@@ -1,0 +1,96 @@
+"""The kind of a column of text: numbers, times or categories. docs/data-formats.md has the rule.
+
+The kind is the one of the majority in the first rows. A single value never changes it, wherever it
+is: a value that does not fit the kind is missing, or it is an error that names the column and line.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from spanboost.data.target import as_number
+from spanboost.rows.times import parse_time, part_names
+
+NUMBER, TIME, CATEGORY = "number", "time", "category"
+SAMPLE_ROWS = 1000  # the first rows, which determine the kinds of columns
+# values that are missing in columns of numbers and times
+MISSING = (
+    *("", "-", "--", ".", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan"),
+    *("null", "NULL", "None", "none"),
+)
+HASHED_BITS = 12  # of the codes of a column of identifiers
+_FEWEST = 100  # values from which on a column can be recognised as identifiers
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_INDEX = re.compile(r"Unnamed: 0|__index_level_\d+__")
+
+
+def column_kind(values: Sequence[str | None]) -> str:
+    """Return the kind of a column, given the values of its first rows.
+
+    Of the values that are not missing, at least half are numbers: the column contains numbers. At
+    least half are times: it contains times. Otherwise, it contains categories.
+    """
+    numbers = times = total = 0
+    for text, count in _count(values).items():
+        total += count
+        if as_number(text) is not None:
+            numbers += count
+        elif parse_time(text) is not None:
+            times += count
+    if 2 * numbers >= total:
+        return NUMBER
+    return TIME if 2 * times >= total else CATEGORY
+
+
+def is_of_kind(kind: str, text: str) -> bool:
+    """Return whether a value that is not missing is a number or a time, as its column."""
+    return (as_number(text) if kind == NUMBER else parse_time(text)) is not None
+
+
+def are_identifiers(values: Sequence[str | None]) -> bool:
+    """Return whether more than half of at least 100 categories are different from all others."""
+    counts = _count(values)
+    return counts.total() >= _FEWEST and 2 * len(counts) > counts.total()
+
+
+def is_index(position: int, name: str) -> bool:
+    """Return whether a column has the name that pandas gives to the index of a frame."""
+    return (position == 0 and not name) or _INDEX.fullmatch(name) is not None
+
+
+def describe_column(name: str, kind: str, values: Sequence[str | None]) -> str | None:
+    """Return a note for the user on how a column is read; None if there is nothing to say."""
+    ignore = f"--ignore {name} leaves it out"
+    if kind == TIME:
+        return f"column {name!r:.40} contains times; features: {', '.join(part_names(name))}"
+    if kind == NUMBER:
+        counts_rows = _counts_rows(values)
+        return f"column {name!r:.40} counts the rows; {ignore}" if counts_rows else None
+    if are_identifiers(values):
+        return (
+            f"column {name!r:.40} has a different value in most rows; its categories are hashed to "
+            f"{2**HASHED_BITS:,} codes; {ignore}"
+        )
+    texts = _count(values)
+    commas = [text for text in texts if _DECIMAL_COMMA.fullmatch(text)]
+    if commas and 2 * sum(texts[text] for text in commas) >= texts.total():
+        return (
+            f"column {name!r:.40} is read as categories, because numbers like {commas[0]!r:.40} "
+            "have a decimal comma; write them with a decimal point"
+        )
+    return None
+
+
+def _count(values: Sequence[str | None]) -> Counter[str]:
+    """Count the values that are not missing."""
+    counts = Counter(text.strip() for text in values if text is not None)
+    for text in MISSING:
+        counts.pop(text, None)
+    return counts
+
+
+def _counts_rows(values: Sequence[str | None]) -> bool:
+    if len(values) < _FEWEST or not all(text and text.strip().isdecimal() for text in values):
+        return False
+    first = int(values[0] or 0)
+    return all(int(text or 0) == first + t for t, text in enumerate(values))

@@ -1,0 +1,37 @@
+"""Choose the columns of a schema from the first rows of a table."""
+
+from collections.abc import Mapping, Sequence
+
+from spanboost.data.kinds import CATEGORY, NUMBER, are_identifiers, column_kind, describe_column
+from spanboost.data.problems import Problems
+from spanboost.data.schema import Schema
+
+
+def set_columns(
+    schema: Schema,
+    problems: Problems,
+    file: str,
+    samples: Mapping[str, Sequence[str | None]],
+    typed: Mapping[str, str] | None = None,
+) -> None:
+    """Set the columns of a schema, with notes on those that are read in a special way.
+
+    samples: the first values of each feature, as text; empty if its kind is all that matters.
+    typed: the kinds of features whose file has types; others are found in the sample.
+    """
+    kinds = {name: (typed or {}).get(name) or column_kind(samples[name]) for name in samples}
+    identifiers = set[str]()
+    for name, kind in kinds.items():
+        if name in schema.categorical:
+            continue
+        if text := describe_column(name, kind, samples[name]):
+            problems.note(f"{file}: {text}")
+        if kind == CATEGORY and schema.bits is None and are_identifiers(samples[name]):
+            identifiers.add(name)
+    schema.set_columns(kinds, kinds.values(), identifiers)
+
+
+def text_kind(values: Sequence[str | None]) -> str:
+    """Return the kind of a column of strings in a file with types, where no text is a number."""
+    kind = column_kind(values)
+    return CATEGORY if kind == NUMBER else kind

@@ -1,0 +1,43 @@
+"""Tell the format of a file from its first line, where its name does not tell."""
+
+import re
+
+from spanboost.data.target import as_number
+
+LIMIT = 1 << 16  # bytes of the first line that are read, at most
+_BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
+_VW_LABEL = re.compile(r"(\S+(\s+\S+){0,2}\s+)?('\S*\s*)?")
+_ENTRY = re.compile(r"(qid|\d+):\S+")
+
+
+def format_of_line(line: bytes) -> str | None:
+    """Return the format of a file that begins with this line; None if it is not known."""
+    for mark, format in _BINARY.items():
+        if line.startswith(mark):
+            return format
+    try:
+        text = line.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return None
+    if not text or "\0" in text:
+        return None
+    if text.startswith("{"):
+        return "jsonl"
+    if _is_vw(text):
+        return "vw"
+    return "svmlight" if _is_svmlight(text) else "csv"
+
+
+def _is_vw(text: str) -> bool:
+    """Return whether a line is a label, or nothing, and a namespace: `1 |a x:2`, `| x y`."""
+    label, bar, features = text.partition("|")
+    if not bar or not re.match(r"\S*\s+\S", features) or not _VW_LABEL.fullmatch(label):
+        return False
+    words = [word for word in label.split() if not word.startswith("'")]
+    return all(as_number(word) is not None for word in words)
+
+
+def _is_svmlight(text: str) -> bool:
+    """Return whether a line is a label and entries: `1 3:0.5 7:2`."""
+    label, *entries = text.partition("#")[0].split()
+    return bool(entries) and as_number(label) is not None and all(map(_ENTRY.fullmatch, entries))

@@ -1,0 +1,102 @@
+"""Dates and times as features.
+
+A time becomes four numbers: the days since the start of 2020, the hour, the weekday and the day of
+the year, all in UTC. A time without a zone counts as UTC. The four do not depend on other rows, so
+every source of rows gives the same features.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+
+PARTS = ("days", "hour", "weekday", "yearday")
+_HOUR = 3_600_000_000  # in microseconds
+_DAY = 24 * _HOUR
+_ORIGIN = 18_262 * _DAY  # 2020-01-01
+_MICROSECONDS = "datetime64[us]"
+_NO_TIME = np.datetime64("NaT", "us")
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+
+
+def part_names(name: str) -> list[str]:
+    """Return the names of the features of a column of times."""
+    return [f"{name}.{part}" for part in PARTS]
+
+
+def time_features(moments: Array) -> Array:
+    """Return the features [rows, 4] of times (datetime64[us]); NaN if a time is missing."""
+    microseconds = moments.astype(np.int64)
+    day, rest = np.divmod(microseconds, _DAY)
+    dates = day.astype("datetime64[D]")
+    years = dates.astype("datetime64[Y]").astype("datetime64[D]")
+    features = np.empty((len(moments), len(PARTS)))
+    features[:, 0] = (microseconds - _ORIGIN).astype(np.float64) / _DAY
+    features[:, 1] = rest / _HOUR
+    features[:, 2] = (day + 3) % 7  # 1970-01-01 was a Thursday; 0 is Monday
+    features[:, 3] = (dates - years).astype(np.int64) + 1
+    features[np.isnat(moments)] = np.nan
+    return features
+
+
+def parse_time(text: str) -> Any:
+    """Return the time (datetime64[us]) of a date or time in ISO 8601; None for any other text.
+
+    Examples: 2026-01-31, 2026-01-31 12:30, 2026-01-31T12:30:00.5Z, 2026-01-31T12:30:00+01:00.
+    """
+    if not _ISO.fullmatch(text):
+        return None
+    try:
+        return as_moment(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):  # such as February 30
+        return None
+
+
+def is_time(value: Any) -> bool:
+    """Return whether a value is a date or time object: of Python, NumPy or pandas."""
+    return isinstance(value, date | np.datetime64)
+
+
+def as_moment(value: Any) -> Any:
+    """Return a date or time object as datetime64[us]; NaT if it is missing."""
+    if isinstance(value, np.datetime64):
+        return value.astype(_MICROSECONDS)
+    if value != value:  # noqa: PLR0124 - only NaT of pandas differs from itself
+        return _NO_TIME
+    zone = getattr(value, "tzinfo", None)
+    plain = value if zone is None else value.astimezone(UTC).replace(tzinfo=None)
+    return np.datetime64(plain).astype(_MICROSECONDS)
+
+
+def expand_times(rows: Sequence[Any]) -> Sequence[Any]:
+    """Return rows (dictionaries) with the features of every date or time object instead of it.
+
+    If there are no such objects, the rows are returned as they are.
+    """
+    kinds = {kind for row in rows if isinstance(row, dict) for kind in map(type, row.values())}
+    times = tuple(kind for kind in kinds if issubclass(kind, date | np.datetime64))
+    return [_expand(row, times) for row in rows] if times else rows
+
+
+def _expand(row: Any, times: tuple[type, ...]) -> Any:
+    if not isinstance(row, dict):
+        return row
+    expanded = dict[Any, Any]()
+    for name, value in row.items():
+        if isinstance(value, times):
+            expanded.update(time_entries(str(name), as_moment(value)))
+        else:
+            expanded[name] = value
+    return expanded
+
+
+def time_entries(name: str, moment: Any) -> dict[str, float]:
+    """Return the features of one time by name; `moment` is a datetime64[us]."""
+    numbers = time_features(np.array([moment], _MICROSECONDS))[0].tolist()
+    return dict(zip(part_names(name), numbers, strict=True))
