@@ -102,6 +102,12 @@ def test_weights(weight):
     )
 
 
+def test_a_bad_label_is_shown_alike_by_both_parsers():
+    for other in (b"1,2\n", b"1\n"):  # only the first is parsed by Arrow
+        found = read(b"a,y\n" + other + b"1,-Infinity\n", skip=True)
+        assert found.bad[-1] == "x.csv:3: the label '-inf' is not finite"
+
+
 def test_rows_before_a_bad_one_come_first():
     found = read(b"a,c,y\n1,x,1\n2,y,2\n3,z,bad\n4,u,3\n")
     assert found.lines == [2, 3]

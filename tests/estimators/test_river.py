@@ -1,6 +1,7 @@
 """River's checks and typical uses: pipelines, streams of dictionaries, mini-batches."""
 
 import copy
+import datetime as dt
 import pickle
 
 import numpy as np
@@ -152,3 +153,18 @@ def test_errors_use_the_names_of_river():
         BoostingRegressor("linear", n_models=0)
     with pytest.raises(ValueError, match="use BoostingClassifier for classes"):
         BoostingRegressor("linear", loss=Softmax(3))
+
+
+def test_times_are_features():
+    hours = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=k) for k in range(300)]
+    stream = [({"when": hour, "x": 1.0}, float(hour.hour)) for hour in hours]
+    single, block = (BoostingRegressor("trees", n_models=8) for _ in range(2))
+    for x, y in stream:
+        single.learn_one(x, y)
+    X, y = pd.DataFrame([x for x, _ in stream]), pd.Series([y for _, y in stream])
+    block.learn_many(X, y)
+    later = [{"when": dt.datetime(2024, 2, 1, hour), "x": 1.0} for hour in (2, 20)]
+    low, high = (single.predict_one(x) for x in later)
+    assert low < high
+    assert block.predict_many(pd.DataFrame(later)).tolist() == [low, high]
+    assert np.isfinite(single.predict_one({"when": pd.NaT, "x": 1.0}))

@@ -87,6 +87,14 @@ def add_predict_options(predict: Any) -> None:
         "(default: -, standard output, as CSV)",
     )
     predict.add_argument(
+        "--keep",
+        type=names,
+        action="extend",
+        metavar="NAMES",
+        help="Columns of DATA to copy into the output, such as an id, separated by commas; can be "
+        "repeated",
+    )
+    predict.add_argument(
         "-t", "--test", action="store_true", help="Ignored; `predict` never learns"
     )
     add_data(predict, learning=False)

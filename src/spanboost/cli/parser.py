@@ -98,6 +98,7 @@ Predict every row of DATA; the model does not learn. Columns are matched by name
 is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
         """examples:
   spanboost predict new-houses.csv -m houses.sb -o prices.csv
+  spanboost predict new-houses.csv -m houses.sb --keep id,city
   spanboost predict new-houses.parquet -m houses.sb -o prices.parquet
   spanboost predict new.vw -t -i clicks.sb -p -""",
         "spanboost.cli.commands.predict",

@@ -21,6 +21,7 @@ class Batch(NamedTuple):
     weights: Array | None  # [rows] importance weights; None if all are 1
     file: str
     lines: Array  # [rows] line numbers, from 1; row numbers for Parquet and Arrow
+    kept: Any = None  # Arrow table of the columns that are passed on as they are; None without
 
     @property
     def rows(self) -> int:
@@ -35,6 +36,7 @@ class Batch(NamedTuple):
             None if self.weights is None else self.weights[first:last],
             self.file,
             self.lines[first:last],
+            None if self.kept is None else self.kept.slice(first, last - first),
         )
 
     def take(self, rows: Array) -> "Batch":
@@ -45,6 +47,7 @@ class Batch(NamedTuple):
             None if self.weights is None else self.weights[rows],
             self.file,
             self.lines[rows],
+            None if self.kept is None else self.kept.take(np.arange(self.rows)[rows]),
         )
 
     def locate(self, error: DataError) -> StreamError:
@@ -82,14 +85,21 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     """Return one batch with all rows of some batches of the same file."""
     if len(batches) == 1:
         return batches[0]
-    X, y, weights, files, lines = zip(*batches, strict=True)
+    X, y, weights, files, lines, kept = zip(*batches, strict=True)
     return Batch(
         _concatenate(X),
         None if y[0] is None else np.concatenate(y),
         None if weights[0] is None else np.concatenate(weights),
         files[0],
         np.concatenate(lines),
+        None if kept[0] is None else _concatenate_tables(kept),
     )
+
+
+def _concatenate_tables(tables: Sequence[Any]) -> Any:
+    import pyarrow as pa  # only needed where columns are passed on
+
+    return pa.concat_tables(tables)
 
 
 def _concatenate(parts: Sequence[Any]) -> Any:

@@ -36,6 +36,7 @@ class ColumnPart(NamedTuple):
     lines: Array  # [rows] line numbers
     bad: list[tuple[int, str]]  # line numbers and messages of bad rows, which are not included
     times: Sequence[Any] = ()  # Arrow arrays of timestamps, dates or strings
+    kept: Any = None  # Arrow table of the columns that are passed on as they are
 
 
 class BatchBuilder:
@@ -78,7 +79,11 @@ class BatchBuilder:
         if columns.categories:
             X = Rows(X, columns.codes(rows, good))
         y = None if labels is None else labels[good]
-        return Batch(X, y, None if weights is None else weights[good], self.file, lines[good])
+        weights = None if weights is None else weights[good]
+        kept = columns.part.kept
+        if kept is not None:
+            kept = kept.take(np.arange(len(columns.part.lines))[rows][good])
+        return Batch(X, y, weights, self.file, lines[good], kept)
 
     def _select_good(self, lines: Array, bad: list[tuple[int, str]]) -> Any:
         """Return an index of the good rows: without `skip`, those before the first bad row."""
@@ -97,7 +102,7 @@ class _PartColumns:
         self.columns = [as_numpy(column) for column in part.numbers]
         self.integers_only = all(column.dtype.kind in "iu" for column in self.columns)
         self.times = [
-            _TimeColumn(column.name, array)
+            TimeColumn(column.name, array)
             for column, array in zip(schema.times, part.times, strict=True)
         ]
         self.categories = [
@@ -171,10 +176,11 @@ class _DistinctValues:
         self.values = array.dictionary
 
 
-class _TimeColumn:
-    """The times of a column."""
+class TimeColumn:
+    """The times (datetime64[us]) of a column: `moments`, and the texts that are not times."""
 
     def __init__(self, name: str, array: Any) -> None:
+        """Read an Arrow array of timestamps, dates or texts in ISO 8601."""
         self.name = name
         self.invalid: dict[int, str] = {}  # by index in the column, in order
         if not is_text(array.type) and not pa.types.is_dictionary(array.type):

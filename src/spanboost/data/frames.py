@@ -1,4 +1,4 @@
-"""Read data frames (pandas, Polars, Arrow) with categorical columns."""
+"""Read data frames (pandas, Polars, Arrow) with columns of categories or times."""
 
 from typing import Any
 
@@ -6,8 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from spanboost.compiling.arrays import Array
-from spanboost.data.columns import as_numpy
+from spanboost.data.columns import TimeColumn, as_numpy, is_moment, is_number, is_text
+from spanboost.data.kinds import SAMPLE_ROWS, TIME
+from spanboost.data.sampling import text_kind
+from spanboost.errors import DataError
 from spanboost.rows.block import Rows
+from spanboost.rows.times import PARTS, time_features
 
 _MISSING = -1
 
@@ -17,23 +21,30 @@ class FrameReader:
 
     def __init__(self, table: pa.Table) -> None:
         self.names: list[str] = table.column_names
+        self.times = [j for j in range(len(self.names)) if _contains_times(table.column(j))]
         self.codes: dict[int, dict[Any, int]] = {
-            j: {} for j, field in enumerate(table.schema) if _is_category(field.type)
+            j: {}
+            for j, field in enumerate(table.schema)
+            if j not in self.times and _is_category(field.type)
         }
 
     @property
     def numbers(self) -> list[int]:
         """Positions of the numeric columns."""
-        return [j for j in range(len(self.names)) if j not in self.codes]
+        others = {*self.codes, *self.times}
+        return [j for j in range(len(self.names)) if j not in others]
 
     def column(self, feature: str | int) -> int:
         """Return the column of the frame for a model's feature: a number, or "code j"."""
         if isinstance(feature, str):
             return [*self.codes][int(feature.removeprefix("code "))]
-        return self.numbers[feature]
+        parts = [j for j in self.times for _ in PARTS]
+        return [*self.numbers, *parts][feature]
 
     def refuse(self, learner: Any) -> None:
-        """Raise a ValueError: the learner accepts only numbers."""
+        """Raise a ValueError if there are categories, for a learner that accepts only numbers."""
+        if not self.codes:
+            return
         name = self.names[next(iter(self.codes))]
         raise ValueError(
             f"column {name!r} contains categories, but {type(learner).__name__} accepts only "
@@ -45,33 +56,36 @@ class FrameReader:
         table = arrow_table(X)
         if table is None:
             raise ValueError(
-                "the model was fitted to a data frame with categorical columns; pass a data frame "
+                "the model was fitted to a data frame with columns of categories or times; pass a "
+                "data frame "
                 f"(got {type(X).__name__})"
             )
         return table
 
-    def read(self, table: pa.Table, *, learn: bool) -> Rows:
+    def read(self, table: pa.Table, *, learn: bool) -> Any:
         """Return the rows of a frame with the same columns; unknown categories are missing."""
         codes = [_encode(table.column(j), known, learn) for j, known in self.codes.items()]
         for j in self.numbers:
             _check_numeric(table.field(j), "but was numeric when the model was fitted")
         numbers = [as_numpy(table.column(j).combine_chunks()) for j in self.numbers]
-        return Rows(np.column_stack(numbers) if numbers else None, np.column_stack(codes))
+        numbers += [_time_features(table.field(j), table.column(j)) for j in self.times]
+        X = np.column_stack(numbers) if numbers else None
+        return Rows(X, np.column_stack(codes)) if codes else X
 
 
 def frame_reader(X: Any) -> FrameReader | None:
-    """Return a reader for a frame with a categorical column; None for any other rows.
+    """Return a reader for a frame with a column of categories or times; None for any other rows.
 
-    Raise ValueError for a column that is neither numeric nor categorical.
+    Raise ValueError for a column of another type that is not numeric.
     """
     table = arrow_table(X)
     if table is None:
         return None
     for field in table.schema:
-        if not _is_category(field.type):
-            _check_numeric(field, "which is neither numeric nor categorical")
+        if not _is_category(field.type) and not is_moment(field.type):
+            _check_numeric(field, "which is neither numeric nor categorical nor a time")
     reader = FrameReader(table)
-    return reader if reader.codes else None
+    return reader if reader.codes or reader.times else None
 
 
 def arrow_table(X: Any) -> pa.Table | None:
@@ -99,10 +113,32 @@ def _is_category(kind: Any) -> bool:
     return any(is_text(kind) for is_text in texts)
 
 
+def _contains_times(column: Any) -> bool:
+    """Return whether a column has a type of times, or most of its first texts are times."""
+    if is_moment(column.type):
+        return True
+    if not is_text(column.type) and not pa.types.is_string_view(column.type):
+        return False
+    return text_kind(column.slice(0, SAMPLE_ROWS).to_pylist()) == TIME
+
+
+def _time_features(field: Any, column: Any) -> Array:
+    """Return the features [rows, 4] of a column of times."""
+    texts = pa.types.is_string_view(column.type)
+    column = (column.cast(pa.string()) if texts else column).combine_chunks()
+    if not (is_moment(column.type) or is_text(column.type) or pa.types.is_null(column.type)):
+        raise ValueError(
+            f"column {field.name!r} has type {field.type}, but contained times when the model was "
+            "fitted"
+        )
+    times = TimeColumn(field.name, column)
+    for row, what in times.errors(slice(None)).items():
+        raise DataError(row, what)
+    return time_features(times.moments)
+
+
 def _check_numeric(field: Any, reason: str) -> None:
-    types = pa.types
-    numbers = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    if not any(is_number(field.type) for is_number in numbers):
+    if not is_number(field.type):
         raise ValueError(f"column {field.name!r} has type {field.type}, {reason}")
 
 

@@ -76,6 +76,7 @@ class Stream:
         labelled: bool,
         learn: bool = True,
         skip: int = 0,
+        keep: Sequence[str] = (),
         filter_rows: Callable[[Batch], Batch] = lambda batch: batch,
     ) -> Generator[Batch, None, None]:
         """Yield all rows after the first `skip`.
@@ -85,6 +86,7 @@ class Stream:
             labelled: Whether to read labels and weights.
             learn: Whether to add new categories to the schema.
             skip: Number of rows to skip.
+            keep: Columns to pass on as they are, in `Batch.kept`.
             filter_rows: Reports and removes the rows of a batch that a model cannot read.
         """
         if schema.form != self.form:
@@ -92,7 +94,9 @@ class Stream:
                 f"{self.sources[0].name}: the model reads {_TITLES[schema.form]}, "
                 f"not {_TITLES[self.form]}"
             )
-        reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn)
+        if keep and self.form in ("vw", "svmlight"):
+            raise StreamError(f"--keep requires named columns; {self.formats[0]} files have none")
+        reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn, keep=keep)
         return prefetch(_skip_rows(self._read(reader, filter_rows), skip), 16)
 
     def _read(
@@ -102,7 +106,9 @@ class Stream:
             with closing(reader(format).batches(source)) as batches:
                 yield from (batch for batch in map(filter_rows, batches) if batch.rows)
 
-    def _reader(self, format: str, *, schema: Schema, labelled: bool, learn: bool) -> Any:
+    def _reader(
+        self, format: str, *, schema: Schema, labelled: bool, learn: bool, keep: Sequence[str]
+    ) -> Any:
         # the libraries of a format are imported only when it is used
         if format == "vw":
             from spanboost.data.formats.vw import VwReader
@@ -115,7 +121,7 @@ class Stream:
         if format == "jsonl":
             from spanboost.data.formats.jsonl import JsonReader
 
-            return JsonReader(schema, self.problems, labelled=labelled)
+            return JsonReader(schema, self.problems, labelled=labelled, keep=keep)
         if format in ("csv", "tsv"):
             from spanboost.data.formats.csv import CsvReader
 
@@ -127,10 +133,11 @@ class Stream:
                 learn=learn,
                 delimiter=delimiter,
                 header=self.header,
+                keep=keep,
             )
         from spanboost.data.formats.arrow import TableReader
 
-        return TableReader(schema, self.problems, labelled=labelled, learn=learn)
+        return TableReader(schema, self.problems, labelled=labelled, learn=learn, keep=keep)
 
 
 def format_of(source: Source) -> str:

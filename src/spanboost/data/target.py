@@ -42,6 +42,8 @@ class Target:
         text = "" if label is None else label if isinstance(label, str) else f"{label:.15g}"
         if canonical(text) in ("", "nan"):
             return "the label is missing"
+        if not self.as_text and (number := as_number(text)) is not None:
+            text = f"{number:.15g}"  # a reader may pass the text or the number
         return f"the label {text!r:.40} {self._error(text)}"
 
     def state(self) -> dict[str, Any]:

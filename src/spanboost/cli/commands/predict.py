@@ -2,8 +2,9 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
-from spanboost.errors import DataError
+from spanboost.errors import DataError, UsageError
 from spanboost.losses import on_vectors
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
@@ -27,10 +28,10 @@ def predict(args: Namespace) -> int:
     if args.output != "-":
         check_writable(args.output)
     with open_writer(args.output) as output:
-        for answers, lines in _predictions(model, stream):
-            table = prediction_table(model, answers)
+        for answers, lines, kept in _predictions(model, stream, [*dict.fromkeys(args.keep or ())]):
+            table = _add_columns(prediction_table(model, answers), kept)
             # where rows may be left out, each prediction names its line
-            output.write(table.add_column(0, "line", [lines]) if stream.problems.skip else table)
+            output.write(_add_line(table, lines) if stream.problems.skip else table)
     for note in stream.problems.notes:
         print(f"note: {note}", file=sys.stderr)
     for message in stream.problems.first:
@@ -40,20 +41,41 @@ def predict(args: Namespace) -> int:
     return 0
 
 
-def _predictions(model: Model, stream: Stream) -> Iterator[tuple[Array, Array]]:
-    """Yield the predictions of each block of rows, and the line numbers of the rows.
+def _add_columns(table: Any, kept: Any) -> Any:
+    """Return a table of predictions after the columns that are copied from the data."""
+    for position, name in enumerate([] if kept is None else kept.column_names):
+        if name in table.column_names[position:]:
+            raise UsageError(f"--keep {name}: the predictions have a column of the same name")
+        table = table.add_column(position, name, kept.column(name))
+    return table
+
+
+def _add_line(table: Any, lines: Array) -> Any:
+    if "line" in table.column_names:
+        raise UsageError("--keep line: with --on-error skip, the output has this column anyway")
+    return table.add_column(0, "line", [lines])
+
+
+def _predictions(
+    model: Model, stream: Stream, keep: Sequence[str]
+) -> Iterator[tuple[Array, Array, Any]]:
+    """Yield the predictions of each block of rows, their line numbers, and the columns to copy.
 
     A stream without rows yields one empty block, so that the output has its column names.
     """
     rows = 0
     fit = row_filter([model], stream.problems)
-    with closing(stream.batches(model.schema, labelled=False, filter_rows=fit)) as batches:
+    read = stream.batches(model.schema, labelled=False, keep=keep, filter_rows=fit)
+    with closing(read) as batches:
         for batch in batches:
             rows += batch.rows
             try:
-                yield model.predict_many(batch.X), batch.lines
+                yield model.predict_many(batch.X), batch.lines, batch.kept
             except DataError as error:
                 raise batch.locate(error) from None
     if rows == 0:
         d = int(on_vectors(model.loss_).d)
-        yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64)
+        import pyarrow as pa
+
+        kept = pa.table({name: pa.array([], pa.string()) for name in keep})
+        yield np.empty((0, d) if d > 1 else 0), np.empty(0, np.int64), kept

@@ -1,7 +1,7 @@
 """Read Parquet, Arrow (files and streams) and Feather: tables with typed columns."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -41,8 +41,10 @@ class TableReader:
         *,
         labelled: bool,
         learn: bool = True,
+        keep: Sequence[str] = (),
         size: int = ROWS,
     ) -> None:
+        self.keep = keep  # columns to pass on as they are
         self.schema, self.problems, self.labelled, self.size = schema, problems, labelled, size
         self.learn = learn and labelled  # whether to add new categories to the schema
 
@@ -54,7 +56,7 @@ class TableReader:
                 names = table.schema.names
             if self.schema.columns is None:
                 self._set_columns(table)
-            positions = self.schema.positions(table.name, names, self.labelled)
+            positions = self.schema.positions(table.name, names, self.labelled, self.keep)
             self._check(table, positions)
             builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
             with closing(prefetch(self._parts(table, positions), 1)) as parts:
@@ -94,7 +96,7 @@ class TableReader:
     def _parts(self, table: _Table, positions: ColumnPositions) -> Iterator[ColumnPart]:
         """Yield the required columns, some rows at a time."""
         names = table.schema.names
-        wanted = _used(positions)
+        wanted = [*dict.fromkeys([*_used(positions), *positions.kept])]
         width = sum(_value_bytes(table.schema.field(position).type) for position in wanted)
         rows = max(1, min(self.size, BYTES // width))
         first = 1
@@ -115,6 +117,7 @@ class TableReader:
                     lines=np.arange(first, first + len(batch)),
                     bad=[],
                     times=[column(position) for position in positions.times],
+                    kept=_kept_columns(self.keep, [column(p) for p in positions.kept]),
                 )
                 first += len(batch)
 
@@ -122,6 +125,10 @@ class TableReader:
 def _used(positions: ColumnPositions) -> list[int]:
     optional = [p for p in (positions.label, positions.weight) if p is not None]
     return [*positions.numbers, *positions.categories, *positions.times, *optional]
+
+
+def _kept_columns(names: Sequence[str], columns: list[Any]) -> Any:
+    return pa.table(columns, [*names]) if names else None
 
 
 def _first_texts(table: _Table, names: list[str]) -> dict[str, list[str | None]]:
@@ -207,7 +214,8 @@ def _kind(name: str, field: Any) -> str:
 
 def _value_bytes(kind: Any) -> int:
     """Return the approximate size of a value in bytes."""
-    return 16 if is_text(kind) or types.is_null(kind) else (kind.bit_width + 7) // 8
+    fixed = types.is_primitive(kind) and not types.is_null(kind)
+    return (kind.bit_width + 7) // 8 if fixed or types.is_decimal(kind) else 16
 
 
 @contextmanager

@@ -7,7 +7,7 @@ with one; two double quotes inside stand for one. Arrow parses pieces of complet
 threads. If it rejects a piece, the piece is read again record by record to find the bad ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -54,9 +54,11 @@ class CsvReader:
         learn: bool = True,
         delimiter: str | None = ",",
         header: bool | None = True,
+        keep: Sequence[str] = (),
         size: int = 1 << 20,
     ) -> None:
         """Create a reader; a delimiter or header that is None is found in the first records."""
+        self.keep = keep  # columns to pass on as they are
         self.schema, self.problems, self.labelled = schema, problems, labelled
         self.learn = learn and labelled  # whether to add new categories to the schema
         self.delimiter, self.header, self.size = delimiter, header, size
@@ -70,7 +72,7 @@ class CsvReader:
         if self.schema.columns is None:
             read = self._set_columns(source.name, names, pieces, dialect.delimiter)
             pieces = chain(read, pieces)
-        positions = self.schema.positions(source.name, names, self.labelled)
+        positions = self.schema.positions(source.name, names, self.labelled, self.keep)
         parser = Parser(self.schema, names, positions, dialect.delimiter, first.chunk)
 
         def parse(piece: _Piece) -> tuple[_Piece, ColumnPart]:

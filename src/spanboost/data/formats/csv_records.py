@@ -47,6 +47,8 @@ class Parser:
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
         self.floats = [*positions.numbers, *weight]
         self.texts = [*positions.categories, *positions.times, *label]
+        # a column can be a feature too, so Arrow reads these columns on their own
+        self.kept_options = _convert_options({names[p]: pa.string() for p in positions.kept})
         kinds = {names[position]: pa.float64() for position in self.floats}
         kinds |= {names[position]: pa.string() for position in self.texts}
         if label and not schema.target.as_text:
@@ -85,21 +87,25 @@ class Parser:
         """Parse a chunk with Arrow; None if it fails, or reads the text differently."""
         data = chunk.data
         try:
-            table = csv.read_csv(
-                pa.BufferReader(data),
-                csv.ReadOptions(
-                    use_threads=False, block_size=len(data) + 1, column_names=self.names
-                ),
-                csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in data),
-                options,
-            )
+            table = self._read_with_arrow(data, options)
         except pa.ArrowInvalid:
             return None
         columns = [_combine_chunks(column) for column in table.columns]
+        if self.positions.kept:
+            kept = self._read_with_arrow(data, self.kept_options)
+            columns += [_combine_chunks(column) for column in kept.columns]
         if b"(" in data and any(map(_has_odd_nan, columns)):
             return None
         lines = _line_numbers(chunk, len(table))
         return None if lines is None else self._part(columns, lines, [])
+
+    def _read_with_arrow(self, data: bytes, options: Any) -> Any:
+        return csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names),
+            csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in data),
+            options,
+        )
 
     def _parse_records(self, chunk: Chunk) -> ColumnPart:
         """Parse a chunk record by record."""
@@ -111,16 +117,18 @@ class Parser:
             else:
                 rows.append(row)
                 lines.append(record.line)
-        columns = list(zip(*rows, strict=True)) or [()] * len(self.floats + self.texts)
+        width = len(self.floats) + len(self.texts) + len(self.positions.kept)
+        columns = list(zip(*rows, strict=True)) or [()] * width
         floats = len(self.floats)
         arrays = [pa.array(column, pa.float64()) for column in columns[:floats]]
         arrays += [pa.array(column, pa.string()) for column in columns[floats:]]
         return self._part(arrays, np.array(lines, np.int64), bad)
 
     def _part(self, columns: list[Any], lines: Array, bad: list[tuple[int, str]]) -> ColumnPart:
-        """Return a part; `columns`: numbers, weight, categories, times and label in this order."""
+        """Return a part; `columns`: numbers, weight, categories, times, label and kept columns."""
         numbers, categories = len(self.positions.numbers), len(self.positions.categories)
         floats, texts = columns[: len(self.floats)], columns[len(self.floats) :]
+        texts, kept = texts[: len(self.texts)], texts[len(self.texts) :]
         texts = [text.dictionary_encode() if is_text(text.type) else text for text in texts]
         return ColumnPart(
             numbers=floats[:numbers],
@@ -130,6 +138,7 @@ class Parser:
             weight=None if self.positions.weight is None else floats[-1],
             lines=lines,
             bad=bad,
+            kept=pa.table(kept, [self.names[p] for p in self.positions.kept]) if kept else None,
         )
 
     def _row(self, text: str) -> list[Any] | str:
@@ -148,7 +157,7 @@ class Parser:
         row += [fields[position] for position in self.texts]
         if self.positions.label is not None and not self.schema.target.as_text:
             row[-1] = None if row[-1].strip() in MISSING else row[-1]
-        return row
+        return row + [fields[position] for position in self.positions.kept]
 
     def _not_a_number(self, field: str, position: int) -> str:
         name = self.names[position]

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,14 +38,21 @@ class JsonReader:
     """Reads rows as dictionaries of numbers, strings (categories) and None (missing values)."""
 
     def __init__(
-        self, schema: "Schema", problems: Problems, *, labelled: bool, size: int = 1 << 20
+        self,
+        schema: "Schema",
+        problems: Problems,
+        *,
+        labelled: bool,
+        keep: Sequence[str] = (),
+        size: int = 1 << 20,
     ) -> None:
         self.schema, self.problems = schema, problems
+        self.keep = keep  # keys to pass on as they are
         self.labelled = labelled
         self.size = size
         self.label = schema.label or "label"
         # different numbers must stay different when they become categories
-        self.exact = bool(schema.categorical)
+        self.exact = bool(schema.categorical) or bool(keep)
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the good rows of a file, about `size` bytes of it at a time."""
@@ -55,13 +62,13 @@ class JsonReader:
                 yield batch
 
     def _batch(self, file: str, chunk: Chunk) -> Batch:
-        rows, lines, labels, weights = [], [], [], []
+        rows, lines, labels, weights, kept = [], [], [], [], []
         bad: list[tuple[int, str]] = []
         for line, text in enumerate(bytes(chunk.data).decode().split("\n"), chunk.first):
             if not text or text.isspace():
                 continue
             try:
-                row, label, weight = self._row(text)
+                row, label, weight, passed = self._row(text)
             except BadRowError as error:
                 bad.append((line, str(error)))
                 continue
@@ -69,6 +76,7 @@ class JsonReader:
             lines.append(line)
             labels.append(label)
             weights.append(weight)
+            kept.append(passed)
         y = np.array(labels)
         if self.labelled and not self.schema.target.as_text:
             y, given = self.schema.target.encode_numbers(y), y
@@ -83,21 +91,23 @@ class JsonReader:
             np.array(weights)[keep] if self.labelled and self.schema.weight else None,
             file,
             np.array(lines, np.int64)[keep],
+            _kept_table(self.keep, [kept[t] for t in keep]) if self.keep else None,
         )
 
-    def _row(self, text: str) -> tuple[dict[str, Any], float, float]:
-        """Return the features, the label and the weight of one line."""
+    def _row(self, text: str) -> tuple[dict[str, Any], float, float, list[str | None]]:
+        """Return the features, the label, the weight and the kept values of one line."""
         row = as_row(decode_json(text, exact=self.exact))
         labelled = self.label in row
+        kept = [_as_text(row.get(name)) for name in self.keep]
         label, weight = self.split(row)
         if not self.labelled:
-            return row, 0.0, 1.0
+            return row, 0.0, 1.0, kept
         weight = self.parse_weight(weight)
         if not labelled:
             near = did_you_mean(self.label, row)
             raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         # the label comes last, so that the target learns nothing from a bad row
-        return row, self._encode_label(label), weight
+        return row, self._encode_label(label), weight, kept
 
     def split(self, row: dict[str, Any]) -> tuple[Any, Any]:
         """Remove label and weight from a row and return them unchecked; keep only features."""
@@ -153,6 +163,18 @@ class JsonReader:
         if math.isnan(code):
             raise BadRowError(target.error_message(plain), self.label)
         return code
+
+
+def _as_text(value: Any) -> str | None:
+    """Return a value as it is passed on: a string without quotes, or JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _kept_table(names: Sequence[str], rows: list[list[str | None]]) -> Any:
+    import pyarrow as pa  # only needed where values are passed on
+
+    columns = [pa.array([row[j] for row in rows], pa.string()) for j in range(len(names))]
+    return pa.table(columns, [*names])
 
 
 def as_row(value: Any) -> dict[str, Any]:
