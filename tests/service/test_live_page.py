@@ -55,6 +55,11 @@ def test_dashboard_shows_the_metrics(tmp_path):
         shown = page.run(READ_VALUES)
         for name, metric in METRICS.items():
             assert float(shown[name]) == expected[f"spanboost_{metric}"], name
+        for rows in ("all", "recent"):
+            for name in ("rmse", "mae", "r2"):
+                metric = f'spanboost_{name}{{rows="{rows}"}}'
+                assert float(shown[f"{rows}-{name}"]) == expected[metric]
+        assert "420" in page.run("document.getElementById('metrics-rows').textContent")
         assert shown["learned"] == "420"
         assert (shown["duplicates"], shown["refused"], shown["pending"]) == ("1", "1", "30")
         weights = page.run(

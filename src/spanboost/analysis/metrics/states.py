@@ -1,5 +1,6 @@
 """Operations on the states of metrics: NamedTuples of arrays, or of other such NamedTuples."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def merge_states(first: Any, second: Any) -> Any:
 
 
 def state_to_json(state: Any) -> Any:
-    """Return a state as JSON values; floats are hexadecimal, since JSON has no infinity."""
+    """Return a state as JSON values."""
     if isinstance(state, np.ndarray):
         return _array_to_json(state)
     return {name: state_to_json(getattr(state, name)) for name in state._fields}
@@ -42,11 +43,21 @@ def _fill(state: Any, values: Any) -> None:
     places = np.array(values["at"], np.int64)
     if (places < 0).any():
         raise IndexError("negative index")
-    state.reshape(-1)[places] = [*map(float.fromhex, values["values"])]
+    state.reshape(-1)[places] = numbers_from_json(values["values"])
 
 
 def _array_to_json(array: Array) -> dict[str, list[Any]]:
     """Return the numbers other than 0, since most bins of a histogram are empty."""
     flat = array.ravel()
     places = np.flatnonzero(flat)
-    return {"at": places.tolist(), "values": [value.hex() for value in flat[places].tolist()]}
+    return {"at": places.tolist(), "values": numbers_to_json(flat[places])}
+
+
+def numbers_to_json(numbers: Array) -> list[float | str]:
+    """Return floats [numbers] as JSON values; those that JSON does not have are strings."""
+    return [value if math.isfinite(value) else str(value) for value in numbers.tolist()]
+
+
+def numbers_from_json(values: list[float | str]) -> list[float]:
+    """Return the floats that `numbers_to_json` has written."""
+    return [*map(float, values)]

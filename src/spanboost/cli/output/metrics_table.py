@@ -5,20 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spanboost.analysis.metrics.collected import Metrics
+from spanboost.analysis.metrics.titles import TITLES
 from spanboost.compiling.arrays import Array
 
-NAMES = {
-    "accuracy": "accuracy",
-    "log_loss": "log-loss",
-    "roc_auc": "ROC AUC",
-    "f1": "F1",
-    "macro_f1": "F1, mean of classes",
-    "kappa": "Cohen's kappa",
-    "calibration_error": "calibration error",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "r2": "R^2",
-}
 AMOUNTS = ("loss", "log_loss", "rmse", "mae")  # their size depends on the labels
 SHOWN_CLASSES = 10  # most classes whose confusion counts are printed
 UNDEFINED = "n/a"
@@ -64,21 +53,21 @@ def part_rows(result: Mapping[str, Any]) -> list[list[str]]:
     rows = [
         [_title(key, parts[0]), *(format_metric(key, part[key]) for part in parts)]
         for key in (parts[0] if parts else ())
-        if key in NAMES
+        if key in TITLES
     ]
     return [head, ["loss", *(format_metric("loss", value) for value in losses)], *rows]
 
 
 def _title(key: str, metrics: Mapping[str, Any]) -> str:
     """Return the name of a metric; F1 with two classes is about the second one."""
-    return f"F1 of {metrics['confusion']['labels'][1]:.20}" if key == "f1" else NAMES[key]
+    return f"F1 of {metrics['confusion']['labels'][1]:.20}" if key == "f1" else TITLES[key]
 
 
 def model_rows(result: Mapping[str, Any]) -> list[list[str]]:
     """Return the losses of several models and their metrics over the whole stream."""
     compared = result["compared"]
-    keys = [key for key in result.get("metrics", {}).get("whole", ()) if key in NAMES]
-    head = ["whole stream", "loss", "loss, second half", *(NAMES[key] for key in keys)]
+    keys = [key for key in result.get("metrics", {}).get("whole", ()) if key in TITLES]
+    head = ["whole stream", "loss", "loss, second half", *(TITLES[key] for key in keys)]
     rows = []
     for name, one in compared.items():
         losses = [format_metric("loss", one[key]) for key in ("loss", "loss_second_half")]

@@ -12,6 +12,11 @@ from spanboost.losses import Softmax, predicts_scores
 from spanboost.models.predictions import class_names
 from spanboost.rows.labels import LabelHealth
 from spanboost.service.histogram import Histogram, format_histograms
+from spanboost.service.http.model_metrics import (
+    HELP,
+    collect_model_metrics,
+    confusion_series,
+)
 from spanboost.service.http.startup import StartProgress
 from spanboost.service.http.worker_pool import WorkerPool, describe_workers
 from spanboost.service.learning.engine import Engine
@@ -41,6 +46,7 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
     state = engine.state
     progress, model, challenger = state.progress, state.model, state.challenger
     labels = model.label_health
+    classes = class_names(model) if predicts_scores(model.loss_) else []
     return {
         "time": time.time(),
         "learned": progress.rows,
@@ -67,7 +73,8 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "nans": state.nans,
         "trouble": engine.failure,
         "curve": [list(map(finite_or_none, point)) for point in list(progress.curve)],
-        "classes": class_names(model) if predicts_scores(model.loss_) else [],
+        "classes": classes,
+        "metrics": collect_model_metrics(state.metrics, classes),
         "pairs": _pairs(state),
         "challenger": challenger and challenger.describe(),
     }
@@ -228,6 +235,7 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
     changes = {f'kind="{kind}"': row for kind, row in current["range_changes"].items()}
     help = "Rows learned up to the last change of the label range."
     lines += _format_metric("label_range_changed_row", "gauge", help, changes)
+    lines += _format_model(current["metrics"], current["classes"])
     lines += _format_challenger(current["challenger"])
     queues = {'queue="learn"': engine.writer, 'queue="predict"': engine.predictor}
     for name, what, attribute in (
@@ -240,6 +248,20 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
         lines += _format_metric(f"queue_{name}", "gauge", help, values)
     name, help = "spanboost_snapshot_seconds", "Time to write a snapshot."
     return lines + format_histograms(name, help, {"": engine.snapshot_seconds})
+
+
+def _format_model(metrics: dict[str, Any], classes: list[str]) -> list[str]:
+    """Return the lines of the metrics of the predictions."""
+    lines = list[str]()
+    for one in metrics["values"]:
+        values = {f'rows="{key}"': one[key] for key in ("all", "recent")}
+        known = {key: math.nan if value is None else value for key, value in values.items()}
+        lines += _format_metric(one["name"], "gauge", HELP[one["name"]], known)
+    if metrics["confusion"] is not None:
+        help = "Summed weights of the rows with this label and prediction."
+        series = confusion_series(metrics["confusion"], classes)
+        lines += _format_metric("confusion", "gauge", help, series)
+    return lines
 
 
 def _format_follower(follower: Follower) -> list[str]:

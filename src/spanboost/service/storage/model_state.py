@@ -1,4 +1,4 @@
-"""A model that learns the records of a journal, with its challenger and its loss.
+"""A model that learns the records of a journal, with its challenger, loss and metrics.
 
 The folder of a server (state.py) and the copy in a worker process (replica.py) learn records with
 the same code, so their models are equal, bit for bit, after the same record.
@@ -20,6 +20,7 @@ from spanboost.service.storage.entry import Entry
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.row_learning import LearnedRows, learn_batch
 from spanboost.service.storage.running_loss import RunningLoss
+from spanboost.service.storage.running_metrics import RunningMetrics
 
 
 class ModelState:
@@ -36,6 +37,7 @@ class ModelState:
         self.progress, self.challenger = RunningLoss(run["progress"]), None
         if run.get("challenger") is not None:
             self.challenger = restore_challenger(run["challenger"], run["attachment"])
+        self.metrics = RunningMetrics(model.loss_, run.get("metrics"))  # None in old snapshots
         self.learned_record = run["record"]
         self.model = model
 
@@ -83,6 +85,7 @@ class ModelState:
                 self.challenger.learn(*entry.slice(start, end), part)
 
     def _add_losses(self, part: LearnedRows) -> Array | float:
-        """Count the losses of rows; return them if there is a challenger to compare with."""
+        """Count the losses and metrics of rows; return the losses if there is a challenger."""
         self.progress.add(self.model, part.y, part.weights, part.predictions, time.time())
+        self.metrics.add(part.y, part.weights, part.predictions)
         return np.nan if self.challenger is None else part.losses(self.model)

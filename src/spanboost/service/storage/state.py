@@ -190,6 +190,7 @@ class State(ModelState):
             "record": self.learned_record,
             "identity": self.identity,
             "progress": self.progress.state(),
+            "metrics": self.metrics.state(),
             "left_out": self.left_out,
             "journal": self.journal.mark,
         }

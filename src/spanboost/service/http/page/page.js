@@ -156,6 +156,32 @@ function classDots(pairs, classes) {
   ];
 }
 
+function drawMetrics({ rows, recent_rows, values }) {
+  const table = byId("metrics");
+  if (table.children.length !== values.length) {
+    table.replaceChildren(...values.map(({ name, title }) => {
+      const row = document.createElement("tr");
+      const head = document.createElement("th");
+      head.scope = "row";
+      head.textContent = title;
+      row.append(head, ...["all", "recent"].map((which) => {
+        const cell = document.createElement("td");
+        const data = document.createElement("data");
+        data.id = `${which}-${name}`;
+        cell.append(data);
+        return cell;
+      }));
+      return row;
+    }));
+  }
+  for (const one of values) {
+    for (const which of ["all", "recent"]) show(`${which}-${one.name}`, one[which], decimals);
+  }
+  byId("metrics-rows").textContent = rows
+    ? `Of ${count(rows, "row")}, and of the last ${integers.format(recent_rows)}. Each was predicted before its label was learned.`
+    : "no rows yet";
+}
+
 function drawWeights(weights) {
   const names = Object.keys(weights);
   byId("experts").hidden = !names.length;
@@ -231,6 +257,7 @@ function update(metrics) {
   show("predicted-rate", rate(metrics, "predicted"));
   drawCurve(metrics);
   drawPairs(metrics);
+  drawMetrics(metrics.metrics);
   drawWeights(metrics.weights);
   byId("version").textContent = describeVersion(metrics);
   for (const [key, describe] of [["challenger", describeChallenger], ["follower", describeFollower]]) {
