@@ -247,10 +247,42 @@ def test_a_damaged_state_is_refused(bad):
         Metrics("squared", bad)
 
 
-def test_a_state_of_another_loss_is_refused():
-    big = collected(Softmax(4), *outcomes(Softmax(4))).state()
+@pytest.mark.parametrize(("loss", "other"), [(Softmax(4), "squared"), ("squared", Softmax(4))])
+def test_a_state_of_another_loss_is_refused(loss, other):
+    state = collected(loss, *outcomes(loss)).state()
     with pytest.raises(ValueError, match="invalid state of metrics"):
-        Metrics(Softmax(2), big)
+        Metrics(other, state)
+
+
+@pytest.mark.parametrize("classes", [0, -1, 1 << 40, "4", None])
+def test_a_state_with_an_invalid_number_of_classes_is_refused(classes):
+    state = collected(Softmax(4), *outcomes(Softmax(4))).state() | {"classes": classes}
+    with pytest.raises(ValueError, match="invalid state of metrics"):
+        Metrics(Softmax(4), state)
+
+
+def test_classes_may_appear_at_any_time():
+    y, scores, weights = outcomes(Softmax(4))
+    few = y < 2
+    known = collected(Softmax(2), y[few], scores[few][:, :2], weights[few])
+    expected = collected(Softmax(4), y[few], scores[few][:, :2], weights[few])
+    found = Metrics(Softmax(2), json.loads(json.dumps(known.state())))
+    for metrics in (found, expected):
+        metrics.add(y[~few], scores[~few], weights[~few])
+    assert found.state() == expected.state()
+    assert Metrics(Softmax(2), found.state()).state() == found.state()
+    assert Metrics(Softmax(4), known.state()).confusion().shape == (4, 4)
+    rest = collected(Softmax(4), y[~few], scores[~few], weights[~few])
+    for both in (known + rest, rest + known):
+        assert both.results() == pytest.approx(expected.results(), rel=1e-9)
+        np.testing.assert_array_equal(both.confusion(), expected.confusion())
+
+
+def test_confusion_counts_end_when_there_are_many_classes():
+    found = collected(Softmax(2), [0, 1], np.eye(2), None)
+    found.add([MOST_CLASSES], np.eye(MOST_CLASSES + 1)[[MOST_CLASSES]])
+    assert found.confusion() is None
+    assert found.results()["accuracy"] == 1.0
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 20, 41, 399, 400])

@@ -27,6 +27,16 @@ class ClassCounts(NamedTuple):
         if len(self.confusion):
             np.add.at(self.confusion, (labels, predictions), weights)
 
+    def grown(self, K: int) -> "ClassCounts":
+        """Return the counts with room for at least K classes."""
+        more = K - len(self.hits)
+        if more <= 0:
+            return self
+        few = K <= MOST_CLASSES
+        confusion = np.pad(self.confusion, (0, more)) if few else np.zeros((0, 0))
+        hits, labels, predictions = (np.pad(one, (0, more)) for one in self[:3])
+        return ClassCounts(hits, labels, predictions, confusion)
+
     @property
     def weight(self) -> float:
         """The summed weights of all rows."""

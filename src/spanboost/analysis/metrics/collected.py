@@ -13,8 +13,11 @@ from spanboost.analysis.metrics.of_scores import (
     new_score_metrics,
 )
 from spanboost.analysis.metrics.states import fill_state, merge_states, state_to_json
+from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.losses import Logistic, Softmax, on_vectors, predicts_scores, resolve
+
+LIMIT = 1 << 20  # most classes that a state may claim, so that a wrong number costs no memory
 
 
 class Metrics:
@@ -33,7 +36,7 @@ class Metrics:
 
     `roc_auc` comes from a histogram of the scores; the exact value differs from it by at most
     `roc_auc_error`. A metric that is undefined is None, for example the area under the ROC curve
-    while all labels are equal. Rows count with their weights.
+    while all labels are equal. Rows count with their weights. New classes may appear at any time.
 
     The sum of two `Metrics` has the metrics of all their rows.
 
@@ -52,8 +55,7 @@ class Metrics:
         self.loss, self.rows = resolve(loss), 0
         self._state: Any = _new_state(self.loss)
         if state is not None:
-            fill_state(self._state, state.get("sums"))
-            self.rows = int(state["rows"])
+            self._restore(state)
 
     @property
     def columns(self) -> int:
@@ -74,12 +76,15 @@ class Metrics:
     def add_records(self, weights: Array, records: Array) -> None:
         """Add rows that `record` has returned."""
         if len(records):
+            if isinstance(self._state, ClassMetrics):  # there may be new classes
+                self._state = self._state.grown(1 + int(records[:, :2].max()))
             with np.errstate(all="ignore"):  # the metrics of labels such as 1e300 are undefined
                 self._state.add(weights, records)
             self.rows += len(records)
 
     def __add__(self, other: Self) -> "Metrics":
-        if type(self.loss) is not type(other.loss) or self.loss != other.loss:
+        classes = isinstance(self.loss, Softmax)  # their number may differ
+        if type(self.loss) is not type(other.loss) or (self.loss != other.loss and not classes):
             raise ValueError(f"the metrics are of different losses: {self.loss} and {other.loss}")
         both = Metrics(self.loss)
         both._state, both.rows = merge_states(self._state, other._state), self.rows + other.rows
@@ -112,7 +117,23 @@ class Metrics:
 
     def state(self) -> dict[str, Any]:
         """Return everything as JSON values, to continue later."""
-        return {"rows": self.rows, "sums": state_to_json(self._state)}
+        found = {"rows": self.rows, "sums": state_to_json(self._state)}
+        if isinstance(self._state, ClassMetrics):
+            found["classes"] = len(self._state.classes.hits)
+        return found
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state` returned; a ValueError if it does not fit the loss."""
+        if isinstance(self._state, ClassMetrics):
+            classes: Any = state.get("classes")
+            if not (is_integer(classes) and 0 < classes <= LIMIT):
+                raise ValueError(f"invalid state of metrics: {classes!r} classes")
+            known = new_class_metrics(classes)
+            fill_state(known, state.get("sums"))
+            self._state = known.grown(self.loss.d)
+        else:
+            fill_state(self._state, state.get("sums"))
+        self.rows = int(state["rows"])
 
 
 def _new_state(loss: Any) -> NumberMetrics | ScoreMetrics | LogOddsMetrics | ClassMetrics:

@@ -7,6 +7,7 @@ import numpy as np
 from spanboost.analysis.metrics.calibration import Reliability, new_reliability
 from spanboost.analysis.metrics.class_counts import ClassCounts, new_class_counts
 from spanboost.analysis.metrics.log_loss import LogLoss, new_log_loss
+from spanboost.analysis.metrics.states import merge_states
 from spanboost.compiling.arrays import Array
 
 
@@ -25,6 +26,16 @@ class ClassMetrics(NamedTuple):
     def columns(self) -> int:
         """How many numbers a record has."""
         return 4
+
+    def grown(self, K: int) -> "ClassMetrics":
+        """Return the metrics with room for at least K classes."""
+        return self._replace(classes=self.classes.grown(K))
+
+    def merge(self, other: "ClassMetrics") -> "ClassMetrics":
+        """Return the metrics of all rows; one may have more classes than the other."""
+        K = max(len(self.classes.hits), len(other.classes.hits))
+        pairs = zip(self.grown(K), other.grown(K), strict=True)
+        return ClassMetrics(*(merge_states(one, two) for one, two in pairs))
 
     def record(self, y: Any, predictions: Array) -> Array:
         """Return the records of rows, [rows, columns]."""
