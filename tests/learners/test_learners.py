@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from spanboost import (
     DataError,
@@ -14,6 +15,7 @@ from spanboost import (
     FromTargets,
     HullBoost,
     LinearBall,
+    LinearSGD,
     SpanBoost,
     Symmetrised,
     losses,
@@ -419,6 +421,18 @@ def test_a_booster_of_targets_learns():
     assert booster.predict_one([0.0]) == pytest.approx(0.6, abs=0.1)
 
 
+def test_a_rate_does_not_depend_on_the_units_of_the_labels():
+    """Vowpal Wabbit's -l does; docs/from-vowpal-wabbit.md says how to convert it."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (60, 2))
+    y = np.clip(X @ [0.4, -0.3], -1, 1)
+    answers = [
+        HullBoost(LinearSGD(rate=0.5), n=2, label_range=limits).learn_many(X, labels)
+        for limits, labels in (((-1, 1), y), ((0, 29), 14.5 + 14.5 * y))
+    ]
+    assert answers[1] == pytest.approx(14.5 + 14.5 * answers[0], abs=1e-3)
+
+
 # --------------------------------------------------------------------------------------------
 # Linear functions in a ball
 
@@ -433,6 +447,23 @@ def test_rows_above_the_norm_are_rejected():
     with pytest.raises(DataError, match="row 1: ") as raised:
         SpanBoost(ball, 2).learn_many(X[1:3], [0, 0])
     assert raised.value.row == 1
+
+
+@given(hnp.arrays(np.float64, (4, 3), elements=st.floats(-1e6, 1e6)))
+def test_the_longest_row_is_not_too_long_after_rounding_to_float32(X):
+    """Files store numbers as float32, but users compute the largest norm from the exact ones."""
+    X[np.abs(X) < 1e-30] = 1  # float32 has fewer digits for the smallest numbers
+    x_norm = float(np.linalg.norm(X, axis=1).max())
+    ball = LinearBall(x_norm=x_norm)
+    rows = ball.encode(X.astype(np.float32))
+    assert not ball.complaints(X.astype(np.float32).astype(np.float64))
+    assert (np.linalg.norm(rows, axis=1) <= x_norm * (1 + 1e-15)).all()  # functions stay bounded
+    assert rows == pytest.approx(X, rel=2e-7, abs=1e-37)
+
+
+def test_the_message_for_a_long_row_shows_the_difference():
+    with pytest.raises(DataError, match=r"norm is 2\.0000005, above x_norm=2$"):
+        LinearBall(x_norm=2.0).encode([[2.0000005]])
 
 
 @BOTH

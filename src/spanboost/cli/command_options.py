@@ -259,7 +259,11 @@ def _add_grid(tune: Any) -> None:
         "(default: 32; trees: 100)",
     )
     for option, kind, text in (
-        (("-l", "--rate"), numbers, "Learning rates (default: 0.1,0.2,0.5,1,2)"),
+        (
+            ("-l", "--rate"),
+            numbers,
+            "Learning rates, for labels scaled to [-1, 1] (default: 0.1,0.2,0.5,1,2)",
+        ),
         (
             ("--step", "--learning-rate"),
             numbers,

@@ -19,12 +19,17 @@ from spanboost.errors import DataError, ParameterError
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.validation import parse_rows
 
+# Files store numbers as float32. Rounding can lengthen a row by half of this share, so the longest
+# row of a file could exceed a norm that was computed before it was written.
+ROUNDING = float(np.finfo(np.float32).eps)
+
 
 @dataclass(frozen=True)
 class LinearBall:
     """Projected online gradient descent over linear functions of rows of norm at most `x_norm`.
 
-    A missing feature (NaN) counts as 0: it contributes nothing, and nothing is learned from it.
+    A missing feature (NaN) counts as 0: it contributes nothing, and nothing is learned from it. A
+    row that is longer by a rounding error of float32 is shortened to norm `x_norm`.
     """
 
     x_norm: float = 1.0
@@ -55,18 +60,17 @@ class LinearBall:
         rows = np.ascontiguousarray(np.where(np.isnan(X), 0.0, X), dtype=np.float64)
         for t, what in self.complaints(rows).items():
             raise DataError(t, what)
-        return rows
+        return rows * (self.x_norm / np.maximum(_norms(rows), self.x_norm))[:, None]
 
     def complaints(self, rows: Array) -> dict[int, str]:
         """Return an error message for each row whose norm is too large, by row number.
 
         Missing features must already be 0.
         """
-        with np.errstate(over="ignore"):
-            norms = np.sqrt((rows * rows).sum(axis=1))
+        norms = _norms(rows)
         return {
-            int(t): f"the row's norm is {norms[t]:.6g}, above x_norm={self.x_norm:.6g}"
-            for t in np.flatnonzero(~(norms <= self.x_norm * (1 + 1e-9)))
+            int(t): f"the row's norm is {norms[t]:.9g}, above x_norm={self.x_norm:.9g}"
+            for t in np.flatnonzero(~(norms <= self.x_norm * (1 + ROUNDING)))
         }
 
     def bank(self, task: Task) -> "BallBank":
@@ -83,6 +87,11 @@ class LinearBall:
     def regret(self, T: int, D: float) -> float:
         """Return R(T) = 2 sqrt(2) D sqrt(T)."""
         return 2 * math.sqrt(2 * T) * D
+
+
+def _norms(rows: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.sqrt((rows * rows).sum(axis=1))
 
 
 class BallScratch(NamedTuple):

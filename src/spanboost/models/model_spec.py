@@ -68,7 +68,7 @@ class ModelSpec(SharedParameters):
         "auto" chooses it from the stream, as in `SpanBoost`.
     step: the step eta of Algorithm 1; None is `default_step(n)`, "auto" chooses it.
     loss: a name ("quantile:0.9" and "softmax" included) or a loss.
-    rate: learning rate of the learner; None is the learner's default.
+    rate: learning rate of the learner, for labels scaled to [-1, 1]; None is the learner's default.
     bits: hash features into 2^bits slots; None gives each feature its own.
     classes: number of classes for loss="softmax".
     x_norm: largest norm of a row, for learner="ball".
@@ -148,7 +148,7 @@ class ModelSpec(SharedParameters):
     rate: float | None = parameter(
         None,
         option=Option(
-            "Learning rate of the learner (default: 0.5)",
+            "Learning rate of the learner, for labels scaled to [-1, 1] (default: 0.5)",
             flags=("-l", "--rate"),
             metavar="R",
             kind="number",
