@@ -323,7 +323,6 @@ def _add_experiments(reproduce: Any) -> None:
     for name, known, what in (
         ("sets", published.DESCRIPTIONS, "Data sets"),
         ("learners", published.LEARNERS, "Base learners"),
-        ("orders", ("file", "shuffled"), "Row orders"),
     ):
         reproduce.add_argument(
             f"--{name}",
@@ -332,6 +331,14 @@ def _add_experiments(reproduce: Any) -> None:
             metavar="NAME",
             help=f"{what} to run: {', '.join(known)} (default: all)",
         )
+    reproduce.add_argument(
+        "--shuffles",
+        type=at_least(0),
+        default=0,
+        metavar="K",
+        help="Also run K shuffles of every data set, and print intervals (default: 0; 10 take ten "
+        "times as long as the rest)",
+    )
     reproduce.add_argument(
         "--work",
         metavar="DIR",

@@ -16,8 +16,7 @@ from spanboost import __version__
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import UserError
 
-ORDERS = ("file", "shuffled")
-FEEDBACKS = ("greedy", "linear")
+FEEDBACKS = ("linear", "greedy")  # the printed one first
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Cell:
     learner: str
     feedback: str
     rows: int
-    seconds: float  # processor time; on a cluster, elapsed time
+    seconds: float  # elapsed time
     models: dict[str, Chosen]  # baseline, span, hull
 
     def as_json(self) -> dict[str, Any]:
@@ -85,6 +84,6 @@ class CellStore:
         return self.folder / f"{'-'.join(name)}.json"
 
 
-def stamp_of(content: str, grid: Any) -> str:
-    """Return a stamp of the inputs of a cell: this version, the data and the grid."""
-    return hashlib.sha256(repr((__version__, content, grid)).encode()).hexdigest()
+def stamp_of(content: str, protocol: Any) -> str:
+    """Return a stamp of the inputs of a cell: this version, the data, the grid and the learners."""
+    return hashlib.sha256(repr((__version__, content, protocol)).encode()).hexdigest()

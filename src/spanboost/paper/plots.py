@@ -4,44 +4,45 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, inline
+from spanboost.paper.cells import Cell
 from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.summary import SummaryLine
+from spanboost.paper.summary import Result, SummaryLine
+from spanboost.paper.tables import TITLES
 
 ACROSS = 4  # panels in a row
-TITLES = {"linear": "SGD", "stumps": "regression stumps", "network": "networks"}
 WORDS = {"baseline": "alone", "span": "Algorithm 1", "hull": "Algorithm 2"}
 LOOKS = {"baseline": INK, "span": COLOURS[0], "hull": COLOURS[1]}
 
 
-def improvements(table: Sequence[SummaryLine]) -> str:
+def improvements(lines: Sequence[SummaryLine], result: Result) -> str:
     """Plot the share of the learner's loss that boosting saves, ours next to the paper's."""
-    return inline(lambda: _improvements(table))
+    return inline(lambda: _improvements(lines, result))
 
 
-def against_n(table: Sequence[SummaryLine], learner: str) -> str:
+def against_n(lines: Sequence[SummaryLine], feedback: str) -> str:
     """Plot losses of the first half against the number of copies, for each data set."""
-    return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _copies))
+    return inline(lambda: _panels([line.cells[feedback] for line in lines], _copies))
 
 
-def curves(table: Sequence[SummaryLine], learner: str) -> str:
+def curves(lines: Sequence[SummaryLine], feedback: str) -> str:
     """Plot the average loss of each hundredth of the stream, for each data set."""
-    return inline(lambda: _panels([one for one in table if one.cell.learner == learner], _curve))
+    return inline(lambda: _panels([line.cells[feedback] for line in lines], _curve))
 
 
-def _improvements(table: Sequence[SummaryLine]) -> Any:
+def _improvements(table: Sequence[SummaryLine], result: Result) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
-    learners = [name for name in LEARNERS if any(line.cell.learner == name for line in table)]
-    sets = list(dict.fromkeys(line.cell.set for line in table))
+    learners = [name for name in LEARNERS if any(line.learner == name for line in table)]
+    sets = list(dict.fromkeys(line.set for line in table))
     figure = Figure(figsize=(10, 1.6 + 0.32 * len(sets)), layout="constrained")
     panels = figure.subplots(1, len(learners), sharey=True, squeeze=False)[0]
     for axes, learner in zip(panels, learners, strict=True):
-        for line in (line for line in table if line.cell.learner == learner):
+        for line in (line for line in table if line.learner == learner):
             for k, algorithm in enumerate(ALGORITHMS):
-                y = sets.index(line.cell.set) + (k - 0.5) * 0.3
+                y = sets.index(line.set) + (k - 0.5) * 0.3
                 look = {"color": LOOKS[algorithm], "markersize": 6}
-                ours, paper = line.ours.improvement(algorithm), line.paper.improvement(algorithm)
+                ours, paper = line.gain(result, algorithm), line.gain(None, algorithm)
                 axes.plot([paper, ours], [y, y], color=LOOKS[algorithm], linewidth=0.8, alpha=0.5)
                 axes.plot([ours], [y], "o", label=f"{WORDS[algorithm]}, ours", **look)
                 hollow = {"markerfacecolor": "none", "label": f"{WORDS[algorithm]}, the paper's"}
@@ -55,15 +56,15 @@ def _improvements(table: Sequence[SummaryLine]) -> Any:
     return figure
 
 
-def _panels(table: Sequence[SummaryLine], draw: Callable[[Any, SummaryLine], None]) -> Any:
+def _panels(table: Sequence[Cell], draw: Callable[[Any, Cell], None]) -> Any:
     from matplotlib.figure import Figure
 
     down = -(-len(table) // ACROSS)
     figure = Figure(figsize=(10, 2.1 * down + 0.5), layout="constrained")
     panels = figure.subplots(down, ACROSS, squeeze=False).ravel()
-    for axes, line in zip(panels, table, strict=False):
-        draw(axes, line)
-        axes.set_title(line.cell.set)
+    for axes, cell in zip(panels, table, strict=False):
+        draw(axes, cell)
+        axes.set_title(cell.set)
         axes.yaxis.set_major_formatter(format_amount)
         axes.tick_params(labelsize=8)
     for axes in panels[len(table) :]:
@@ -72,8 +73,8 @@ def _panels(table: Sequence[SummaryLine], draw: Callable[[Any, SummaryLine], Non
     return figure
 
 
-def _copies(axes: Any, line: SummaryLine) -> None:
-    models = line.cell.models
+def _copies(axes: Any, cell: Cell) -> None:
+    models = cell.models
     level = models["baseline"].first_half
     axes.axhline(level, color=INK, linewidth=1, linestyle=(0, (6, 3)), label=WORDS["baseline"])
     shown = [level]
@@ -86,8 +87,8 @@ def _copies(axes: Any, line: SummaryLine) -> None:
     axes.set_ylim(min(shown) - room, max(shown) + room)  # losses of few copies may lie far above
 
 
-def _curve(axes: Any, line: SummaryLine) -> None:
-    for way, one in line.cell.models.items():
+def _curve(axes: Any, cell: Cell) -> None:
+    for way, one in cell.models.items():
         share = [100 * (k + 1) / len(one.curve) for k in range(len(one.curve))]
         axes.plot(share, one.curve, color=LOOKS[way], linewidth=1, label=WORDS[way])
     axes.axvline(50, color=INK, linewidth=0.6, alpha=0.5)

@@ -2,8 +2,8 @@
 
 Tuned parameters are the rate of the base learner alone; the rate, the number of copies n and the
 step eta of Algorithm 1; and the rate and n of Algorithm 2. All three choose from the same rates.
-Both algorithms may also choose the learner alone, which equals one copy with step 1 under greedy
-feedback. Among equal losses the first one is chosen, and the learner alone comes first.
+Boosting means at least two copies: an algorithm that does worse than the learner alone is shown as
+it is. Among equal losses the first one is chosen.
 """
 
 import time
@@ -18,21 +18,19 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
 from spanboost.paper.cells import Cell, Chosen
-from spanboost.parallel.executor import Executor, LocalExecutor
+from spanboost.parallel.executor import Executor
 from spanboost.tuning.grid import Configuration, configurations
 from spanboost.tuning.search import new_sweep, split_batches
 
 LEARNERS: dict[str, Any] = {
     "linear": LinearSGD(),
-    "stumps": Stumps(),  # one weight for each feature and no intercepts, as in the paper
+    "stumps": Stumps(ranking="loss"),  # one weight for each feature and no intercepts
     "network": Network(hidden=10),
 }
 RATES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 ETAS = (0.05, 0.1, 0.2)
 COPIES = 64
-# lambda of Algorithm 2: a convex combination of functions of one feature each, clipped to the label
-# range, has little room, so stumps are scaled up; functions of all features need no scaling
-SCALES = {"linear": 1.0, "stumps": 2.0, "network": 1.0}
+FEWEST = {"baseline": 1, "span": 2, "hull": 2}  # copies
 WINDOWS = 100  # points of a learning curve
 
 
@@ -47,12 +45,13 @@ class Grid(NamedTuple):
         """Return the configurations of each way to learn, for |label| <= largest."""
         base, rates = LEARNERS[learner], {"rate": self.rates}
         labels = {"label_range": (-largest, largest)}  # scaled, not shifted
-        span = {"feedback": feedback, **labels}
-        hull = {**span, "scale": SCALES[learner]}
+        boosted = {"feedback": feedback, **labels}
         return {
             "baseline": configurations(base, rates, "hull", 1, **labels),
-            "span": configurations(base, {**rates, "eta": self.etas}, "span", self.copies, **span),
-            "hull": configurations(base, rates, "hull", self.copies, **hull),
+            "span": configurations(
+                base, {**rates, "eta": self.etas}, "span", self.copies, **boosted
+            ),
+            "hull": configurations(base, rates, "hull", self.copies, **boosted),
         }
 
 
@@ -67,29 +66,32 @@ def run(
     """Run a cell.
 
     named: its data set, order, learner and feedback. largest: the largest |label|.
-    report: called with the number of rows of the first half that were tuned on since the last call.
-    executor: where the work is done; None is this process.
+    report: called after each block of rows, with the number of rows of the first half that were
+        tuned on since the last call.
+    executor: where the work is done; None is this thread.
     """
-    clock = time.process_time if executor is None else time.perf_counter
-    started, half = clock(), examples.rows // 2
+    started, half = time.perf_counter(), examples.rows // 2
     ways = grid.ways(*named[2:], largest)
-    sweeping = new_sweep(
-        [one for configured in ways.values() for one in configured], executor=executor
-    )
+    every = [one for configured in ways.values() for one in configured]
+    sweeping = new_sweep(every, threads=1, executor=executor)
     for batch in split_batches([examples.part(0, half)], half, sweeping.block_rows(half)):
         sweeping.learn(batch)
         report(batch.rows)
-    tuned, choices, first = sweeping.result(), [], 0
-    alone = tuned.loss_first[: len(ways["baseline"])]
-    for configured in ways.values():
-        losses = tuned.loss_first[first : first + len(configured)]
-        first += len(configured)
-        choices.append(choose(ways["baseline"], alone, configured, losses))
-    where: Executor = executor or LocalExecutor()
-    rows = where.put(examples)
-    runs = where.results([where.call(squared_losses, one.model, one.n, rows) for one in choices])
-    models = {way: describe_choice(*both) for way, *both in zip(ways, choices, runs, strict=True)}
-    return Cell(*named, examples.rows, clock() - started, models)
+    losses, choices, first = sweeping.result().loss_first, [], 0
+    for way, configured in ways.items():
+        last = first + len(configured)
+        choices.append(choose(configured, losses[first:last], FEWEST[way]))
+        first = last
+    if executor is None:
+        runs = [squared_losses(one.model, one.n, examples, report) for one in choices]
+    else:
+        rows = executor.put(examples)
+        runs = executor.results(
+            [executor.call(squared_losses, one.model, one.n, rows) for one in choices]
+        )
+    described = map(describe_choice, choices, runs)
+    models = dict(zip(ways, described, strict=True))
+    return Cell(*named, examples.rows, time.perf_counter() - started, models)
 
 
 class Choice(NamedTuple):
@@ -101,20 +103,13 @@ class Choice(NamedTuple):
     against_n: list[float | None]
 
 
-def choose(
-    alone: list[Configuration],
-    alone_losses: Array,
-    own: list[Configuration],
-    own_losses: Array,
-) -> Choice:
-    """Return the best choice on the first half, among `own` and the learner alone."""
-    k, n = find_least(own_losses)
-    against_n = [float(loss) if np.isfinite(loss) else None for loss in own_losses[k, : own[k].n]]
-    one, loss = own[k], own_losses[k, n - 1]
-    j, _ = find_least(alone_losses)
-    if not alone_losses[j, 0] > loss:
-        one, loss, n = alone[j], alone_losses[j, 0], 1
-    return Choice(one, n, float(loss), against_n)
+def choose(configured: list[Configuration], losses: Array, fewest: int) -> Choice:
+    """Return the best configuration with at least `fewest` copies on the first half."""
+    k, n = find_least(losses[:, fewest - 1 :])
+    n += fewest - 1
+    one = configured[k]
+    against_n = [float(loss) if np.isfinite(loss) else None for loss in losses[k, : one.n]]
+    return Choice(one, n, float(losses[k, n - 1]), against_n)
 
 
 def describe_choice(choice: Choice, losses: Array) -> Chosen:
@@ -139,8 +134,17 @@ def find_least(losses: Array) -> tuple[int, int]:
     return k, i + 1
 
 
-def squared_losses(one: Configuration, n: int, examples: Batch) -> Array:
-    """Return the squared loss of every row; n copies predict each row before they learn it."""
+def squared_losses(
+    one: Configuration, n: int, examples: Batch, report: Callable[[int], None] | None = None
+) -> Array:
+    """Return the squared loss of every row; n copies predict each row before they learn it.
+
+    report: called after each block of rows with 0, the number of rows tuned on.
+    """
     model = one.model(n)
-    answers = [model.learn_many(batch.X, batch.y) for batch in split_batches([examples], 0)]
+    answers = []
+    for batch in split_batches([examples], 0):
+        answers.append(model.learn_many(batch.X, batch.y))
+        if report is not None:
+            report(0)
     return (np.concatenate(answers) - examples.y) ** 2

@@ -1,25 +1,62 @@
 """The reproduction: run the selected cells and keep each one when it is finished."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.compiling.threads import cpu_count
 from spanboost.data.batch import Batch
 from spanboost.paper import protocol
-from spanboost.paper.cells import Cell, CellStore, stamp_of
+from spanboost.paper.cells import FEEDBACKS, Cell, CellStore, stamp_of
 from spanboost.paper.dataset_folder import read, table_path
 from spanboost.paper.datasets import SETS, DataSet
 from spanboost.paper.protocol import Grid
-from spanboost.paper.table_content import count_features, digest, examples_of, shuffle_rows
+from spanboost.paper.row_order import gap_of_halves, headline_order, in_order, shuffle_name
+from spanboost.paper.table_content import count_features, digest, examples_of
 from spanboost.parallel.executor import Executor
 
 AT_ONCE = 4  # cells of a data set that run at once on a cluster
-COSTS = {"linear": 1, "stumps": 4, "network": 4}  # rough cost of a feature, for the progress bar
+COSTS = {  # rough cost of a feature, for the progress bar and the order of the cells
+    "linear": {"linear": 1, "greedy": 1},
+    "stumps": {"linear": 6, "greedy": 3},
+    "network": {"linear": 6, "greedy": 6},
+}
+
+
+class CellName(NamedTuple):
+    """An experiment on a data set."""
+
+    order: str
+    learner: str
+    feedback: str
+
+
+class DataSetFacts(NamedTuple):
+    """Facts about a data set in the folder."""
+
+    content: str  # digest
+    published: bool  # whether its content is the published one
+    rows: int
+    features: int
+    active: float
+    gap: float  # between the average labels of both halves, in standard errors
+    order: str  # the order of the rows in the headline
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the facts as JSON types; an infinite gap is null."""
+        return self._asdict() | {"gap": self.gap if math.isfinite(self.gap) else None}
+
+
+def facts_from_json(state: Mapping[str, Any]) -> DataSetFacts:
+    """Return the facts that `as_json` was called on."""
+    gap = math.inf if state["gap"] is None else state["gap"]
+    return DataSetFacts(**{**state, "gap": gap})
 
 
 class Selection(NamedTuple):
@@ -27,32 +64,29 @@ class Selection(NamedTuple):
 
     sets: Sequence[str]
     learners: Sequence[str]
-    orders: Sequence[str]
-    feedbacks: Sequence[str]
+    shuffles: int = 0  # of every data set, besides the order of the headline
 
-    def cells(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the cells of each data set: order, learner, feedback."""
-        for order in self.orders:
-            for feedback in self.feedbacks:
-                for learner in self.learners:
-                    yield order, learner, feedback
-
-
-class DataSetFacts(NamedTuple):
-    """Facts about a data set in the folder."""
-
-    published: bool  # whether its content is the published one
-    rows: int
-    features: int
-    active: float
+    def cells(self, headline: str) -> list[CellName]:
+        """Return the cells of a data set, given the order of its rows in the headline."""
+        orders = dict.fromkeys([headline, *map(shuffle_name, range(self.shuffles))])
+        return [
+            CellName(order, learner, feedback)
+            for order in orders
+            for learner in self.learners
+            for feedback in FEEDBACKS
+        ]
 
 
 class Watcher(NamedTuple):
-    """Callbacks that report the progress of a reproduction."""
+    """Callbacks that report the progress of a reproduction; several threads call them."""
 
     on_start: Callable[[str], None]  # with the name of a data set or cell
     on_work: Callable[[float], None]  # with the amount of work done since the last call
     on_finish: Callable[[Cell, bool], None]  # with a cell, and whether an earlier run had it
+
+
+class StoppedError(Exception):
+    """Another cell failed, or the run was interrupted."""
 
 
 def find_datasets(sets: Sequence[str], folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -62,75 +96,132 @@ def find_datasets(sets: Sequence[str], folder: Path) -> tuple[list[str], dict[st
     return available, {name: why for name, why in absent.items() if name not in available}
 
 
-def total_work(selection: Selection) -> float:
+def survey(sets: Sequence[str], folder: Path) -> dict[str, DataSetFacts]:
+    """Return the facts of each data set; they include the order of its rows."""
+    facts = {}
+    for name in sets:
+        one = SETS[name]
+        table = read(one, folder)
+        content, examples = digest(table), examples_of(one, table)
+        labels = np.asarray(examples.y)
+        facts[name] = DataSetFacts(
+            content,
+            content == one.content,
+            examples.rows,
+            *count_features(examples),
+            gap_of_halves(labels),
+            headline_order(labels),
+        )
+    return facts
+
+
+def total_work(selection: Selection, facts: Mapping[str, DataSetFacts]) -> float:
     """Return the amount of all work, in the units of `Watcher.on_work`."""
     return sum(
-        _cost(SETS[name], learner) for name in selection.sets for _, learner, _ in selection.cells()
+        _cost(facts[name], cell)
+        for name in selection.sets
+        for cell in selection.cells(facts[name].order)
     )
 
 
 @np.errstate(over="ignore", invalid="ignore")  # too large a rate overflows, and is not chosen
 def reproduce(
     selection: Selection,
+    facts: Mapping[str, DataSetFacts],
     folder: Path,
     store: CellStore,
     watcher: Watcher,
     grid: Grid,
     executor: Executor | None = None,
-) -> tuple[list[Cell], dict[str, DataSetFacts]]:
-    """Run all cells that the store lacks; return all cells and the facts of each data set.
+) -> list[Cell]:
+    """Run all cells that the store lacks; return all cells.
 
-    With an executor, several cells of a data set run at once.
+    Several cells of a data set run at once: one per processor, or `AT_ONCE` on an executor.
     """
     cells: list[Cell] = []
-    facts = {}
     for name in selection.sets:
         watcher.on_start(name)
-        one = SETS[name]
-        table = read(one, folder)
-        content, examples = digest(table), examples_of(one, table)
-        facts[name] = DataSetFacts(content == one.content, examples.rows, *count_features(examples))
-        orders = {"file": examples, "shuffled": shuffle_rows(examples)}
-        stamp = stamp_of(content, (grid, protocol.SCALES))
-
-        def work(
-            named: tuple[str, str, str],
-            one: DataSet = one,
-            stamp: str = stamp,
-            orders: dict[str, Batch] = orders,
-        ) -> Cell:
-            cell = store.find(stamp, one.name, *named)
-            was_known, cost = cell is not None, _cost(one, named[1])
-            if cell is None:
-                watcher.on_start(" ".join((one.name, *named)))
-                rows = orders[named[0]]
-                report = partial(_report_rows, watcher, cost / (rows.rows // 2))
-                cell = protocol.run((one.name, *named), rows, one.largest, grid, report, executor)
-                store.save(stamp, cell)
-            else:
-                watcher.on_work(cost)
-            watcher.on_finish(cell, was_known)
-            return cell
-
-        cells += _each(work, list(selection.cells()), 1 if executor is None else AT_ONCE)
-    return cells, facts
+        work = _DataSetWork(
+            SETS[name],
+            facts[name],
+            examples_of(SETS[name], read(SETS[name], folder)),
+            stamp_of(facts[name].content, (grid, protocol.LEARNERS)),
+            store,
+            watcher,
+            grid,
+            executor,
+        )
+        cells += work.run(selection.cells(facts[name].order))
+    return cells
 
 
-def _each(work: Callable[[Any], Cell], items: Sequence[Any], at_once: int) -> list[Cell]:
-    """Return the cells of all items; the first failure cancels the others without waiting."""
-    if at_once == 1:
-        return list(map(work, items))
-    pool = ThreadPoolExecutor(at_once)
-    try:  # in copies of this context, which holds the error settings of NumPy
-        running = [pool.submit(copy_context().run, work, item) for item in items]
-        return [one.result() for one in running]
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+class _DataSetWork:
+    """The cells of one data set."""
+
+    def __init__(
+        self,
+        one: DataSet,
+        facts: DataSetFacts,
+        examples: Batch,
+        stamp: str,
+        store: CellStore,
+        watcher: Watcher,
+        grid: Grid,
+        executor: Executor | None,
+    ) -> None:
+        self.one, self.facts, self.examples, self.stamp = one, facts, examples, stamp
+        self.store, self.watcher, self.grid, self.executor = store, watcher, grid, executor
+        self.stop = threading.Event()
+
+    def run(self, names: Sequence[CellName]) -> list[Cell]:
+        """Return all cells, in this order; the first failure stops the others.
+
+        Expensive cells start first, so that no processor is idle at the end.
+        """
+        here = self.executor is None
+        pool = ThreadPoolExecutor(cpu_count() if here else AT_ONCE)
+        first = sorted(names, key=lambda name: -_cost(self.facts, name))
+        try:  # in copies of this context, which holds the error settings of NumPy
+            running: dict[CellName, Any] = {
+                name: pool.submit(copy_context().run, self.cell, name) for name in first
+            }
+            finished, _ = wait(running.values(), return_when=FIRST_EXCEPTION)
+            for one in finished:
+                one.result()
+            return [running[name].result() for name in names]
+        except BaseException:
+            self.stop.set()
+            raise
+        finally:
+            pool.shutdown(wait=here, cancel_futures=True)
+
+    def cell(self, name: CellName) -> Cell:
+        """Return a cell; run it if the store lacks it."""
+        if self.stop.is_set():
+            raise StoppedError
+        cell = self.store.find(self.stamp, self.one.name, *name)
+        was_known, cost = cell is not None, _cost(self.facts, name)
+        if cell is None:
+            self.watcher.on_start(" ".join((self.one.name, *name)))
+            cell = self.compute(name, cost)
+            self.store.save(self.stamp, cell)
+        else:
+            self.watcher.on_work(cost)
+        self.watcher.on_finish(cell, was_known)
+        return cell
+
+    def compute(self, name: CellName, cost: float) -> Cell:
+        """Run a cell."""
+        rows = in_order(self.examples, name.order)
+
+        def report(done: int) -> None:
+            if self.stop.is_set():
+                raise StoppedError
+            self.watcher.on_work(cost * done / (rows.rows // 2))
+
+        named = (self.one.name, *name)
+        return protocol.run(named, rows, self.one.largest, self.grid, report, self.executor)
 
 
-def _report_rows(watcher: Watcher, cost: float, rows: int) -> None:
-    watcher.on_work(cost * rows)
-
-
-def _cost(one: DataSet, learner: str) -> float:
-    return one.paper.rows * (1 + one.paper.active) * COSTS[learner]
+def _cost(facts: DataSetFacts, name: CellName) -> float:
+    return facts.rows * (1 + facts.active) * COSTS[name.learner][name.feedback]

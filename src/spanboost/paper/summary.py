@@ -1,101 +1,142 @@
-"""The results of a reproduction: Table 2, line by line, and Table 1."""
+"""The results of a reproduction, line by line, next to the paper's."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-from spanboost.paper.cells import Cell
+from spanboost.paper.cells import FEEDBACKS, Cell, Chosen
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import ALGORITHMS, LEARNERS, TABLE_2, Losses
+from spanboost.paper.row_order import FILE
 
-Table = dict[str, dict[str, float]]  # {learner: {algorithm: share}}
+
+class Result(NamedTuple):
+    """A way to read a cell: the algorithms under a feedback, with or without a fallback.
+
+    With a fallback, an algorithm whose loss on the first half is not below that of the learner
+    alone is replaced by the learner alone.
+    """
+
+    feedback: str
+    falls_back: bool = False
+
+
+RESULTS = tuple(Result(feedback, falls) for feedback in FEEDBACKS for falls in (False, True))
+PRINTED = Result("linear")  # the feedback that the algorithms print
 
 
 class SummaryLine(NamedTuple):
-    """Our losses and the paper's for a data set and a base learner."""
+    """Our losses and the paper's for a data set in one order and a base learner."""
 
-    cell: Cell
-    ours: Losses
-    paper: Losses
+    set: str
+    order: str
+    learner: str
+    cells: Mapping[str, Cell]  # by feedback
 
     @property
-    def already_better(self) -> bool:
-        """Whether our learner alone has a lower loss than the paper's boosted ones."""
-        return self.ours.baseline < min(self.paper.span, self.paper.hull)
+    def paper(self) -> Losses:
+        """The paper's losses."""
+        return TABLE_2[self.set][self.learner]
+
+    def chosen(self, result: Result, algorithm: str) -> Chosen:
+        """Return the model of an algorithm."""
+        models = self.cells[result.feedback].models
+        one, alone = models[algorithm], models["baseline"]
+        return one if not result.falls_back or one.first_half < alone.first_half else alone
+
+    def ours(self, result: Result) -> Losses:
+        """Return our losses."""
+        return Losses(*(self.chosen(result, way).second_half for way in Losses._fields))
+
+    def gain(self, result: Result | None, algorithm: str) -> float:
+        """Return the share of the learner's loss that an algorithm saves; None is the paper's."""
+        losses = self.paper if result is None else self.ours(result)
+        return losses.improvement(algorithm)
 
 
-_TOO_EASY = " and ".join(name for name, one in SETS.items() if not one.ordered)
-VIEWS = {
-    "headline": f"file order, {_TOO_EASY} shuffled",
-    "shuffled": "one fixed shuffle",
-    "file": f"{_TOO_EASY} in file order",
-}
-AVERAGED = ("headline", "shuffled")  # data sets that are too easy show no improvement
+def all_lines(cells: Iterable[Cell]) -> list[SummaryLine]:
+    """Return a line for each data set, order and learner, in the order of the paper's tables."""
+    found: dict[tuple[str, str, str], dict[str, Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.set, cell.order, cell.learner), {})[cell.feedback] = cell
+    lines = [SummaryLine(*name, each) for name, each in found.items()]
+    places = list(SETS)
+    return sorted(lines, key=lambda one: (LEARNERS.index(one.learner), places.index(one.set)))
 
 
-def is_headline(cell: Cell) -> bool:
-    """Return whether the headline tables use the row order of this cell."""
-    return cell.order == ("file" if SETS[cell.set].ordered else "shuffled")
+def headline_lines(cells: Iterable[Cell], orders: Mapping[str, str]) -> list[SummaryLine]:
+    """Return the lines of the headline; `orders` are those of the data sets."""
+    return [line for line in all_lines(cells) if line.order == orders[line.set]]
 
 
-def lines(cells: Iterable[Cell], feedback: str, view: str) -> list[SummaryLine]:
-    """Return the lines of Table 2 for one feedback mode and one of the `VIEWS`."""
-    selected = [
-        cell
-        for cell in cells
-        if cell.feedback == feedback
-        and (is_headline(cell) if view == "headline" else cell.order == view)
-        and not (view == "file" and SETS[cell.set].ordered)
-    ]
-    selected.sort(key=lambda cell: (list(SETS).index(cell.set), LEARNERS.index(cell.learner)))
-    return [
-        SummaryLine(
-            cell,
-            Losses(*(cell.models[way].second_half for way in Losses._fields)),
-            TABLE_2[cell.set][cell.learner],
-        )
-        for cell in selected
-    ]
+def shuffled_lines(cells: Iterable[Cell]) -> list[SummaryLine]:
+    """Return the lines of all shuffles."""
+    return [line for line in all_lines(cells) if line.order != FILE]
 
 
-def improvements(table: Sequence[SummaryLine], take: Any = mean, whose: str = "ours") -> Table:
-    """Return Table 1: the average (or median) relative improvement over data sets."""
+def of_learner(lines: Iterable[SummaryLine], learner: str) -> list[SummaryLine]:
+    """Return the lines of a learner."""
+    return [line for line in lines if line.learner == learner]
+
+
+def gains(lines: Iterable[SummaryLine], result: Result | None, algorithm: str) -> list[float]:
+    """Return the gain on each line; `result` None is the paper's."""
+    return [line.gain(result, algorithm) for line in lines]
+
+
+def distance(
+    lines: Sequence[SummaryLine], result: Result, algorithms: Sequence[str] = ALGORITHMS
+) -> float:
+    """Return the mean absolute difference of our gains from the paper's, in points."""
+    return 100 * mean(
+        abs(line.gain(result, algorithm) - line.gain(None, algorithm))
+        for line in lines
+        for algorithm in algorithms
+    )
+
+
+def log_ratio(lines: Sequence[SummaryLine]) -> float:
+    """Return the mean |log(ours / the paper's)| of the losses of the learner alone."""
+    return mean(abs(math.log(line.ours(PRINTED).baseline / line.paper.baseline)) for line in lines)
+
+
+def with_same_coding(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
+    """Return the lines of the data sets whose labels the paper may have coded as we do."""
+    return [line for line in lines if SETS[line.set].coding_fits]
+
+
+def as_json(cells: Sequence[Cell], orders: Mapping[str, str]) -> dict[str, Any]:
+    """Return the summary of the headline as JSON types, and all cells."""
+    lines = headline_lines(cells, orders)
+    learners = [name for name in LEARNERS if of_learner(lines, name)]
     return {
-        learner: {
-            algorithm: float(take([getattr(line, whose).improvement(algorithm) for line in mine]))
-            for algorithm in ALGORITHMS
-        }
-        for learner in LEARNERS
-        if (mine := [line for line in table if line.cell.learner == learner])
-    }
-
-
-def average_and_median(table: Sequence[SummaryLine]) -> dict[str, Table]:
-    """Return both parts of Table 1."""
-    return {
-        "average_relative_improvement": improvements(table, mean),
-        "median_relative_improvement": improvements(table, median),
-    }
-
-
-def as_json(cells: Sequence[Cell], absent: Mapping[str, str]) -> dict[str, Any]:
-    """Return all results as JSON types; the headline (greedy) table is at the top level."""
-    headline = lines(cells, "greedy", "headline")
-    return {
-        **average_and_median(headline),
-        "linear_feedback": average_and_median(lines(cells, "linear", "headline")),
-        "shuffled": {
-            "greedy": average_and_median(lines(cells, "greedy", "shuffled")),
-            "linear": average_and_median(lines(cells, "linear", "shuffled")),
+        "average_relative_improvement": _table(lines, learners, mean),
+        "median_relative_improvement": _table(lines, learners, median),
+        "mean_difference_from_the_paper_in_points": {
+            learner: {
+                _name(result): distance(of_learner(lines, learner), result) for result in RESULTS
+            }
+            for learner in learners
         },
-        "paper_on_the_same_sets": {
-            "average_relative_improvement": improvements(headline, mean, "paper"),
-            "median_relative_improvement": improvements(headline, median, "paper"),
-        },
-        "sets": sorted({cell.set for cell in cells}),
-        "absent": dict(absent),
-        "already_better_than_the_paper": [
-            f"{line.cell.set} {line.cell.learner}" for line in headline if line.already_better
-        ],
         "cells": [cell.as_json() for cell in cells],
     }
+
+
+def _table(lines: Sequence[SummaryLine], learners: Sequence[str], take: Any) -> dict[str, Any]:
+    return {
+        learner: {
+            _name(result): {
+                algorithm: float(take(gains(of_learner(lines, learner), result, algorithm)))
+                for algorithm in ALGORITHMS
+            }
+            for result in (None, *RESULTS)
+        }
+        for learner in learners
+    }
+
+
+def _name(result: Result | None) -> str:
+    if result is None:
+        return "paper"
+    return result.feedback + ("_or_alone" if result.falls_back else "")

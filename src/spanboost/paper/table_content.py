@@ -12,12 +12,6 @@ from spanboost.paper.datasets import DataSet
 from spanboost.rows.block import Rows
 
 MISSING = "?"  # this category is an absent feature, as the paper's counts show
-SEED = 0  # seed of the shuffle
-
-
-def shuffle_rows(examples: Batch) -> Batch:
-    """Return the rows in one fixed random order."""
-    return examples.take(np.random.default_rng(SEED).permutation(examples.rows))
 
 
 def digest(table: Any) -> str:

@@ -4,9 +4,8 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median
 from typing import Any
 
 from spanboost.atomic_files import atomic_write, check_writable
@@ -14,15 +13,21 @@ from spanboost.cli.output import report, reproduction_report
 from spanboost.cli.ray_options import cluster_of
 from spanboost.errors import UserError
 from spanboost.paper import dataset_folder
-from spanboost.paper.cells import FEEDBACKS, ORDERS, Cell, CellStore
+from spanboost.paper.cells import Cell, CellStore
 from spanboost.paper.datasets import SETS
-from spanboost.paper.protocol import SCALES, Grid
-from spanboost.paper.published import ALGORITHMS, LEARNERS
-from spanboost.paper.reproduce import Selection, Watcher, find_datasets, reproduce, total_work
-from spanboost.paper.summary import AVERAGED, VIEWS, SummaryLine, as_json, improvements, lines
-
-WHOSE = ("ours", "paper")
-NAMES = {"linear": "SGD", "stumps": "stumps", "network": "networks"}
+from spanboost.paper.protocol import Grid
+from spanboost.paper.published import LEARNERS
+from spanboost.paper.reproduce import (
+    DataSetFacts,
+    Selection,
+    Watcher,
+    find_datasets,
+    reproduce,
+    survey,
+    total_work,
+)
+from spanboost.paper.summary import as_json
+from spanboost.paper.tables import tables
 
 
 def run(args: Namespace) -> int:
@@ -43,105 +48,47 @@ def run(args: Namespace) -> int:
             f"no data set found in {folder}; name the folder with --data or SPANBOOST_DATA, or "
             "download the data sets with --download"
         )
-    selection = Selection(available, args.learners or LEARNERS, args.orders or ORDERS, FEEDBACKS)
-    began = time.perf_counter()
-    with cluster_of(args) as cluster, _Progress(total_work(selection), args.quiet) as bar:
+    began, used = time.perf_counter(), time.process_time()
+    grid, facts = Grid(), survey(available, folder)
+    selection = Selection(available, args.learners or LEARNERS, args.shuffles)
+    work = total_work(selection, facts)
+    with cluster_of(args) as cluster, _Progress(work, args.quiet) as bar:
         store = CellStore(Path(args.work))
         try:
-            cells, facts = reproduce(selection, folder, store, bar.watcher(), Grid(), cluster)
+            cells = reproduce(selection, facts, folder, store, bar.watcher(), grid, cluster)
         except KeyboardInterrupt:
             print(
                 f"\nspanboost: finished results are in {args.work}; run the same command to resume",
                 file=sys.stderr,
             )
             raise
-    seconds = time.perf_counter() - began
-    print("\n".join(format_tables(cells)))
-    result = as_json(cells, absent) | {
-        "grid": Grid()._asdict() | {"scale": {"span": 1.0, "hull": SCALES}},
-        "seconds": round(seconds, 3),
-        "processor_seconds": None if args.ray else round(sum(cell.seconds for cell in cells), 3),
-    }
+    found = tables(cells, facts, grid)
+    print("\n\n".join("\n".join(table.as_lines()) for table in found.values()))
+    took, processor = time.perf_counter() - began, time.process_time() - used
+    if not args.quiet:
+        print(f"\n{took:.0f} s, {processor:.0f} s of processor time", file=sys.stderr)
     if args.json:
+        result = _result(cells, facts, absent, grid) | {
+            "seconds": round(took, 3),
+            "processor_seconds": None if args.ray else round(processor, 3),
+        }
         with atomic_write(args.json) as file:
             file.write(json.dumps(result, indent=1, allow_nan=False).encode())
     if args.report:
-        report.save(args.report, reproduction_report.page(args.words, cells, facts, absent))
+        page = reproduction_report.page(args.words, cells, facts, absent, found)
+        report.save(args.report, page)
     return 0
 
 
-def format_tables(cells: Sequence[Cell]) -> list[str]:
-    """Return both tables of the paper, for each feedback and row order, as lines of text."""
-    out: list[str] = []
-    for feedback in FEEDBACKS:
-        for view, words in VIEWS.items():
-            table = lines(cells, feedback, view)
-            if table:
-                out += _table_2(table, f"{feedback} feedback, {words}")
-            if table and view in AVERAGED:
-                out += _table_1(table, f"{feedback} feedback, {words}")
-    return out
-
-
-def _table_2(table: Sequence[SummaryLine], words: str) -> list[str]:
-    head = ["data", "learner", "alone", "Alg 1", "gain", "Alg 2", "gain"]
-    better = "* our learner alone has a lower loss than the paper's boosted ones"
-    return [
-        f"\nTable 2, {words}: loss on the second half (the paper's)",
-        *_columns([*head, "rate", "rate n eta", "rate n"], map(_cells, table), 2),
-        *([better] if any(line.already_better for line in table) else []),
-    ]
-
-
-def _cells(line: SummaryLine) -> list[str]:
-    ours, paper, models = line.ours, line.paper, line.cell.models
-    baseline, span, hull = models["baseline"], models["span"], models["hull"]
-    step = "" if span.eta is None else f" {span.eta:g}"
-    return [
-        line.cell.set,
-        line.cell.learner,
-        f"{ours.baseline:.4f} ({paper.baseline:.4f})" + "*" * line.already_better,
-        f"{ours.span:.4f} ({paper.span:.4f})",
-        f"{ours.improvement('span'):+.1%}",
-        f"{ours.hull:.4f} ({paper.hull:.4f})",
-        f"{ours.improvement('hull'):+.1%}",
-        f"{baseline.rate:g}",
-        f"{span.rate:g} {span.n}{step}",
-        f"{hull.rate:g} {hull.n}",
-    ]
-
-
-def _table_1(table: Sequence[SummaryLine], words: str) -> list[str]:
-    sets = len({line.cell.set for line in table})
-    ours, paper = ([improvements(table, take, w) for take in (mean, median)] for w in WHOSE)
-    rows = [
-        [
-            NAMES[learner],
-            *(
-                f"{mine[learner][a]:+.2%} ({theirs[learner][a]:+.2%})"
-                for mine, theirs in zip(ours, paper, strict=True)
-                for a in ALGORITHMS
-            ),
-        ]
-        for learner in ours[0]
-    ]
-    return [
-        f"\nTable 1, {words}: relative improvement (the paper's), data sets: {sets}",
-        *_columns(["learner", "average Alg 1", "Alg 2", "median Alg 1", "Alg 2"], rows, 1),
-    ]
-
-
-def _columns(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> list[str]:
-    """Return a table as lines of text; the first `names` columns are aligned left."""
-    every = [head, *rows]
-    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if k < names else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in every
-    ]
+def _result(
+    cells: Sequence[Cell],
+    facts: Mapping[str, DataSetFacts],
+    absent: Mapping[str, str],
+    grid: Grid,
+) -> dict[str, Any]:
+    summary = as_json(cells, {name: one.order for name, one in facts.items()})
+    data = {name: one.as_json() for name, one in facts.items()}
+    return {"grid": grid._asdict(), "data": data, "absent": dict(absent)} | summary
 
 
 class _Progress:
