@@ -17,6 +17,12 @@ from spanboost.atomic_files import atomic_write
 from spanboost.errors import UserError
 
 FEEDBACKS = ("linear", "greedy")  # the printed one first
+ADVANTAGE = "greedy-advantage"  # greedy, with copies of stumps that rank features by advantage
+
+
+def feedbacks_of(learner: str) -> tuple[str, ...]:
+    """Return the feedbacks to run for a learner."""
+    return (*FEEDBACKS, ADVANTAGE) if learner == "stumps" else FEEDBACKS
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spanboost.paper.cells import FEEDBACKS
+from spanboost.paper.cells import ADVANTAGE, FEEDBACKS
 from spanboost.paper.datasets import SETS
 from spanboost.paper.protocol import FEWEST, LEARNERS, Grid
 from spanboost.paper.row_order import LIMIT
@@ -32,6 +32,13 @@ def choices(grid: Grid) -> list[OpenChoice]:
             f"{' and '.join(FEEDBACKS)}, side by side",
             "the paper prints the first one, and describes the second as more common in practice",
             False,
+        ),
+        OpenChoice(
+            "ranking in boosted stumps",
+            f"the same; the column {ADVANTAGE} ranks by advantage over predicting 0",
+            "summed losses of a partial sum favour rare features in every copy, so that greedy "
+            "copies hardly differ",
+            True,
         ),
         OpenChoice("lambda", "1", "the paper's experiments mention no scaling", False),
         OpenChoice(

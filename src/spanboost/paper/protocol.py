@@ -8,6 +8,7 @@ it is. Among equal losses the first one is chosen.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from spanboost.data.batch import Batch
 from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.stumps import Stumps
-from spanboost.paper.cells import Cell, Chosen
+from spanboost.paper.cells import ADVANTAGE, Cell, Chosen
 from spanboost.parallel.executor import Executor
 from spanboost.tuning.grid import Configuration, configurations
 from spanboost.tuning.search import new_sweep, split_batches
@@ -45,13 +46,16 @@ class Grid(NamedTuple):
         """Return the configurations of each way to learn, for |label| <= largest."""
         base, rates = LEARNERS[learner], {"rate": self.rates}
         labels = {"label_range": (-largest, largest)}  # scaled, not shifted
+        copy = base
+        if feedback == ADVANTAGE:
+            copy, feedback = replace(base, ranking="advantage"), "greedy"
         boosted = {"feedback": feedback, **labels}
         return {
             "baseline": configurations(base, rates, "hull", 1, **labels),
             "span": configurations(
-                base, {**rates, "eta": self.etas}, "span", self.copies, **boosted
+                copy, {**rates, "eta": self.etas}, "span", self.copies, **boosted
             ),
-            "hull": configurations(base, rates, "hull", self.copies, **boosted),
+            "hull": configurations(copy, rates, "hull", self.copies, **boosted),
         }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from spanboost.compiling.threads import cpu_count
 from spanboost.data.batch import Batch
 from spanboost.paper import protocol
-from spanboost.paper.cells import FEEDBACKS, Cell, CellStore, stamp_of
+from spanboost.paper.cells import ADVANTAGE, Cell, CellStore, feedbacks_of, stamp_of
 from spanboost.paper.dataset_folder import read, table_path
 from spanboost.paper.datasets import SETS, DataSet
 from spanboost.paper.protocol import Grid
@@ -24,7 +24,7 @@ from spanboost.parallel.executor import Executor
 AT_ONCE = 4  # cells of a data set that run at once on a cluster
 COSTS = {  # rough cost of a feature, for the progress bar and the order of the cells
     "linear": {"linear": 1, "greedy": 1},
-    "stumps": {"linear": 6, "greedy": 3},
+    "stumps": {"linear": 6, "greedy": 3, ADVANTAGE: 3},
     "network": {"linear": 6, "greedy": 6},
 }
 
@@ -73,7 +73,7 @@ class Selection(NamedTuple):
             CellName(order, learner, feedback)
             for order in orders
             for learner in self.learners
-            for feedback in FEEDBACKS
+            for feedback in feedbacks_of(learner)
         ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-from spanboost.paper.cells import FEEDBACKS, Cell, Chosen
+from spanboost.paper.cells import Cell, Chosen, feedbacks_of
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import ALGORITHMS, LEARNERS, TABLE_2, Losses
 from spanboost.paper.row_order import FILE
@@ -22,8 +22,14 @@ class Result(NamedTuple):
     falls_back: bool = False
 
 
-RESULTS = tuple(Result(feedback, falls) for feedback in FEEDBACKS for falls in (False, True))
 PRINTED = Result("linear")  # the feedback that the algorithms print
+
+
+def results_of(learner: str) -> list[Result]:
+    """Return the results to show for a learner."""
+    return [
+        Result(feedback, falls) for feedback in feedbacks_of(learner) for falls in (False, True)
+    ]
 
 
 class SummaryLine(NamedTuple):
@@ -115,7 +121,8 @@ def as_json(cells: Sequence[Cell], orders: Mapping[str, str]) -> dict[str, Any]:
         "median_relative_improvement": _table(lines, learners, median),
         "mean_difference_from_the_paper_in_points": {
             learner: {
-                _name(result): distance(of_learner(lines, learner), result) for result in RESULTS
+                _name(result): distance(of_learner(lines, learner), result)
+                for result in results_of(learner)
             }
             for learner in learners
         },
@@ -130,7 +137,7 @@ def _table(lines: Sequence[SummaryLine], learners: Sequence[str], take: Any) -> 
                 algorithm: float(take(gains(of_learner(lines, learner), result, algorithm)))
                 for algorithm in ALGORITHMS
             }
-            for result in (None, *RESULTS)
+            for result in (None, *results_of(learner))
         }
         for learner in learners
     }

@@ -1,10 +1,10 @@
 """The tables of a reproduction, for the terminal, the page and the report."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
 from typing import NamedTuple
 
-from spanboost.paper.cells import FEEDBACKS, Cell
+from spanboost.paper.cells import Cell, feedbacks_of
 from spanboost.paper.choices import choices
 from spanboost.paper.protocol import Grid
 from spanboost.paper.published import ALGORITHMS, LEARNERS
@@ -12,7 +12,6 @@ from spanboost.paper.reproduce import DataSetFacts
 from spanboost.paper.row_order import FILE
 from spanboost.paper.summary import (
     PRINTED,
-    RESULTS,
     Result,
     SummaryLine,
     distance,
@@ -20,6 +19,7 @@ from spanboost.paper.summary import (
     headline_lines,
     log_ratio,
     of_learner,
+    results_of,
     shuffled_lines,
     with_same_coding,
 )
@@ -58,7 +58,8 @@ def tables(
     found = {"averages": averages(lines, learners)}
     for learner in learners:
         mine = of_learner(lines, learner)
-        found[f"gains-{learner}"] = gain_table(mine)
+        for algorithm in ALGORITHMS:
+            found[f"gains-{learner}-{algorithm}"] = gain_table(mine, algorithm)
         found[f"losses-{learner}"] = loss_table(mine)
         found[f"parameters-{learner}"] = parameter_table(mine)
     shuffled = shuffled_lines(cells)
@@ -81,7 +82,7 @@ def averages(lines: Sequence[SummaryLine], learners: Sequence[str]) -> Table:
     rows = []
     for learner in learners:
         mine = of_learner(lines, learner)
-        for result in (None, *RESULTS):
+        for result in (None, *results_of(learner)):
             each = [gains(mine, result, algorithm) for algorithm in ALGORITHMS]
             shown = [f"{take(one):+.2%}" for take in (mean, median) for one in each]
             name = "the paper" if result is None else describe(result)
@@ -101,91 +102,84 @@ def averages(lines: Sequence[SummaryLine], learners: Sequence[str]) -> Table:
     return Table("Relative improvement over the learner alone", head, rows, notes)
 
 
-def gain_table(lines: Sequence[SummaryLine]) -> Table:
-    """Return the gains of one learner on each data set, and their distance from the paper's."""
-    head = ["data"]
-    columns: list[tuple[str, Result | None]] = []
-    for algorithm in ALGORITHMS:
-        columns += [(algorithm, result) for result in (None, *RESULTS)]
-        head += [f"Alg {NUMBERS[algorithm]} paper", *map(describe, RESULTS)]
+def gain_table(lines: Sequence[SummaryLine], algorithm: str) -> Table:
+    """Return the gains of an algorithm on each data set, and their distance from the paper's."""
+    learner = lines[0].learner
+    columns: list[Result | None] = [None, *results_of(learner)]
+    head = ["data", "the paper", *map(describe, results_of(learner))]
     rows = [
-        [line.set, *(f"{line.gain(result, algorithm):+.1%}" for algorithm, result in columns)]
+        [line.set, *(f"{line.gain(result, algorithm):+.1%}" for result in columns)]
         for line in lines
     ]
-    rows.append(
-        ["**average**", *(f"{mean(gains(lines, r, algorithm)):+.1%}" for algorithm, r in columns)]
-    )
-    rows.append(
-        [
-            "**distance**",
-            *("" if r is None else f"{distance(lines, r, [a]):.1f}" for a, r in columns),
-        ]
-    )
-    title = f"Gains of boosting over {TITLES[lines[0].learner]} alone"
+    averages = [mean(gains(lines, result, algorithm)) for result in columns]
+    rows.append(["**average**", *(f"{one:+.1%}" for one in averages)])
+    distances = [distance(lines, result, [algorithm]) for result in results_of(learner)]
+    rows.append(["**distance**", "", *(f"{one:.1f}" for one in distances)])
+    title = f"Gains of Algorithm {NUMBERS[algorithm]} over {TITLES[learner]} alone"
     return Table(title, head, rows, ["The distance is in points."])
 
 
 def loss_table(lines: Sequence[SummaryLine]) -> Table:
     """Return the losses of one learner on each data set (Table 2 of the paper)."""
+    learner = lines[0].learner
+    feedbacks = feedbacks_of(learner)
     head = ["data", "order", "alone", "paper", "ratio"]
     for algorithm in ALGORITHMS:
-        head += [f"Alg {NUMBERS[algorithm]} {FEEDBACKS[0]}", *FEEDBACKS[1:], "paper"]
+        head += [f"Alg {NUMBERS[algorithm]} {feedbacks[0]}", *feedbacks[1:], "paper"]
     rows = []
     for line in lines:
         alone, paper = line.ours(PRINTED).baseline, line.paper.baseline
         row = [line.set, _order(line.order), f"{alone:.4f}", f"{paper:.4f}", f"{alone / paper:.3f}"]
         for algorithm in ALGORITHMS:
-            row += [
-                f"{getattr(line.ours(Result(feedback)), algorithm):.4f}" for feedback in FEEDBACKS
-            ]
-            row.append(f"{getattr(line.paper, algorithm):.4f}")
+            ours = [getattr(line.ours(Result(feedback)), algorithm) for feedback in feedbacks]
+            row += [f"{loss:.4f}" for loss in (*ours, getattr(line.paper, algorithm))]
         rows.append(row)
-    notes = [f"Mean |log ratio| of the learner alone: {log_ratio(lines):.3f}"]
+    note = f"Mean |log ratio| of the learner alone: {log_ratio(lines):.3f}"
     fitting = with_same_coding(lines)
     if 0 < len(fitting) < len(lines):
         others = " and ".join(line.set for line in lines if line not in fitting)
-        notes[0] += f"; without {others}, {log_ratio(fitting):.3f}"
-    notes[0] += "."
-    return Table(f"Losses of {TITLES[lines[0].learner]} on the second half", head, rows, notes)
+        note += f"; without {others}, {log_ratio(fitting):.3f}"
+    return Table(f"Losses of {TITLES[learner]} on the second half", head, rows, [f"{note}."])
 
 
 def parameter_table(lines: Sequence[SummaryLine]) -> Table:
     """Return the parameters that were chosen on the first half."""
+    learner = lines[0].learner
+    feedbacks = feedbacks_of(learner)
     head = ["data", "alone: rate"]
-    head += [f"Alg 1 {feedback}: rate, n, step" for feedback in FEEDBACKS]
-    head += [f"Alg 2 {feedback}: rate, n" for feedback in FEEDBACKS]
+    head += [f"Alg 1 {feedback}: rate, n, step" for feedback in feedbacks]
+    head += [f"Alg 2 {feedback}: rate, n" for feedback in feedbacks]
     rows = []
     for line in lines:
         row = [line.set, f"{line.chosen(PRINTED, 'baseline').rate:g}"]
         for algorithm in ALGORITHMS:
-            for feedback in FEEDBACKS:
+            for feedback in feedbacks:
                 one = line.chosen(Result(feedback), algorithm)
                 step = "" if one.eta is None else f", {one.eta:g}"
                 row.append(f"{one.rate:g}, {one.n}{step}")
         rows.append(row)
-    return Table(f"Parameters chosen for {TITLES[lines[0].learner]}", head, rows)
+    return Table(f"Parameters chosen for {TITLES[learner]}", head, rows)
 
 
 def shuffle_table(lines: Sequence[SummaryLine]) -> Table:
     """Return the gains of one learner over several shuffles, each tuned and run on its own."""
     shuffles = sorted({line.order for line in lines})
+    feedbacks = feedbacks_of(lines[0].learner)
     head = ["data", "alone"]
-    pairs = [(algorithm, feedback) for algorithm in ALGORITHMS for feedback in FEEDBACKS]
     for algorithm in ALGORITHMS:
-        head += [f"Alg {NUMBERS[algorithm]} {feedback}" for feedback in FEEDBACKS]
-        head.append("paper")
+        head += [f"Alg {NUMBERS[algorithm]} {feedbacks[0]}", *feedbacks[1:], "paper"]
     sets = list(dict.fromkeys(line.set for line in lines))
     complete = [name for name in sets if sum(line.set == name for line in lines) == len(shuffles)]
     rows = []
     for name in complete:
         mine = [line for line in lines if line.set == name]
         row = [name, _interval([line.ours(PRINTED).baseline for line in mine], "{:.4f}".format)]
-        rows.append(row + _shuffle_cells([[line] for line in mine], pairs))
+        rows.append(row + _shuffle_cells([[line] for line in mine], feedbacks))
     by_shuffle = [
         [line for line in lines if line.order == order and line.set in complete]
         for order in shuffles
     ]
-    rows.append(["**average**", "", *_shuffle_cells(by_shuffle, pairs)])
+    rows.append(["**average**", "", *_shuffle_cells(by_shuffle, feedbacks)])
     note = (
         f"Mean of {len(shuffles)} shuffles, and the least and largest of them. Every shuffle is "
         "tuned on its own first half. An interval from the least to the largest misses the median "
@@ -194,16 +188,14 @@ def shuffle_table(lines: Sequence[SummaryLine]) -> Table:
     return Table(f"Gains over {TITLES[lines[0].learner]}, all rows shuffled", head, rows, [note])
 
 
-def _shuffle_cells(
-    groups: Sequence[Sequence[SummaryLine]], pairs: Iterable[tuple[str, str]]
-) -> list[str]:
+def _shuffle_cells(groups: Sequence[Sequence[SummaryLine]], feedbacks: Sequence[str]) -> list[str]:
     """Return the cells of a row; each group holds the lines of one shuffle."""
     cells = []
-    for algorithm, feedback in pairs:
-        means = [mean(gains(group, Result(feedback), algorithm)) for group in groups]
-        cells.append(_interval(means, "{:+.1%}".format))
-        if feedback == FEEDBACKS[-1]:
-            cells.append(f"{mean(gains(groups[0], None, algorithm)):+.1%}")
+    for algorithm in ALGORITHMS:
+        for feedback in feedbacks:
+            means = [mean(gains(group, Result(feedback), algorithm)) for group in groups]
+            cells.append(_interval(means, "{:+.1%}".format))
+        cells.append(f"{mean(gains(groups[0], None, algorithm)):+.1%}")
     return cells
 
 

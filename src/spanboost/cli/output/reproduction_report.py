@@ -5,7 +5,7 @@ from html import escape
 
 from spanboost.cli.output.report import NONE, document, figure, section, table
 from spanboost.paper import plots
-from spanboost.paper.cells import FEEDBACKS, Cell
+from spanboost.paper.cells import FEEDBACKS, Cell, feedbacks_of
 from spanboost.paper.datasets import SETS
 from spanboost.paper.published import LEARNERS
 from spanboost.paper.reproduce import DataSetFacts
@@ -37,7 +37,7 @@ def page(
         *(
             section(f"Curves of {TITLES[name]}, {feedback} feedback", _curves(mine, feedback))
             for name in drawn
-            for feedback in FEEDBACKS
+            for feedback in feedbacks_of(name)
             if (mine := of_learner(lines, name))
         ),
         section("Data sets", _sets(facts, absent)),
