@@ -22,6 +22,7 @@ from spanboost import (
 )
 from spanboost.compiling import kernels
 from spanboost.core.feedback import LinearFeedback
+from spanboost.learners.feature_weights import shrink_to_bound
 from spanboost.learners.finite import symmetric
 from spanboost.learners.objects import ObjectLearner
 from spanboost.learners.protocol import Learner, Provable, Task
@@ -431,6 +432,27 @@ def test_a_rate_does_not_depend_on_the_units_of_the_labels():
         for limits, labels in (((-1, 1), y), ((0, 29), 14.5 + 14.5 * y))
     ]
     assert answers[1] == pytest.approx(14.5 + 14.5 * answers[0], abs=1e-3)
+
+
+@thorough
+@given(
+    shape=st.sampled_from([(1, 1, 5), (2, 1, 5), (3, 2, 5)]),
+    seed=st.integers(0, 99),
+    D=st.sampled_from([0.5, 1.0, 3.0]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_shrinking_to_a_bound_has_the_bits_of_the_plain_formula(shape, seed, D, dtype):
+    """The loop for stumps skips the root of the square."""
+    W = np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
+    W[..., 0] = 0
+    expected = W.copy()
+    for i in range(shape[2]):
+        size = sum(np.sqrt((W[j, :, i].astype(np.float64) ** 2).sum()) for j in range(shape[0]))
+        if size > D:
+            expected[..., i] *= dtype(D / size)
+    shrink_to_bound(W, dtype(D))
+    assert np.array_equal(W, expected)
+    assert np.abs(W).sum(axis=0).min() == 0  # zeros stay zeros
 
 
 # --------------------------------------------------------------------------------------------
