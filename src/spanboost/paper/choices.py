@@ -52,7 +52,7 @@ def choices(grid: Grid) -> list[OpenChoice]:
             "order of the rows",
             f"file order; shuffled if the halves' average labels differ by more than {LIMIT:g} "
             "standard errors",
-            "computed from the labels; the limit lies in the gap between 3.6 and 46.6. We knew that "
+            "computed from the labels; the limit lies between 3.6 and 46.6. We knew that "
             "some sets fit the paper better when shuffled",
             True,
         ),
