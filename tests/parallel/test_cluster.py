@@ -386,17 +386,18 @@ def test_the_reproduction_on_it_is_the_one_here(cluster, tmp_path):
 
     from spanboost.paper.cells import CellStore
     from spanboost.paper.protocol import Grid
-    from spanboost.paper.reproduce import Selection, Watcher, reproduce
+    from spanboost.paper.reproduce import Selection, Watcher, reproduce, survey
 
     X, y = rows(200, 0)
     columns = {f"x{j}": X[:, j] for j in range(4)} | {"label": np.clip(y.round(), 0, 29)}
     parquet.write_table(pa.table(columns), tmp_path / "abalone.parquet")
-    selection = Selection(["abalone"], ["linear", "network"], ["file"], ["greedy", "linear"])
+    selection = Selection(["abalone"], ["linear", "network"])
+    facts = survey(selection.sets, tmp_path)
     grid = Grid(rates=(0.25, 2.0), etas=(0.25, 0.5), copies=6)
     reported = []
     watcher = Watcher(reported.append, lambda amount: None, lambda cell, before: None)
     here, there = (
-        reproduce(selection, tmp_path, CellStore(tmp_path / name), watcher, grid, place)[0]
+        reproduce(selection, facts, tmp_path, CellStore(tmp_path / name), watcher, grid, place)
         for name, place in (("here", None), ("there", cluster))
     )
     assert len(reported) == 2 * (1 + 4)

@@ -137,13 +137,14 @@ contributes, and the shrinkage sigma of Algorithm 1.""",
         """\
 Run the paper's experiments on its data sets: SGD, regression stumps and networks, alone and with
 both algorithms. Parameters (rate, number of copies, and the step of Algorithm 1) are tuned on the
-first half of each data set; losses are measured on the second half. Print Tables 1 and 2, with the
-paper's figures in brackets. An interrupted run resumes when it is started again. Each data set is a
-file NAME.parquet with the features first and `label` last; docs/reproduction.md lists them.""",
+first half of each data set; losses are measured on the second half. Print gains, losses and chosen
+parameters next to the paper's figures, and every choice that the paper leaves open. The tables are
+Markdown. An interrupted run resumes when it is started again. Each data set is a file NAME.parquet
+with the features first and `label` last; docs/reproduction.md lists them.""",
         """examples:
   spanboost reproduce --data DIR --json found.json --report found.html
   spanboost reproduce --download
-  spanboost reproduce --sets abalone casp --learners stumps""",
+  spanboost reproduce --sets abalone casp --learners stumps --shuffles 10""",
         "spanboost.cli.commands.reproduce",
         "run",
     ),
