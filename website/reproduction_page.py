@@ -62,8 +62,8 @@ def fill(page: str, found: Mapping[str, Table]) -> str:
     """Return the page with the tables in their places."""
 
     def text(place: re.Match[str]) -> str:
-        lines = found[place[2]].as_lines()[1:]
-        return "\n".join([place[1].rstrip("\n"), *lines, "", place[3]])
+        title, *lines = found[place[2]].as_lines()
+        return "\n".join([place[1], f"**{title}**", *lines, "", place[3]])
 
     return PLACE.sub(text, page)
 
