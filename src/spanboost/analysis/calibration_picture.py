@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spanboost.analysis.loss_curves import COLOURS, INK, inline
-
-LARGEST = 160.0  # area of the point of the heaviest bin
+from spanboost.analysis.metrics.calibration import BINS
 
 
 def inline_calibration(curve: Sequence[Mapping[str, float]]) -> str:
@@ -19,19 +18,24 @@ def inline_calibration(curve: Sequence[Mapping[str, float]]) -> str:
 def _figure(curve: Sequence[Mapping[str, float]]) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 4.4), layout="constrained")
-    axes = figure.subplots()
-    x, y, weights = (
+    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    calibration, shares = figure.subplots(1, 2)
+    probabilities, frequencies, weights = (
         [point[key] for point in curve] for key in ("probability", "frequency", "weight")
     )
-    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7)
-    axes.plot(x, y, color=COLOURS[0], linewidth=1.5)
-    sizes = [10 + LARGEST * weight / max(weights) for weight in weights]
-    axes.scatter(x, y, s=sizes, color=COLOURS[0], alpha=0.6, linewidths=0)
-    axes.set_aspect("equal")
-    axes.set_xlim(-0.03, 1.03)
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_xlabel("predicted probability")
-    axes.set_ylabel("observed frequency")
-    axes.set_title("calibration")
+    calibration.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=(0, (6, 3)), alpha=0.7)
+    calibration.plot(probabilities, frequencies, "o-", color=COLOURS[0], markersize=5)
+    calibration.set_aspect("equal")
+    calibration.set_ylim(-0.03, 1.03)
+    calibration.set_ylabel("observed frequency")
+    calibration.set_title("calibration")
+    middles = [(min(int(p * BINS), BINS - 1) + 0.5) / BINS for p in probabilities]
+    total = sum(weights)
+    heights = [100 * weight / total for weight in weights]
+    shares.bar(middles, heights, width=0.9 / BINS, color=COLOURS[0])
+    shares.set_ylabel("% of rows")
+    shares.set_title("predicted probabilities")
+    for axes in (calibration, shares):
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_xlabel("predicted probability")
     return figure

@@ -176,9 +176,9 @@ def _metrics(result: Mapping[str, Any]) -> str:
     if whole.get("reliability"):
         label = "Frequency against predicted probability; the numbers are in the output of --json."
         caption = (
-            "Calibration: how often the event happened, against its predicted probability. Points "
-            "on the line are calibrated; larger points stand for more rows. The event is the "
-            "second label or, with more than two classes, that the predicted class is right."
+            "How often the event happened, against its predicted probability (points on the line "
+            "are calibrated), and how many rows have these probabilities. The event is the second "
+            "label or, with more than two classes, that the predicted class is right."
         )
         parts.append(figure(inline_calibration(whole["reliability"]), label, caption))
     return "\n".join(parts)

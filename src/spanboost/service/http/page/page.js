@@ -5,6 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const integers = new Intl.NumberFormat("en");
 const decimals = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const aligned = new Intl.NumberFormat("en", { minimumSignificantDigits: 4, maximumSignificantDigits: 4 });
 
 function show(id, value, format = integers) {
   const data = byId(id);
@@ -175,7 +176,7 @@ function drawMetrics({ rows, recent_rows, values }) {
     }));
   }
   for (const one of values) {
-    for (const which of ["all", "recent"]) show(`${which}-${one.name}`, one[which], decimals);
+    for (const which of ["all", "recent"]) show(`${which}-${one.name}`, one[which], aligned);
   }
   byId("metrics-rows").textContent = rows
     ? `Of ${count(rows, "row")}, and of the last ${integers.format(recent_rows)}. Each was predicted before its label was learned.`
