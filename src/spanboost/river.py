@@ -57,8 +57,9 @@ class _Boosting:
 class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     """Online gradient boosting for regression.
 
-    Features are numbers, strings (categories) or None (missing). Rows may have different features,
-    in any order. Learning a data frame and learning its rows one at a time give the same model.
+    Features are numbers, strings (categories), dates and times (`datetime`, `pandas.Timestamp`), or
+    None (missing). Rows may have different features, in any order. Learning a data frame and
+    learning its rows one at a time give the same model.
 
     Parameters
     ----------

@@ -86,10 +86,13 @@ def test_a_dialect_that_is_given_is_used():
         ("1,2,3", ["1", "3"], (",", True)),
         ("5;6,5;7", ["1", "2", "3"], (";", False)),
         ("x;y", ["a", "b"], (";", True)),
+        ("b a", ["a", "b"], (" ", True)),
+        ("5 6", ["1", "2"], (" ", False)),
     ],
 )
 def test_later_files_are_matched_by_the_names_of_columns(record, names, expected):
-    assert tuple(match_dialect(record, names, None, None)) == expected
+    numbered = all(map(str.isdecimal, names))
+    assert tuple(match_dialect(record, names, None, None, numbered=numbered)) == expected
 
 
 def test_a_file_without_names_is_read_again_by_its_positions():
@@ -101,6 +104,17 @@ def test_a_file_without_names_is_read_again_by_its_positions():
     assert (found.numbers, found.codes) == ([[7]], [[1]])
     wrong, _ = read(b"5,2\n6,3\n", table_schema(label="y"))
     assert "column 'y' not found; columns are named 1 to 2" in wrong.error
+
+
+@pytest.mark.parametrize("names", ["0,1,2", "0,1,y", "3,5,y", "2019,2020,2021"])
+def test_names_that_are_numbers_are_found_again(names):
+    """Pandas calls columns 0, 1, 2, ... if they have no names."""
+    schema = table_schema()
+    read(f"{names}\n5,6,1\n7,8,2\n".encode(), schema, header=True)
+    found, _ = read(f"{names}\n5,6,1\n7,8,2\n".encode(), schema, labelled=False)
+    assert found.numbers == [[5, 6], [7, 8]]
+    found, _ = read(f"{names.rpartition(',')[0]}\n5,6\n".encode(), schema, labelled=False)
+    assert found.numbers == [[5, 6]]
 
 
 CELLS = st.sampled_from(["1", "2.5", "x", "", "NA", "2026-01-31"])
@@ -141,7 +155,7 @@ def test_identifiers_are_hashed_with_a_note():
     assert len({codes[0] for codes in found.codes}) > 150
     assert notes == [
         "x.csv: column 'user' has a different value in most rows; its categories are hashed to "
-        "4,096 codes; --ignore user leaves it out"
+        "4,096 codes; consider --ignore user"
     ]
     assert schema_from_json(found.state).state() == found.state
     exact, notes = read(b"user,x,kind,y\n" + rows.encode(), table_schema(categorical=("user",)))
@@ -151,7 +165,7 @@ def test_identifiers_are_hashed_with_a_note():
 def test_a_column_that_counts_the_rows_gets_a_note():
     rows = "".join(f"{k + 7},{k * k % 11},{k}\n" for k in range(200))
     found, notes = read(b"id,x,y\n" + rows.encode())
-    assert notes == ["x.csv: column 'id' counts the rows; --ignore id leaves it out"]
+    assert notes == ["x.csv: column 'id' counts the rows; consider --ignore id"]
     assert len(found.numbers[0]) == 2
 
 

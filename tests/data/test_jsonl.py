@@ -401,6 +401,17 @@ def test_long_integers_are_floats_unless_exact():
     assert repr(decode_json(text, exact=True)) == text
 
 
+def test_notes_on_times_and_identifiers():
+    rows = [{"t": "2020-01-03", "id": f"u{k}", "c": "ab"[k % 2], "label": k} for k in range(200)]
+    problems = Problems()
+    reader = JsonReader(Schema(NumberTarget(), iso_times=True), problems, labelled=True)
+    data = "\n".join(map(json.dumps, rows)).encode()
+    assert sum(batch.rows for batch in reader.batches(source_of(data))) == 200
+    identifiers, times = sorted(problems.notes)
+    assert times.startswith("x.json: column 't' contains times; features: t.days, t.hour")
+    assert identifiers.startswith("x.json: 'id' has a different value in most rows")
+
+
 def test_strings_that_are_times():
     text = '{"t": "2020-01-03T06:00Z", "c": "x", "d": "2020-01-03", "label": 1}'
     schema = Schema(NumberTarget(), categorical=("d",), iso_times=True)

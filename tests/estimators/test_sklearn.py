@@ -277,6 +277,19 @@ def test_times_are_features_of_every_frame(mixed):
         model.predict(frame.assign(when=[*text[:3], "soon", *text[4:]]))
 
 
+@pytest.mark.parametrize("read", [pd.DataFrame, pl.DataFrame])
+def test_identifiers_are_hashed_with_a_warning(read, mixed):
+    columns, price = mixed
+    ids = [None if k % 50 == 3 else f"flat {k}" for k in range(600)]
+    frame = read({"id": ids, "area": columns["area"]})
+    model = named("linear")
+    with pytest.warns(UserWarning, match="column 'id' has a different value in most rows"):
+        model.fit(frame, price)
+    assert np.isfinite(model.predict(read({"id": ["new", None], "area": [1.0, 2.0]}))).all()
+    assert model.model_.encoder.kind.shape == (1, 1)
+    assert model._frame.codes == {0: {}}
+
+
 def test_times_and_durations_are_numbers_for_any_learner():
     days = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40)})
     frame = days.assign(length=pd.to_timedelta(range(40), unit="s"))

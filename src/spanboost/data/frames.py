@@ -7,9 +7,17 @@ import pyarrow as pa
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.columns import TimeColumn, as_numpy, is_moment, is_number, is_text
-from spanboost.data.kinds import SAMPLE_ROWS, TIME
+from spanboost.data.kinds import (
+    CATEGORY,
+    HASHED_BITS,
+    SAMPLE_ROWS,
+    TIME,
+    are_identifiers,
+    describe_column,
+    hash_category,
+)
 from spanboost.data.sampling import text_kind
-from spanboost.errors import DataError
+from spanboost.errors import DataError, warn_caller
 from spanboost.rows.block import Rows
 from spanboost.rows.times import PARTS, time_features
 
@@ -21,12 +29,21 @@ class FrameReader:
 
     def __init__(self, table: pa.Table) -> None:
         self.names: list[str] = table.column_names
-        self.times = [j for j in range(len(self.names)) if _contains_times(table.column(j))]
+        samples = {j: _first_texts(table.column(j)) for j in range(len(self.names))}
+        self.times = [
+            j
+            for j, field in enumerate(table.schema)
+            if is_moment(field.type) or text_kind(samples[j]) == TIME
+        ]
         self.codes: dict[int, dict[Any, int]] = {
             j: {}
             for j, field in enumerate(table.schema)
             if j not in self.times and _is_category(field.type)
         }
+        # their categories are hashed: a table of them would grow with every row
+        self.identifiers = {j for j in self.codes if are_identifiers(samples[j])}
+        for j in sorted(self.identifiers):
+            warn_caller(UserWarning(describe_column(self.names[j], CATEGORY, samples[j])))
 
     @property
     def numbers(self) -> list[int]:
@@ -64,7 +81,12 @@ class FrameReader:
 
     def read(self, table: pa.Table, *, learn: bool) -> Any:
         """Return the rows of a frame with the same columns; unknown categories are missing."""
-        codes = [_encode(table.column(j), known, learn) for j, known in self.codes.items()]
+        codes = [
+            _hash(table.column(j))
+            if j in self.identifiers
+            else _encode(table.column(j), known, learn)
+            for j, known in self.codes.items()
+        ]
         for j in self.numbers:
             _check_numeric(table.field(j), "but was numeric when the model was fitted")
         numbers = [as_numpy(table.column(j).combine_chunks()) for j in self.numbers]
@@ -113,13 +135,16 @@ def _is_category(kind: Any) -> bool:
     return any(is_text(kind) for is_text in texts)
 
 
-def _contains_times(column: Any) -> bool:
-    """Return whether a column has a type of times, or most of its first texts are times."""
-    if is_moment(column.type):
-        return True
-    if not is_text(column.type) and not pa.types.is_string_view(column.type):
-        return False
-    return text_kind(column.slice(0, SAMPLE_ROWS).to_pylist()) == TIME
+def _first_texts(column: Any) -> list[str | None]:
+    """Return the first values of a column of strings; an empty list for other columns."""
+    texts = is_text(column.type) or pa.types.is_string_view(column.type)
+    return column.slice(0, SAMPLE_ROWS).to_pylist() if texts else []
+
+
+def _hash(column: Any) -> Array:
+    """Return the hashed codes of a column of strings."""
+    texts = column.cast(pa.string()).to_pylist()
+    return np.array([_MISSING if not text else hash_category(text, HASHED_BITS) for text in texts])
 
 
 def _time_features(field: Any, column: Any) -> Array:

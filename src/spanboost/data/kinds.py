@@ -5,6 +5,7 @@ is: a value that does not fit the kind is missing, or it is an error that names 
 """
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -53,23 +54,32 @@ def are_identifiers(values: Sequence[str | None]) -> bool:
     return counts.total() >= _FEWEST and 2 * len(counts) > counts.total()
 
 
+def hash_category(text: str, bits: int) -> int:
+    """Return the code of a category in a hashed column."""
+    return zlib.crc32(text.encode()) % 2**bits
+
+
 def is_index(position: int, name: str) -> bool:
     """Return whether a column has the name that pandas gives to the index of a frame."""
     return (position == 0 and not name) or _INDEX.fullmatch(name) is not None
 
 
-def describe_column(name: str, kind: str, values: Sequence[str | None]) -> str | None:
-    """Return a note for the user on how a column is read; None if there is nothing to say."""
-    ignore = f"--ignore {name} leaves it out"
+def describe_column(
+    name: str, kind: str, values: Sequence[str | None], remedy: str = "leaving it out"
+) -> str | None:
+    """Return a note for the user on how a column is read; None if there is nothing to say.
+
+    remedy: what to consider if the column is of no use.
+    """
     if kind == TIME:
         return f"column {name!r:.40} contains times; features: {', '.join(part_names(name))}"
     if kind == NUMBER:
-        counts_rows = _counts_rows(values)
-        return f"column {name!r:.40} counts the rows; {ignore}" if counts_rows else None
+        note = f"column {name!r:.40} counts the rows; consider {remedy}"
+        return note if _counts_rows(values) else None
     if are_identifiers(values):
         return (
             f"column {name!r:.40} has a different value in most rows; its categories are hashed to "
-            f"{2**HASHED_BITS:,} codes; {ignore}"
+            f"{2**HASHED_BITS:,} codes; consider {remedy}"
         )
     texts = _count(values)
     commas = [text for text in texts if _DECIMAL_COMMA.fullmatch(text)]

@@ -24,7 +24,7 @@ def set_columns(
     for name, kind in kinds.items():
         if name in schema.categorical:
             continue
-        if text := describe_column(name, kind, samples[name]):
+        if text := describe_column(name, kind, samples[name], f"--ignore {name}"):
             problems.note(f"{file}: {text}")
         if kind == CATEGORY and schema.bits is None and are_identifiers(samples[name]):
             identifiers.add(name)

@@ -4,12 +4,11 @@ The columns of a table are chosen once, from the first rows of the first file an
 columns of every further file are matched by name. Categories are numbered in order of appearance.
 """
 
-import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, is_index
+from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
 from spanboost.data.problems import StreamError
 from spanboost.data.target import Target, target_from_json
 from spanboost.errors import did_you_mean
@@ -173,7 +172,7 @@ class Schema:
     def _encode_one(self, column: Column, text: str, learn: bool) -> int:
         bits, known = column.bits if self.bits is None else self.bits, column.codes
         if bits is not None:
-            return zlib.crc32(text.encode()) % 2**bits
+            return hash_category(text, bits)
         if learn:
             return known.setdefault(text, len(known))
         return known.get(text, -1)

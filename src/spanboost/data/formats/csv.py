@@ -99,7 +99,9 @@ class CsvReader:
         if new:
             found = find_dialect(file, records, self.delimiter, self.header)
         else:
-            found = match_dialect(records[0], self._wanted(), self.delimiter, self.header)
+            names = self._wanted()
+            numbered = all(map(_is_position, {*names, self.schema.label or ""}))
+            found = match_dialect(records[0], names, self.delimiter, self.header, numbered=numbered)
         self._note_dialect(file, found)
         return found, pieces
 
@@ -162,6 +164,11 @@ def _read_names(file: str, pieces: Iterator[_Piece], dialect: Dialect) -> tuple[
     for line, what in bad:
         raise StreamError(f"{file}:{line}: {what}")
     raise StreamError(f"{file}: the file is empty")
+
+
+def _is_position(name: str) -> bool:
+    """Return whether a name is a position, counted from 1."""
+    return name.isascii() and name.isdecimal() and not name.startswith("0")
 
 
 def _read_first(pieces: Iterator[_Piece], number: int) -> tuple[list[_Piece], list[str]]:

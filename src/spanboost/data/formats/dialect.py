@@ -39,28 +39,32 @@ def find_dialect(
 
 
 def match_dialect(
-    record: str, names: Collection[str], delimiter: str | None, header: bool | None
+    record: str,
+    names: Collection[str],
+    delimiter: str | None,
+    header: bool | None,
+    *,
+    numbered: bool,
 ) -> Dialect:
     """Return the dialect in which the first record of a file has the columns that a model reads.
 
-    A model that was trained without column names calls its columns 1, 2, 3, ...
+    numbered: whether the model calls all columns 1, 2, 3, ..., as one trained without names does.
     """
-    numbered = all(name.isdecimal() for name in names)
     splits = {
         each: fields
-        for each in ([delimiter] if delimiter else DELIMITERS)
+        for each in ([delimiter] if delimiter else [*DELIMITERS, " "])
         if not isinstance(fields := split_record(record, each), str)
     }
     for each, fields in splits.items():
         given = [field.strip() for field in fields]
         positions = [str(position) for position in range(1, len(fields) + 1)]
-        named = {*names} <= {*given} and (header or not numbered or given == positions)
-        if header is not False and named:
-            return Dialect(each, True)
-        if header is not True and numbered and {*names} <= {*positions}:
+        by_position = numbered and {*names} <= {*positions} and given != positions
+        if header is not True and by_position:
             return Dialect(each, False)
+        if header is not False and {*names} <= {*given}:
+            return Dialect(each, True)
     widest = max(splits, key=lambda each: len(splits[each]), default=delimiter or ",")
-    return Dialect(widest, not numbered if header is None else header)
+    return Dialect(widest, header is not False)
 
 
 def _find_delimiter(file: str, records: Sequence[str]) -> str:

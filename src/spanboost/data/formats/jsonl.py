@@ -12,10 +12,11 @@ import orjson
 
 from spanboost.data.batch import Batch
 from spanboost.data.formats.lines import Chunk, read_chunks
+from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_column
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 from spanboost.errors import did_you_mean
-from spanboost.rows.times import parse_time, time_entries
+from spanboost.rows.times import parse_time, part_names, time_entries
 
 if TYPE_CHECKING:
     from spanboost.data.schema import Schema
@@ -56,10 +57,27 @@ class JsonReader:
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the good rows of a file, about `size` bytes of it at a time."""
+        first = True
         for chunk in read_chunks(source, self.problems, size=self.size):
             batch = self._batch(source.name, chunk)
             if batch.rows:
+                if first:
+                    self._note_keys(source.name, batch.X[:SAMPLE_ROWS])
+                first = False
                 yield batch
+
+    def _note_keys(self, file: str, rows: list[dict[str, Any]]) -> None:
+        """Add notes on keys of times and of identifiers, as found in the first rows."""
+        for name in dict.fromkeys(name for row in rows for name in row):
+            values = [row[name] for row in rows if type(row.get(name)) is str]
+            base = name.removesuffix(".days")
+            if base != name and rows[0].keys() >= {*part_names(base)}:
+                self.problems.note(f"{file}: {describe_column(base, TIME, [])}")
+            elif name not in self.schema.categorical and are_identifiers(values):
+                self.problems.note(
+                    f"{file}: {name!r:.40} has a different value in most rows, and each value is a "
+                    f"feature; --ignore {name} leaves it out, -b hashes features"
+                )
 
     def _batch(self, file: str, chunk: Chunk) -> Batch:
         rows, lines, labels, weights, kept = [], [], [], [], []

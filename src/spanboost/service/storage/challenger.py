@@ -156,6 +156,7 @@ def _reading(schema: Schema) -> dict[str, Any]:
         "label": schema.label or "label",
         "weight": schema.weight,
         "ignored columns": sorted(schema.ignore),
+        "reading of times": "features" if schema.iso_times else "categories",
         "columns": columns and [(one.name, one.category, one.time) for one in columns],
         "target": {k: v for k, v in schema.target.state().items() if k != "values"},
     }

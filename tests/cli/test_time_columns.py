@@ -1,0 +1,123 @@
+"""Dates and times give the same model from every format, from a pipe, and after an interruption."""
+
+import csv
+import io
+import json
+import os
+import threading
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from streams import put
+
+from spanboost import load
+from spanboost.cli.checkpoints import Checkpoints
+
+START = datetime(2024, 2, 27, 5)
+MOMENTS = [None if k % 9 == 4 else START + timedelta(minutes=47 * k) for k in range(240)]
+SIZES = [k % 7 for k in range(240)]
+LABELS = [3.0 * k + (0 if m is None else m.hour) for k, m in zip(SIZES, MOMENTS, strict=True)]
+LINEAR = ("--learner", "linear", "-n", "2")
+
+
+def as_text(delimiter, missing, separator):
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(["when", "size", "y"])
+    for moment, size, y in zip(MOMENTS, SIZES, LABELS, strict=True):
+        writer.writerow([moment.isoformat(separator) if moment else missing, size, y])
+    return out.getvalue().encode()
+
+
+def as_parquet(type):
+    out = io.BytesIO()
+    table = pa.table({"when": pa.array(MOMENTS, type), "size": SIZES, "y": LABELS})
+    parquet.write_table(table, out)
+    return out.getvalue()
+
+
+FILES = {
+    "x.csv": as_text(",", "NA", "T"),
+    "x.txt": as_text(";", "-", " "),
+    "x.tsv": as_text("\t", "", "T"),
+    "x.parquet": as_parquet(pa.timestamp("ns")),
+    "zone.parquet": as_parquet(pa.timestamp("ms", "America/Lima")),
+}
+
+
+def train(shell, path, *options):
+    output = path.parent / "m.sb"
+    err = shell("train", path, "-o", output, *LINEAR, *options).err
+    assert "column 'when' contains times; features: when.days, when.hour" in err
+    return output.read_bytes()
+
+
+@pytest.fixture
+def expected(shell, tmp_path):
+    return train(shell, put(tmp_path, "x.csv", FILES["x.csv"]))
+
+
+@pytest.mark.parametrize("name", [*FILES][1:])
+def test_every_format_gives_the_same_model(name, shell, tmp_path, expected):
+    assert train(shell, put(tmp_path, name, FILES[name])) == expected
+
+
+def test_a_pipe_gives_the_same_model(shell, tmp_path, expected):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(FILES["x.txt"],))
+    writer.start()
+    assert train(shell, path) == expected
+    writer.join()
+
+
+class KilledError(BaseException):
+    """The end of a process."""
+
+
+def test_a_resumed_run_gives_the_same_model(shell, tmp_path, expected, monkeypatch):
+    save, rows = Checkpoints.save, []
+
+    def save_and_die(self, model, tape, *others):
+        save(self, model, tape, *others)
+        rows.append(tape.rows)
+        if tape.rows == 100:
+            raise KilledError
+
+    command = ("train", tmp_path / "x.csv", "-o", tmp_path / "m.sb", *LINEAR)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_and_die)
+        with pytest.raises(KilledError):
+            shell(*command, "--checkpoint-every", "50")
+    assert rows == [0, 50, 100]
+    assert "resuming after 100 rows" in shell(*command, "--resume").err
+    assert (tmp_path / "m.sb").read_bytes() == expected
+
+
+def test_predictions_use_times_and_explain_them(shell, tmp_path, expected):
+    model, path = tmp_path / "m.sb", tmp_path / "x.csv"
+    assert [column.name for column in load(model).schema.times] == ["when"]
+    plain = shell("predict", path, "-m", model).out
+    without = put(tmp_path, "new.csv", b"\n".join(FILES["x.csv"].split(b"\n")[:2]))
+    assert shell("predict", without, "-m", model).out == "".join(plain.splitlines(True)[:2])
+    explained = json.loads(shell("explain", path, "-m", model, "--json").out)
+    assert "when.hour" in explained["contributions"]
+    found = json.loads(shell("inspect", model, "--json").out)["schema"]
+    assert (found["numbers"], found["times"]) == (["size"], ["when"])
+    wrong = put(tmp_path, "wrong.csv", b"when,size\nsoon,1\n")
+    err = shell("predict", wrong, "-m", model, status=2).err
+    assert f"{wrong}:2: column 'when': 'soon' is not a date or time in ISO 8601" in err
+
+
+def test_json_lines_have_the_same_features(shell, tmp_path):
+    rows = [
+        {"when": moment and moment.isoformat(), "size": size, "label": y}
+        for moment, size, y in zip(MOMENTS, SIZES, LABELS, strict=True)
+    ]
+    path = put(tmp_path, "x.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    output = tmp_path / "m.sb"
+    shell("train", path, "-o", output, *LINEAR)
+    names = load(output).encoder.names.columns
+    assert {*names} == {"size", "when", "when.days", "when.hour", "when.weekday", "when.yearday"}
