@@ -1,22 +1,26 @@
 """CSV files give the rows that Python's csv module gives, for any size of pieces."""
 
 import csv
+import datetime as dt
 import io
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import csv_oracle, read_all, source_of, table_schema
 
+from spanboost.data.columns import TimeColumn
 from spanboost.data.formats import csv_records
 from spanboost.data.formats.csv import CsvReader
 from spanboost.data.formats.csv_records import Parser
 from spanboost.data.formats.lines import Chunk
-from spanboost.data.kinds import column_kind
+from spanboost.data.kinds import MISSING, column_kind
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
+from spanboost.rows.times import parse_time
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
@@ -252,6 +256,33 @@ def test_times():
     }  # fmt: skip
     asked = read(data, table_schema(categorical=("when",)))
     assert asked.codes == [[0], [1], [2], [3]]
+
+
+PLAIN_TIMES = st.builds(
+    lambda moment, spec, separator: moment.isoformat(separator, spec),
+    st.datetimes(dt.datetime(900, 1, 1), dt.datetime(3100, 1, 1)),
+    st.sampled_from(["minutes", "seconds", "milliseconds", "microseconds"]),
+    st.sampled_from("T "),
+)
+OTHER_TIMES = ["2020-02-30", "2020-01-01T00:00Z", "2020-06-30 23:59:60", "2020-01-01 24:00", "x"]
+OTHER_TIMES += [
+    "0000-01-01",
+    "2020-01-01 00:00:00.1234567",
+    " 2020-01-01",
+    "2020-01-01 10",
+    "",
+    "?",
+]
+
+
+@given(st.lists(st.one_of(PLAIN_TIMES, PLAIN_TIMES, st.sampled_from(OTHER_TIMES)), max_size=6))
+def test_times_are_parsed_alike_by_arrow_and_one_by_one(texts):
+    column = TimeColumn("t", pa.array(texts, pa.string()))
+    for row, text in enumerate(texts):
+        expected = parse_time(text.strip())
+        assert (row in column.invalid) == (expected is None and text.strip() not in MISSING)
+        moment = column.moments[row]
+        assert np.isnat(moment) if expected is None else moment == expected
 
 
 @given(row=st.integers(0, 20), size=st.integers(1, 200))

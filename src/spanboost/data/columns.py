@@ -24,6 +24,7 @@ BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
 UNSEEN = -2  # placeholder code of a new category
 LARGEST_WEIGHT = 1e19
+_PLAIN_TIME = r"\A[12]\d{3}-\d\d-\d\d([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?\z"
 
 
 class ColumnPart(NamedTuple):
@@ -187,7 +188,12 @@ class TimeColumn:
             self.moments = as_moments(array)
             return
         distinct = _DistinctValues(array)
-        texts = [(text or "").strip() for text in distinct.values.cast(pa.string()).to_pylist()]
+        values = distinct.values.cast(pa.string())
+        quick = _parse_plain_times(values)
+        if quick is not None:
+            self.moments = np.append(quick, np.datetime64("NaT", "us"))[distinct.index]
+            return
+        texts = [(text or "").strip() for text in values.to_pylist()]
         table = np.full(len(texts) + 1, "NaT", "datetime64[us]")  # the last is for index -1
         wrong = np.zeros(len(texts) + 1, bool)
         for k, text in enumerate(texts):
@@ -296,6 +302,21 @@ def as_numpy(array: Any) -> Array:
 def _from_microseconds(array: Any, unit: float) -> Array:
     numbers = array.cast(pa.int64()).cast(pa.float64(), safe=False)
     return np.asarray(numbers.to_numpy(zero_copy_only=False) / unit)
+
+
+def _parse_plain_times(texts: Any) -> Array | None:
+    """Return times as datetime64[us], parsed by Arrow; None if it may differ from `parse_time`.
+
+    Arrow is several times as fast. Times with a zone are left to `parse_time`.
+    """
+    missing = pa.compute.is_in(texts, pa.array(MISSING))
+    present = pa.compute.if_else(missing, None, texts)
+    if pa.compute.all(pa.compute.match_substring_regex(present, _PLAIN_TIME)).as_py() is False:
+        return None
+    try:
+        return as_moments(present.cast(pa.timestamp("us")))
+    except pa.ArrowInvalid:  # such as February 30
+        return None
 
 
 def as_moments(array: Any) -> Array:

@@ -20,9 +20,8 @@ _DAY = 24 * _HOUR
 _ORIGIN = 18_262 * _DAY  # 2020-01-01
 _MICROSECONDS = "datetime64[us]"
 _NO_TIME = np.datetime64("NaT", "us")
-_ISO = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
-)
+_CLOCK = r"[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
+_ISO = re.compile(rf"\d{{4}}-\d\d-\d\d({_CLOCK}(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 
 def part_names(name: str) -> list[str]:
