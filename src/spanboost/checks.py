@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 BREATHING = ("auto", "auto-zero")  # label ranges that follow the labels
+MOST_CLASSES = 1000  # of a model that adds classes: a wrong number must not use up the memory
 GROWING = ("growing", "growing-zero")  # label ranges that only grow with the labels
 LABEL_RANGES = (*BREATHING, *GROWING)
 STEP_TOLERANCE = 1e-12  # 1/n need not be exact in floating point

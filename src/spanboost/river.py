@@ -1,19 +1,22 @@
 """Estimators for River: `BoostingRegressor` and `BoostingClassifier`."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.losses import resolve
+from spanboost.losses import Logistic, resolve
+from spanboost.models.class_table import ClassTable
 from spanboost.models.estimators import (
     check_regression_loss,
     constructor,
     new_model,
-    probabilities,
 )
 from spanboost.models.model import Model
+from spanboost.models.predictions import probabilities
 
 try:
     import pandas as pd
@@ -35,6 +38,9 @@ _NAMES = {  # parameters of ModelSpec, and what River calls them
 _CLASSIFIER_NAMES = {
     name: own for name, own in _NAMES.items() if name not in ("loss", "label_range")
 }
+
+_TWO = 2  # classes of a model with one output
+_RECENT = 1000  # rows that a model for more classes learns first
 
 
 class _Boosting:
@@ -126,10 +132,12 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
 
 
 class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
-    """Online gradient boosting for two classes, False and True (or 0 and 1), by logistic loss.
+    """Online gradient boosting for classification.
 
-    For more classes, wrap it in `river.multiclass.OneVsRestClassifier`. The parameters are those of
-    `BoostingRegressor` without `loss` and `label_range`, which are fixed.
+    Labels are strings, integers, booleans or other hashable values. New classes may appear at any
+    time. The model starts with one output, for two classes. When the third class appears, a model
+    with an output for each class replaces it, and learns the last 1,000 rows first. The parameters
+    are those of `BoostingRegressor` without `loss` and `label_range`, which are fixed.
 
     Examples
     --------
@@ -138,39 +146,99 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     >>> auc = metrics.ROCAUC()
     >>> evaluate.progressive_val_score(datasets.Phishing(), BoostingClassifier(), auc)
     ROCAUC: 95...%
+    >>> model = BoostingClassifier(budget="fast")
+    >>> for x, y in datasets.ImageSegments().take(500):
+    ...     model.learn_one(x, y)
+    >>> model.predict_one(x), y
+    ('...', '...')
     """
 
     __init__ = constructor(_CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin")
 
     def _begin(self) -> None:
+        self._classes = ClassTable()
         self._model = new_model(self, _CLASSIFIER_NAMES, loss="logistic")
+        self._recent: deque[_Example] = deque(maxlen=_RECENT)  # while there are two classes
 
     @property
     def _multiclass(self) -> bool:
-        return False
+        return True
+
+    @property
+    def _binary(self) -> bool:
+        return isinstance(self._model.loss_, Logistic)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
-        self._model.learn_one(x, _sign(y), w)
+        self._learn(
+            [_Example(dict(x), y, w)], lambda model, code: model.learn_one(x, code[0], weight=w)
+        )
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
-        """Return the probabilities of both classes."""
-        false, true = probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
-        return {False: false, True: true}
+        """Return the probability of each class so far; empty before the first label."""
+        if not self._classes.labels:
+            return {}
+        shares = self._probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
+        return dict(zip(self._classes.labels, shares, strict=True))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
-        if len(X):
-            self._model.learn_many(_rows(X), [_sign(label) for label in y], _weights(w, len(X)))
+        triples = zip(_rows(X), y.tolist(), _weights(w, len(X)).tolist(), strict=True)
+        examples = [_Example(*one) for one in triples]
+        codes = self._codes(examples)
+        third = next((k for k, code in enumerate(codes) if code >= _TWO), len(codes))
+        for part in (examples[:third], examples[third:]) if self._binary else (examples,):
+            if part:
+                self._learn(part, partial(_learn_block, part))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the probabilities of both classes for a block of rows."""
-        shares = probabilities(self._predict_rows(X))
-        return pd.DataFrame(shares, index=X.index, columns=[False, True])
+        """Return the probabilities of the classes, a column for each, for a block of rows."""
+        known = len(X) and self._classes.labels
+        shares = self._probabilities(self._predict_rows(X)) if known else None
+        return pd.DataFrame(shares, index=X.index, columns=self._classes.labels)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Return the more probable class of each row of a block."""
-        return pd.Series(self._predict_rows(X) > 0, index=X.index)
+        """Return the most probable class of each row of a block; None before the first label."""
+        if not (len(X) and self._classes.labels):
+            return pd.Series([None] * len(X), index=X.index, dtype="object")
+        return self.predict_proba_many(X).idxmax(axis="columns")
+
+    def _learn(self, examples: list["_Example"], learn: Callable[[Model, list[Any]], Any]) -> None:
+        """Learn rows with the model for their classes; a refused row changes nothing."""
+        labels, codes = [one.y for one in examples], self._codes(examples)
+        if self._binary and max(codes) < _TWO:
+            learn(self._model, [2.0 * code - 1 for code in codes])
+            self._recent.extend(examples)
+        else:
+            model = self._new_softmax() if self._binary else self._model
+            learn(model, codes)
+            self._model = model
+            self._recent.clear()
+        self._classes.add(labels)
+
+    def _codes(self, examples: list["_Example"]) -> list[int]:
+        return self._classes.encode([one.y for one in examples])
+
+    def _new_softmax(self) -> Model:
+        """Return a model for any number of classes that has learned the last rows."""
+        model, recent = new_model(self, _CLASSIFIER_NAMES, loss="softmax"), list(self._recent)
+        if recent:
+            _learn_block(recent, model, self._codes(recent))
+        return model
+
+    def _probabilities(self, scores: Array) -> Array:
+        known = probabilities(scores)[:, : len(self._classes.labels)]  # a model starts with two
+        return np.asarray(known / known.sum(axis=1, keepdims=True))
+
+
+class _Example(NamedTuple):
+    x: dict[Any, Any]
+    y: Any
+    w: float
+
+
+def _learn_block(examples: list[_Example], model: Model, codes: list[Any]) -> None:
+    model.learn_many([one.x for one in examples], codes, np.array([one.w for one in examples]))
 
 
 def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -180,12 +248,3 @@ def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
 
 def _weights(w: Any, rows: int) -> Any:
     return w if np.ndim(w) else np.full(rows, w)
-
-
-def _sign(y: Any) -> float:
-    if y not in (0, 1):
-        raise ValueError(
-            f"the label {y!r} is neither False nor True: for other labels, wrap the model in "
-            "river.multiclass.OneVsRestClassifier"
-        )
-    return 1.0 if y else -1.0

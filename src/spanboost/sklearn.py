@@ -15,15 +15,16 @@ from spanboost.data.frames import frame_reader
 from spanboost.errors import DataError
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
+from spanboost.models.class_table import ClassTable
 from spanboost.models.estimators import (
     check_regression_loss,
     class_codes,
     constructor,
     new_model,
-    probabilities,
 )
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
+from spanboost.models.predictions import probabilities
 from spanboost.parallel.executor import capture_warnings, reissue_warnings, renumber_warnings
 from spanboost.rows.block import Rows
 
@@ -295,42 +296,52 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     True
     """
 
+    _table: ClassTable | None  # the classes so far, if they were not named
     __init__ = constructor(_NAMES, keyword_only_after="learner", loss="log_loss", **_FITTING)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all rows; discard what was learned before."""
         y = _classes(y)
-        self.classes_ = np.unique(y)
+        self.classes_, self._table = np.unique(y), None
         return self._fit(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, once, in the order given; the first call must list all classes."""
+        """Learn more rows, once, in the order given.
+
+        classes : all classes, in the first call; None if they are not known. The model then adds
+            classes as they appear. If there are two, naming them gives better probabilities.
+        """
         y = _classes(y)
         if not hasattr(self, "model_"):
-            if classes is None:
-                raise ValueError("classes must be given in the first call of partial_fit")
-            self.classes_ = np.unique(classes)
+            self._table = ClassTable() if classes is None else None
+            if classes is not None:
+                self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(
                 f"classes must be {self.classes_}, as in the first call (got {classes!r})"
             )
-        return self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
+        if self._table is None:
+            return self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
+        self._learn(X, np.array(self._table.encode(y.tolist())), sample_weight, self._loss())
+        self._table.add(y.tolist())
+        self.classes_ = np.unique(np.array(self._table.labels))
+        return self
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of all classes; for two classes, the score of the second only.
 
         The score of the second class is positive where it is more probable.
         """
-        return self._predict(X)
+        return self._in_order(self._predict(X))
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
-        return self._most_probable(self._predict(X))
+        return self._most_probable(self._in_order(self._predict(X)))
 
     @available_if(_estimates_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of ``classes_``."""
-        return probabilities(self._predict(X))
+        return probabilities(self._in_order(self._predict(X)))
 
     @available_if(_estimates_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
@@ -342,11 +353,23 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Yield the predictions of the first copy, of the first two copies, and so on."""
         for scores in self._staged_predictions(X):
-            yield self._most_probable(scores)
+            yield self._most_probable(self._in_order(scores))
+
+    def _in_order(self, scores: Array) -> Array:
+        """Return the scores of the classes in the order of ``classes_``; for two, of the second."""
+        if self._table is None:
+            return scores
+        numbers = self._table.encode(self.classes_.tolist())
+        scores = scores[:, numbers]
+        return scores[:, 1] - scores[:, 0] if len(numbers) == 2 else scores
 
     def _loss(self) -> Any:
-        number = len(self.classes_)
         loss = _named_loss(self.loss, CLASSIFICATION)
+        if self._table is not None:
+            if loss is not None:
+                raise ValueError(f"loss={self.loss!r} needs classes in the first partial_fit")
+            return "softmax"
+        number = len(self.classes_)
         if loss is not None and number > 2:
             raise ValueError(f"loss={self.loss!r} supports two classes only (got {number})")
         return loss or (Logistic() if number == 2 else Softmax(number))

@@ -303,7 +303,7 @@ def test_a_tape_has_the_metrics_of_any_part(loss, tmp_path):
         for first, last in ((0, 130), (130, 400)):
             part = slice(first, last)
             tape.extend(y[part], [predictions[part], worse[part]], weights[part])
-        parts = tape.parts()
+        parts = tape.parts(loss)
     bounds = {"first_half": (0, 200), "second_half": (200, 400), "last_window": (380, 400)}
     for name, (first, last) in bounds.items():
         part = slice(first, last)
@@ -322,7 +322,7 @@ def test_a_tape_can_be_resumed(tmp_path):
         tape.flush()
     with closing(OutcomeTape("logistic", 1, path, rows=200)) as tape:
         tape.extend(y[200:], [predictions[200:]], weights[200:])
-        resumed = tape.metrics(0, 400)[0].state()
+        resumed = tape.metrics("logistic", 0, 400)[0].state()
     assert resumed == collected("logistic", y, predictions, weights).state()
 
 

@@ -394,7 +394,10 @@ def test_two_labels(shell, tmp_path):
         result, predictions = evaluate(shell, path, "--loss", "logistic", *options)
         header, *rows = [line.replace('"', "").split(",") for line in predictions.splitlines()]
         assert header == ["prediction", "probability"]
-        p = np.array([float(row[1]) for row in rows])
+        sure = np.array([float(row[1]) for row in rows])  # of the class that is predicted
+        assert (sure >= 0.5).all()
+        names = (values[1], values[1].removesuffix(".0"))
+        p = np.where([row[0] in names for row in rows], sure, 1 - sure)
         right = np.where(np.array(y) == values[1], p, 1 - p)
         assert result["loss"] == pytest.approx(-np.log(right).mean())
         share = np.mean(np.array(y) == values[1])
@@ -406,7 +409,22 @@ def test_two_labels(shell, tmp_path):
         assert values[1] in predicted or values[1].removesuffix(".0") in predicted
         assert len(predicted) == 2
     for other in probabilities[1:]:
-        np.testing.assert_array_equal(other, probabilities[0])
+        np.testing.assert_allclose(other, probabilities[0], rtol=1e-12)
+
+
+def test_predict_writes_the_probability_of_each_class(shell, tmp_path):
+    path, _ = write_labelled(tmp_path, "x.csv", ("low", "high"))
+    for options in ((), ("--positive", "high")):
+        shell("train", path, "-o", tmp_path / "m.sb", "--loss", "logistic", *options, *EVERY)
+        shell("predict", path, "-m", tmp_path / "m.sb", "-o", tmp_path / "p.parquet")
+        table = parquet.read_table(tmp_path / "p.parquet")
+        assert sorted(table.column_names) == ["p_high", "p_low", "prediction"]
+        low, high = (table[f"p_{name}"].to_numpy() for name in ("low", "high"))
+        np.testing.assert_allclose(low + high, 1)
+        want = np.where(high > low, "high", "low").tolist()
+        assert table["prediction"].to_pylist() == want
+    err = shell("evaluate", path, "--loss", "logistic", "--positive", "hihg", *EVERY, status=2).err
+    assert "no label equals 'hihg' (--positive)" in err
 
 
 @pytest.mark.parametrize(("two", "third"), [("01", "2"), ("01", "-1"), ("ab", "c"), ("ab", "1")])
@@ -436,14 +454,18 @@ def test_classes(shell, tmp_path):
     values = ("small", "middling", "large, very")
     rows = [row | {"label": values[k % 3]} for k, row in enumerate(HOUSES)]
     path = put(tmp_path, "x.csv", as_csv(rows))
-    options = ("--loss", "softmax", "--classes", "3")
-    output = tmp_path / "m.sb"
-    result = json.loads(shell("train", path, "-o", output, *options, "--json", *EVERY).out)
+    output, results = tmp_path / "m.sb", []
+    for options in (("--loss", "softmax", "--classes", "3"), ("--loss", "softmax")):
+        out = shell("train", path, "-o", output, *options, "--json", *EVERY).out
+        results.append(json.loads(out))
+    result = results[1]  # classes are added as they appear
+    assert result["best_constant_loss"] == results[0]["best_constant_loss"]
+    assert result["loss"] == pytest.approx(results[0]["loss"], rel=0.1)
     shares = np.array([67, 67, 66]) / 200
     assert result["best_constant_loss"] == pytest.approx(-(shares * np.log(shares)).sum())
     shell("predict", path, "-m", output, "-o", tmp_path / "p.parquet")
     table = parquet.read_table(tmp_path / "p.parquet")
-    assert table.column_names == ["prediction", *(f"probability_{value}" for value in values)]
+    assert table.column_names == ["prediction", *(f"p_{value}" for value in values)]
     each = np.array([table[name].to_numpy() for name in table.column_names[1:]])
     np.testing.assert_allclose(each.sum(axis=0), 1)
     assert table["prediction"].to_pylist() == [values[k] for k in each.argmax(axis=0)]

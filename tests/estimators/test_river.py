@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from river import checks, compose, datasets, evaluate, metrics, multiclass, preprocessing
+from river import checks, compose, datasets, evaluate, metrics, preprocessing
 
 from spanboost import HullBoost, LabelWarning, LinearSGD, SpanBoost, Trees
 from spanboost.losses import Softmax
@@ -86,7 +86,7 @@ def test_pipelines_and_progressive_validation():
     assert evaluate.progressive_val_score(rows, mixed, metrics.Accuracy()).get() > 0.95
 
 
-def test_two_classes_are_false_and_true_and_more_are_one_against_the_rest():
+def test_two_classes_have_one_output():
     model = BoostingClassifier("linear", n_models=8)
     rows = list(datasets.Phishing().take(600))
     for x, y in rows:
@@ -94,13 +94,65 @@ def test_two_classes_are_false_and_true_and_more_are_one_against_the_rest():
     X = pd.DataFrame([x for x, _ in rows])
     assert model.predict_many(X).tolist() == [model.predict_one(x) for x, _ in rows]
     assert np.mean(model.predict_many(X) == [y for _, y in rows]) > 0.8
-    with pytest.raises(ValueError, match="'spam' is neither False nor True"):
-        model.learn_one({"a": 1.0}, "spam")
-    one_vs_rest = multiclass.OneVsRestClassifier(BoostingClassifier("linear", n_models=4))
-    found = evaluate.progressive_val_score(
-        datasets.ImageSegments().take(800), one_vs_rest, metrics.Accuracy()
+    assert BoostingClassifier("linear").predict_one(rows[0][0]) is None
+
+
+SEGMENTS = list(datasets.ImageSegments().take(300))
+TWO = sorted({y for _, y in SEGMENTS})[:2]
+
+
+def classify(rows, labels, sizes=None):
+    """Learn rows one by one, or in blocks of these sizes."""
+    model, first = BoostingClassifier("linear", n_models=4), 0
+    if sizes is None:
+        for (x, _), y in zip(rows, labels, strict=True):
+            model.learn_one(x, y)
+        return model
+    for size in sizes:
+        part = slice(first, first := first + size)
+        frame = pd.DataFrame([x for x, _ in rows[part]])
+        model.learn_many(frame, pd.Series(labels[part], dtype="object"))
+    return model
+
+
+def test_classes_of_any_kind_may_appear_at_any_time():
+    # two classes at first, so that the model for more classes learns the rows before
+    early = [one for one in SEGMENTS if one[1] in TWO][:40]
+    rows = early + SEGMENTS
+    names = [y for _, y in rows]
+    kinds = (names, [names.index(y) for y in names], [(y, 1) for y in names])
+    for labels in kinds:
+        single = classify(rows, labels)
+        shares = single.predict_proba_one(rows[0][0])
+        assert list(shares) == list(dict.fromkeys(labels))
+        assert abs(sum(shares.values()) - 1) < 1e-12
+        right = [single.predict_one(x) == y for (x, _), y in zip(rows, labels, strict=True)]
+        assert np.mean(right) > 0.6
+    blocks = classify(rows, names, (7, 100, 1, len(rows) - 108))
+    assert blocks.predict_proba_one(rows[0][0]) == classify(rows, names).predict_proba_one(
+        rows[0][0]
     )
-    assert found.get() > 0.6
+    frame = pd.DataFrame([x for x, _ in rows])
+    assert blocks.predict_many(frame).tolist() == [blocks.predict_one(x) for x, _ in rows]
+
+
+def test_a_refused_row_adds_no_class():
+    model = classify(SEGMENTS[:50], [y for _, y in SEGMENTS[:50]])
+    x, twin = SEGMENTS[0][0], copy.deepcopy(model)
+    for bad, label in ((x, None), (x, float("nan")), ({"a": [1]}, "new")):
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(bad, label)
+    assert model.predict_proba_one(x) == twin.predict_proba_one(x)
+
+
+def test_predictions_know_the_classes_so_far():
+    model = BoostingClassifier("linear", n_models=4)
+    frame = pd.DataFrame([{"a": 1.0}])
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    assert model.predict_proba_many(frame).shape == (1, 0)
+    assert model.predict_many(frame).tolist() == [None]
+    model.learn_one({"a": 1.0}, "first")
+    assert model.predict_one({"a": 1.0}) == "first"
 
 
 def test_learners_and_losses_with_parameters():

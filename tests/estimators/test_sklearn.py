@@ -165,8 +165,28 @@ def test_weights_and_classes_of_streams():
         model.partial_fit(X[:1], ["rose"])
     with pytest.raises(ValueError, match=r"classes must be .*, as in the first call \(got"):
         model.partial_fit(X[:1], names[:1], classes=["setosa", "rose"])
-    with pytest.raises(ValueError, match="classes must be given in the first call"):
-        BoostingClassifier().partial_fit(X, y)
+
+
+def test_partial_fit_adds_classes_that_were_not_named():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = BoostingClassifier("linear", n_estimators=4, random_state=0)
+    order = np.random.default_rng(0).permutation(100)
+    model.partial_fit(X[order], names[order])  # the first two classes
+    assert model.classes_.tolist() == ["setosa", "versicolor"]
+    assert model.decision_function(X).shape == (150,)
+    assert (model.predict(X[:100]) == names[:100]).mean() > 0.9
+    for _ in range(3):
+        every = np.random.default_rng(1).permutation(150)[::-1]
+        model.partial_fit(X[every], names[every])
+    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.score(X, names) > 0.6
+    backwards = clone(model).partial_fit(X[::-1], names[::-1])  # virginica comes first
+    assert backwards.classes_.tolist() == model.classes_.tolist()
+    assert backwards.predict(X[:50]).tolist() == ["setosa"] * 50
+    with pytest.raises(ValueError, match="loss='hinge' needs classes in the first partial_fit"):
+        BoostingClassifier("linear", loss="hinge").partial_fit(X, names)
 
 
 @pytest.mark.parametrize("learner", ["trees", "stumps"])

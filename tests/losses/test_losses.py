@@ -753,7 +753,7 @@ def test_constant_by_name(name):
 
 def test_names_resolve():
     assert {type(resolve(name)) for name in NAMES} == {
-        *(Linear, Squared, ModifiedLeastSquares, Logistic, Absolute, Hinge)
+        *(Linear, Squared, ModifiedLeastSquares, Logistic, Absolute, Hinge, Softmax)
     }
     assert resolve("squared") == Squared()
     assert radius("squared", 0.1, 100, 1.0) == 1.0

@@ -283,7 +283,8 @@ def test_two_classes(tmp_path):
         assert "cannot be used together with" in refused.json()["error"]
         response = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
         assert response["prediction"] == ["yes", "no"]
-        assert response["probability"][0] > 0.5 > response["probability"][1]
+        assert response["p_yes"][0] > 0.5 > response["p_yes"][1]
+        assert response["p_no"][0] < 0.5 < response["p_no"][1]
 
 
 REFUSED = [

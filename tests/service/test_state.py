@@ -468,8 +468,8 @@ def test_refused_labels_do_not_define_classes(tmp_path):
     assert engine.state.model.schema.target.values == ["c", "b"]
     assert set(predict(engine, [{"x": 1.0}]).columns) == {
         "prediction",
-        "probability_b",
-        "probability_c",
+        "p_b",
+        "p_c",
     }
     engine.close()
 

@@ -49,7 +49,7 @@ def evaluate(
     weights = np.ones(len(losses)) if weights is None else np.asarray(weights, np.float64)
     with closing(OutcomeTape(model.loss_, 1)) as tape:
         tape.extend(y, [answers], weights)
-        parts = {name: metrics.results() for name, (metrics,) in tape.parts().items()}
+        parts = {name: metrics.results() for name, (metrics,) in tape.parts(model.loss_).items()}
     weight = float(weights.sum())
     loss = float(weights @ losses) / weight if weight > 0 else np.nan
     return Evaluation(answers, losses, loss, parts.pop("whole"), **parts)

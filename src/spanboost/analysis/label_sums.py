@@ -32,7 +32,10 @@ class LabelSums:
     def add(self, y: Array, weights: Array) -> None:
         """Add labels y with their weights."""
         if isinstance(self.loss, Softmax):
-            parts = np.eye(self.loss.d)[y.astype(np.int64)]
+            classes = y.astype(np.int64)
+            d = max(len(self.sums) - 2, 1 + int(classes.max(initial=0)))
+            self.sums = np.pad(self.sums, (0, 2 + d - len(self.sums)))  # new classes
+            parts = np.eye(d)[classes]
         else:
             if not self.sums[0] and weights.any():
                 self.centre = float(y[(weights > 0).argmax()])

@@ -95,7 +95,10 @@ def add_columns(data: Any, label: str) -> None:
         help="Label to treat as +1; every other label becomes -1 (two-class problems)",
     )
     data.add_argument(
-        "--classes", type=at_least(2), metavar="K", help="Number of classes for --loss softmax"
+        "--classes",
+        type=at_least(2),
+        metavar="K",
+        help="Number of classes for --loss softmax (default: classes are added as they appear)",
     )
 
 

@@ -66,8 +66,6 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     for name in ("memory", "replay_weight"):
         if given[name] is not None and not spec.replay:
             raise UsageError(f"{option_name(name)} requires --replay")
-    if spec.loss == "softmax" and spec.classes is None:
-        raise UsageError("--loss softmax requires --classes K, the number of classes")
     if spec.loss != "softmax" and spec.classes is not None:
         raise UsageError("--classes requires --loss softmax")
     if spec.predicts_scores and args.label_range is not None:
@@ -77,6 +75,12 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
             "--positive requires a loss with two labels; --loss softmax has more classes"
         )
     return spec.replace(bits=18) if form == "vw" and spec.bits is None else spec
+
+
+def refuse_new_classes(spec: ModelSpec) -> None:
+    """Raise UsageError if a model would add classes: clients of a service could make it grow."""
+    if spec.loss == "softmax" and spec.classes is None:
+        raise UsageError("a service requires --classes K with --loss softmax")
 
 
 def build_model(spec: ModelSpec, form: str) -> Model:
@@ -158,7 +162,7 @@ _OPTION_NAMES = {name: option_name(name) for name in (*OPTIONS, "split", "thread
 
 
 def _target(args: Namespace, spec: ModelSpec) -> Target:
-    if spec.classes is not None:
+    if spec.loss == "softmax":
         return ClassTarget(spec.classes)
     if spec.predicts_scores or args.positive is not None:
         return BinaryTarget(args.positive)

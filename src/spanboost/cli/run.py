@@ -119,7 +119,9 @@ class ProgressivePass:
         result = result_of(self.names, self.tape, self.labels, rows, seconds, skipped)
         if self.outcomes is not None:
             classes = class_names(self.first) if predicts_scores(self.first.loss_) else []
-            add_metrics(result, metrics_as_json(self.names, self.outcomes.parts(), classes))
+            add_metrics(
+                result, metrics_as_json(self.names, self.outcomes.parts(self.first.loss_), classes)
+            )
         if self.drift is not None:
             result["drift"] = {"detector": self.drift.name, "rows": self.drift.moments}
         if self.pairs is not None:
@@ -138,7 +140,7 @@ class ProgressivePass:
         shown = [format_summary(result, self.labels.label_sum)]
         positive = getattr(self.first.schema.target, "positive", None)
         if positive is not None and self.labels.label_sum == -self.tape.last[0]:
-            shown.append(f"no label equals {positive!r} (--positive), so all labels are -1")
+            raise StreamError(f"no label equals {positive!r} (--positive); check its spelling")
         picture = None
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))

@@ -157,7 +157,10 @@ def add_challenge_options(challenge: Any) -> None:
         "when-better replaces it as soon as the challenger is better (default: by-hand)",
     )
     challenge.add_argument(
-        "--classes", type=at_least(2), metavar="K", help="Number of classes for --loss softmax"
+        "--classes",
+        type=at_least(2),
+        metavar="K",
+        help="Number of classes for --loss softmax (default: classes are added as they appear)",
     )
     add_model(challenge, ("-m", "-i", "--model"))
     challenge.set_defaults(positive=None)

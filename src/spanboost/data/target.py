@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.checks import is_integer, is_number
+from spanboost.checks import MOST_CLASSES, is_integer, is_number
 from spanboost.compiling.arrays import Array
 
 
@@ -102,10 +102,7 @@ class NumberTarget(Target):
     def _error(self, text: str) -> str:
         number = as_number(text)
         if number is None:
-            return (
-                "is not a number; for two classes use --loss logistic and --positive VALUE, "
-                "for more use --loss softmax and --classes K"
-            )
+            return "is not a number; for two classes use --loss logistic, for more --loss softmax"
         if not math.isfinite(number) or self.limits is None:
             return "is not finite"
         return "is outside the label range {:g} to {:g}".format(*self.limits)
@@ -127,7 +124,10 @@ class BinaryTarget(Target):
 
     def _encode(self, value: str) -> float:
         if self.positive is not None:
-            return 1.0 if value == canonical(self.positive) else -1.0
+            if value == canonical(self.positive):
+                return 1.0
+            self._index(value, 2)  # two other labels are enough to know that they need no name
+            return -1.0
         values = {value, *self.values}
         if values <= {"0", "1"} or values <= {"-1", "1"}:
             self._index(value, 2)
@@ -146,23 +146,27 @@ class BinaryTarget(Target):
 
 
 class ClassTarget(Target):
-    """A fixed number of classes, encoded as 0, 1, 2, ..."""
+    """Classes, encoded as 0, 1, 2, ..., in order of appearance."""
 
     kind = "classes"
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int | None = None) -> None:
         super().__init__()
-        self.classes = classes
+        self.classes = classes  # the number of classes; None if it is not known
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is invalid."""
+        if self.classes is None:
+            return
         if not (is_integer(self.classes) and self.classes >= len(self.values)):
-            raise ValueError(f"classes must be an integer (got {self.classes!r:.40})")
+            raise ValueError(f"classes must be None or an integer (got {self.classes!r:.40})")
 
     def _encode(self, value: str) -> float:
-        return self._index(value, self.classes)
+        return self._index(value, MOST_CLASSES if self.classes is None else self.classes)
 
     def _error(self, text: str) -> str:
+        if self.classes is None:
+            return f"would be class number {MOST_CLASSES + 1}; the limit is {MOST_CLASSES}"
         return f"is not one of the {self.classes} classes {self._show_values()}"
 
 

@@ -69,6 +69,8 @@ class Learner(Protocol):
     - `deterministic = False`: it draws random numbers.
     - `weighted = False`: rows may only have the weights 0 and 1.
     - `scalable = True`: its bank has `rescale`.
+    - `widens = True`: the class axis of every array of its bank can be extended at its end, so that
+      outputs can be added (models/widening.py).
     - `named = True`: it reads sparse rows, so rows may be dictionaries of features.
     - `greedy_step`: the step alpha of greedy feedback, instead of that of Algorithm 1.
     - `bank_size(n, d, features)`: the `BankSize` of n copies; without it, n numbers are stored.
@@ -96,6 +98,11 @@ class ReadsFeatures:
     @property
     def scalable(self) -> bool:
         """Whether the label range may grow."""
+        return True
+
+    @property
+    def widens(self) -> bool:
+        """Whether outputs can be added, for classes that appear in the stream."""
         return True
 
 

@@ -2,11 +2,13 @@
 
 from spanboost.losses.constants import (
     NAMES,
+    adds_classes,
     constant,
     degree,
     is_binary,
     predicts_scores,
     radius,
+    require_fixed_classes,
     resolve,
 )
 from spanboost.losses.protocol import Loss, VectorLoss
@@ -39,12 +41,14 @@ __all__ = [
     "Squared",
     "SquaredEuclidean",
     "VectorLoss",
+    "adds_classes",
     "constant",
     "degree",
     "is_binary",
     "on_vectors",
     "predicts_scores",
     "radius",
+    "require_fixed_classes",
     "resolve",
     "values_of",
 ]

@@ -18,6 +18,7 @@ from spanboost.losses.scalar import (
     Quantile,
     Squared,
 )
+from spanboost.losses.vector import Softmax
 
 MEANING = {
     "L": "its Lipschitz constant L_b",
@@ -31,6 +32,7 @@ NAMES = {
     "logistic": Logistic(),
     "absolute": Absolute(),
     "hinge": Hinge(),
+    "softmax": Softmax(2),  # to begin with: a model adds classes as they appear
 }
 
 
@@ -71,6 +73,21 @@ def _by_name(name: str) -> Any:
             f"(got {name!r})",
         )
     return NAMES[name]
+
+
+def adds_classes(loss: Any) -> bool:
+    """Return whether a model with this loss, a name or a loss object, adds classes by itself."""
+    return isinstance(loss, str) and loss == "softmax"
+
+
+def require_fixed_classes(loss: Any, what: str) -> None:
+    """Raise a ParameterError if a model with this loss would add classes by itself."""
+    if adds_classes(loss):
+        raise ParameterError(
+            "loss",
+            f"must be Softmax(d) for {what}, with the number of classes d (on the command line: "
+            "--classes K)",
+        )
 
 
 def predicts_scores(loss: Any) -> bool:

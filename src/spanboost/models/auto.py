@@ -122,6 +122,11 @@ class AutoBoost(AutoSpec, Model):
         return self._first.labels
 
     @property
+    def loss_(self) -> Any:
+        """The loss, with the number of classes so far."""
+        return self._first.loss_
+
+    @property
     def encoder(self) -> RowEncoder:
         """The encoder of rows, with the feature names that all experts share."""
         return self._first.encoder
@@ -234,7 +239,7 @@ class AutoBoost(AutoSpec, Model):
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
         experts = dict(zip(names, boosters, strict=True))
-        if any(one.loss_ != model.loss_ for one in boosters):
+        if any(resolve(one.loss) != resolve(model.loss) for one in boosters):
             raise ModelFileError("the file contains no experts for its loss")
         if not any(isinstance(one.learner, Trees) for one in boosters):
             raise ModelFileError("the file contains no experts that boost trees")
@@ -257,7 +262,6 @@ class AutoBoost(AutoSpec, Model):
         """Set the experts, which have learned the same rows, with equal weights."""
         self.experts, self.n = experts, len(experts)
         self._first = next(iter(experts.values()))
-        self.loss_ = self._first.loss_
         self.mixture = Mixture(self.loss_, self.n)
 
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:

@@ -23,9 +23,10 @@ from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import CHOOSE, BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.models.task import check_constants, task_and_mode
+from spanboost.models.widening import ABSENT, class_spans, widen_core
 from spanboost.rows.breathing_labels import BreathingLabels
 from spanboost.rows.encoder import EncodedBlock, RowEncoder
-from spanboost.rows.labels import FixedLabels, GrowingLabels, Labels
+from spanboost.rows.labels import FixedLabels, GrowingClasses, GrowingLabels, Labels
 from spanboost.rows.replay import ReplayMemory
 
 
@@ -54,8 +55,12 @@ class Booster(BoosterSpec, Model):
 
     def _build(self) -> None:
         """Set the constants of the loss and the state before the first row."""
+        self._begin(losses.resolve(self.loss))
+
+    def _begin(self, loss: Any) -> None:
+        """Set everything that depends on the loss, with a core that has learned nothing."""
         learner = as_learner(self.learner)
-        self.loss_ = losses.resolve(self.loss)
+        self.loss_ = loss
         self.offset_ = self.offset or self.default_offset
         self.smooth_ = not math.isinf(constant(self.loss_, "beta", self.scale * self.D))
         labels = self._new_labels(learner)
@@ -138,7 +143,32 @@ class Booster(BoosterSpec, Model):
 
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
+        if block.labels.shape[1] > self.core.d:
+            return self._learn_with_new_classes(block)
         return np.concatenate(self.core.learn_parts(block, self._run, self.labels.to_user))
+
+    def _learn_with_new_classes(self, block: CheckedBlock) -> Array:
+        """Learn a block; classes are added before the row of their first label is predicted.
+
+        The scores of a class in rows before that are ABSENT.
+        """
+        scores = np.full(block.labels.shape, ABSENT)
+        self.core.count(block)
+        for first, last, d in class_spans(block.labels, self.core.d):
+            self.add_classes(d)
+            labels = np.ascontiguousarray(block.labels[:, :d])
+            out = np.empty_like(labels)
+            self.core.learn_span(block.rows, labels, block.weights, out, self._run, first, last)
+            scores[first:last, :d] = out[first:last]
+        return scores
+
+    def add_classes(self, d: int) -> None:
+        """Make room for d classes in total; what was learned stays."""
+        if d == self.core.d:
+            return
+        narrow = self.core
+        self._begin(losses.Softmax(d))
+        widen_core(self.core, narrow)
 
     def learn_scaled(self, X: Any, y: Any, weights: Any = None) -> tuple[Array, Array, Array]:
         """Learn a block; return predictions and labels [rows, d] in the model's units, and weights.
@@ -194,6 +224,8 @@ class Booster(BoosterSpec, Model):
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the booster from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
+        if losses.adds_classes(model.loss):
+            model.add_classes(len(header["labels"]["centre"]))
         model.restore_state(header, tensors)
         return model
 
@@ -227,8 +259,15 @@ class Booster(BoosterSpec, Model):
 
     def _new_labels(self, learner: Learner) -> Labels:
         d = int(losses.on_vectors(self.loss_).d)
+        if losses.adds_classes(self.loss) and getattr(learner, "widens", False) is not True:
+            raise ParameterError(
+                "loss",
+                f"must be Softmax(d) with the number of classes d for the learner "
+                f"{type(self.learner).__name__}, to which classes cannot be added",
+            )
         if not isinstance(self.label_range, str):
-            return FixedLabels(self.loss_, d, self.label_range)
+            fixed = GrowingClasses if losses.adds_classes(self.loss) else FixedLabels
+            return fixed(self.loss_, d, self.label_range)
         if getattr(learner, "scalable", False) is not True:
             raise ValueError(
                 f"label_range={self.label_range!r} rescales what was learned when the range "

@@ -131,6 +131,12 @@ class BoosterCore:
         self.prepare(rows, rows.features)
         self.encoder.accept(rows)
 
+    def count(self, block: CheckedBlock) -> None:
+        """Make room for the rows of a block, which are about to be learned, and count them."""
+        self.accept(block.rows)
+        learned = int(np.count_nonzero(block.weights))
+        self.labels.count(block.rows.number, learned, block.history, block.ends)
+
     def learn_parts(
         self, block: CheckedBlock, run: Run, convert: Callable[[Array], Array]
     ) -> list[Array]:
@@ -178,9 +184,7 @@ class BoosterCore:
         between, while `out` up to and including this row is in the old units.
         """
         rows, labels, weights = block.rows, block.labels, block.weights
-        self.accept(rows)
-        learned = int(np.count_nonzero(weights))
-        self.labels.count(rows.number, learned, block.history, block.ends)
+        self.count(block)
         first = 0
         for new in block.changes:
             self.learn_span(rows, labels, weights, out, run, first, new.row)

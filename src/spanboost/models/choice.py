@@ -184,6 +184,7 @@ class Choosing(Booster):
         renew_trace(self.core, self.lanes[0].n)
 
     def _build(self) -> None:
+        losses.require_fixed_classes(self.loss, "n or eta = 'auto'")
         learner = as_learner(self.learner)
         objects = isinstance(learner, ObjectLearner)
         most = COPIES_OF_OBJECTS if objects else default_copies(self.learner)

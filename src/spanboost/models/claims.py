@@ -9,10 +9,11 @@ the weights of networks, are limited here. A file that you trust may claim any t
 
 from typing import Any
 
-from spanboost.checks import is_integer
+from spanboost.checks import MOST_CLASSES, is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.learners.protocol import BankSize
+from spanboost.losses import adds_classes
 from spanboost.models.header import from_json
 from spanboost.models.spec import COPIES
 
@@ -54,6 +55,10 @@ def _boosters(header: dict[str, Any]) -> list[dict[str, Any]]:
 def _check_outputs(header: dict[str, Any], booster: dict[str, Any]) -> None:
     """Raise a ModelFileError if a loss and the label range have different numbers of outputs."""
     loss, centre = header["parameters"].get("loss"), booster["labels"]["centre"]
+    if adds_classes(loss):
+        if not 2 <= len(centre) <= MOST_CLASSES:
+            raise ModelFileError(f"the label range is invalid: it has {len(centre)} classes")
+        return
     d = loss["fields"].get("d", 1) if isinstance(loss, dict) else 1
     if d != len(centre):
         raise ModelFileError(

@@ -86,11 +86,3 @@ def class_codes(classes: Array, y: Array) -> Array:
     if strange.any():
         raise ValueError(f"the label {y[strange][0]!s:.40} is not one of the classes {classes}")
     return codes if len(classes) > 2 else 2.0 * codes - 1
-
-
-def probabilities(scores: Array) -> Array:
-    """Return probabilities [rows, classes] from log-odds of the second class or scores of all."""
-    if scores.ndim == 1:
-        scores = np.column_stack([np.zeros_like(scores), scores])
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

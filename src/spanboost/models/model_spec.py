@@ -70,7 +70,7 @@ class ModelSpec(SharedParameters):
     loss: a name ("quantile:0.9" and "softmax" included) or a loss.
     rate: learning rate of the learner, for labels scaled to [-1, 1]; None is the learner's default.
     bits: hash features into 2^bits slots; None gives each feature its own.
-    classes: number of classes for loss="softmax".
+    classes: number of classes for loss="softmax"; None adds classes as they appear.
     x_norm: largest norm of a row, for learner="ball".
     budget: how much work AutoBoost does.
     """
@@ -251,9 +251,7 @@ class ModelSpec(SharedParameters):
 
         if not isinstance(self.loss, str):
             return self.loss
-        if self.loss == "softmax":
-            if self.classes is None:
-                raise ParameterError("classes", "is required by the loss 'softmax'")
+        if self.loss == "softmax" and self.classes is not None:
             return Softmax(self.classes)
         return resolve(self.loss) if self.loss.startswith("quantile") else self.loss
 

@@ -11,30 +11,36 @@ from spanboost.models.model import Model
 
 
 def prediction_table(model: Model, answers: Array, *, learning: bool = False) -> Any:
-    """Return predictions as a table: numbers, or the most probable label and the probabilities.
+    """Return predictions as a table: numbers, or classes and probabilities.
 
-    learning: the model is still learning, so the names of some classes may be unknown. The table
-        then has only the most probable class and its probability.
+    For classes, it has the most probable class in the column "prediction" and a column "p_NAME"
+    with the probability of each class. For hinge loss, it has the score of the second class.
+
+    learning: the model is still learning, so classes may be added later. The table then has only
+        the most probable class and its "probability".
     """
     import pyarrow as pa
 
-    if isinstance(model.loss_, Softmax):
-        names = class_names(model)
-        shares = np.exp(answers - answers.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        best = {"prediction": pa.array([names[k] for k in answers.argmax(axis=1)], pa.string())}
-        if learning:
-            return pa.table(best | {"probability": shares.max(axis=1)})
-        each = {f"probability_{name}": shares[:, k] for k, name in enumerate(names)}
-        return pa.table(best | each)
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
-    negative, positive = class_names(model)
-    columns: dict[str, Any] = {"prediction": np.where(answers > 0, positive, negative)}
-    if isinstance(model.loss_, Logistic):
-        with np.errstate(over="ignore"):
-            return pa.table(columns | {"probability": 1 / (1 + np.exp(-answers))})
-    return pa.table(columns | {"score": answers})
+    names = class_names(model)
+    scores = answers if answers.ndim > 1 else np.column_stack([np.zeros_like(answers), answers])
+    best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
+    if not isinstance(model.loss_, Logistic | Softmax):
+        return pa.table({"prediction": best, "score": answers})
+    shares = probabilities(scores)
+    if learning:
+        return pa.table({"prediction": best, "probability": shares.max(axis=1)})
+    each = {f"p_{name}": shares[:, k] for k, name in enumerate(names)}
+    return pa.table({"prediction": best} | each)
+
+
+def probabilities(scores: Array) -> Array:
+    """Return probabilities [rows, classes] from log-odds of the second class or scores of all."""
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros_like(scores), scores])
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def class_names(model: Model) -> list[str]:
@@ -54,7 +60,8 @@ def _all_class_names(values: list[str], classes: int) -> list[str]:
 def _binary_labels(target: Target) -> tuple[str, str]:
     """Return the labels that stand for -1 and +1."""
     if isinstance(target, BinaryTarget) and target.positive is not None:
-        return f"not {target.positive}", target.positive
+        others = target.values
+        return (others[0] if len(others) == 1 else f"not {target.positive}"), target.positive
     if set(target.values) <= {"-1", "0", "1"}:
         return ("0" if "0" in target.values else "-1"), "1"
     negative, positive = _all_class_names(target.values, 2)

@@ -18,6 +18,7 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, as_batch
 from spanboost.errors import DataError, LabelWarning, ParameterError
+from spanboost.losses import require_fixed_classes
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
 from spanboost.models.model import Model
@@ -94,6 +95,7 @@ class Team:
             if not (is_integer(value) and value >= 1):
                 raise ParameterError(name, f"must be a positive integer (got {value!r})")
         models = _starting_models(model, workers)
+        require_fixed_classes(models[0].loss, "training in parallel")
         self.averages = workers > 1 and isinstance(models[0].learner, AVERAGED)
         if self.averages:
             check_averageable(models[0])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import is_integer
+from spanboost.checks import MOST_CLASSES, is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, is_binary, predicts_scores
@@ -226,7 +226,8 @@ class FixedLabels(Labels):
     def _to_model(self, given: Array) -> Array:
         """Return checked labels [rows, d] as the loss expects them."""
         if is_binary(self.loss):
-            ends = np.where(given == self.high, 1.0, np.where(given == self.low, -1.0, 0.0))
+            low = (given == self.low) | ((given == 0) & (self.low == -1))  # 0 and False are low
+            ends = np.where(given == self.high, 1.0, np.where(low, -1.0, 0.0))
             refuse_first(
                 (ends == 0).any(axis=1),
                 lambda t: (
@@ -250,12 +251,16 @@ class FixedLabels(Labels):
         )
 
     def _classes(self, y: Any, rows: int) -> Array:
-        if np.shape(y) != (rows,):
-            raise ValueError(f"labels must be class numbers, one for each of the {rows} rows")
-        for t, c in enumerate(y):
-            if isinstance(c, str) or c not in range(self.d):
-                raise DataError(t, f"the label {c!r} is not a class number from 0 to {self.d - 1}")
-        return np.eye(self.d)[np.asarray(y, dtype=np.int64)]
+        classes = _class_numbers(y, rows, self.d)
+        return np.eye(self.d)[classes]
+
+
+class GrowingClasses(FixedLabels):
+    """Class numbers. The labels of a block have a column for each class, new classes included."""
+
+    def _classes(self, y: Any, rows: int) -> Array:
+        classes = _class_numbers(y, rows, MOST_CLASSES)
+        return np.eye(max(self.d, 1 + int(classes.max(initial=0))))[classes]
 
 
 class UnboundedLabels(Labels):
@@ -340,6 +345,16 @@ class GrowingLabels(UnboundedLabels):
         )
         warn_caller(LabelWarning(self.rows + new.row, what))
         self.warned = True
+
+
+def _class_numbers(y: Any, rows: int, limit: int) -> Array:
+    """Return labels as class numbers below a limit."""
+    if np.shape(y) != (rows,):
+        raise ValueError(f"labels must be class numbers, one for each of the {rows} rows")
+    for t, c in enumerate(y):
+        if isinstance(c, str) or c not in range(limit):
+            raise DataError(t, f"the label {c!r} is not a class number from 0 to {limit - 1}")
+    return np.asarray(y, dtype=np.int64)
 
 
 def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:

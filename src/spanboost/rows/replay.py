@@ -71,6 +71,12 @@ class ReplayMemory:
             yield self._next_piece(rows, labels, weights, start, stop)
             self.learned += int(np.count_nonzero(weights[start:stop]))  # they are learned now
 
+    def widen(self, d: int) -> None:
+        """Add columns to the labels, for classes that no row in memory has."""
+        wide = np.zeros((len(self.labels), d), self.labels.dtype)
+        wide[:, : self.labels.shape[1]] = self.labels
+        self.labels = wide
+
     def rescale(self, a: float) -> None:
         """Multiply the labels by a, after the label range changed; the range contains all labels.
 

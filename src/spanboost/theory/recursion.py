@@ -27,7 +27,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit, kernel
-from spanboost.losses import on_vectors
+from spanboost.losses import on_vectors, require_fixed_classes
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import StageRecord
 
@@ -111,6 +111,7 @@ class Recursion:
 
     def __init__(self, booster: Booster, *, model_units: bool = False) -> None:
         booster.check_fixed("a measured bound")
+        require_fixed_classes(booster.loss, "a measured bound")
         self.booster, self.model_units = booster, model_units
         self.loss = on_vectors(booster.loss_)
         self.d, self.N = int(self.loss.d), booster.n

@@ -10,7 +10,7 @@ import numpy as np
 from spanboost.checks import STEP_TOLERANCE, is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ParameterError
-from spanboost.losses import radius
+from spanboost.losses import radius, require_fixed_classes
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.spec import default_step
 
@@ -61,6 +61,7 @@ def configurations(
         raise ParameterError("booster", f"must be 'span', 'hull' or 'both' (got {booster!r})")
     if not (is_integer(n) and n >= 1):
         raise ParameterError("n", f"must be a positive integer (got {n!r})")
+    require_fixed_classes(fixed.get("loss"), "tuning")
     own = _parameter_names(learner)
     grid = dict(default_grid(learner, n) if grid is None else grid)
     for name, values in grid.items():

@@ -41,24 +41,27 @@ class OutcomeTape:
         records = [self._none.record(y, one) for one in answers]
         self._file.append(np.column_stack([weights, *records]))
 
-    def metrics(self, first: int, last: int) -> list[Metrics]:
+    def metrics(self, loss: Any, first: int, last: int) -> list[Metrics]:
         """Return the metrics of each model over rows `first` to `last` - 1."""
-        found = [Metrics(self._none.loss) for _ in range(self._models)]
+        found = [Metrics(loss) for _ in range(self._models)]
         for start in range(first, last, BLOCK):
             rows = self._file.read(start, min(start + BLOCK, last))
             for one, records in zip(found, np.hsplit(rows[:, 1:], self._models), strict=True):
                 one.add_records(rows[:, 0], records)
         return found
 
-    def parts(self) -> dict[str, list[Metrics]]:
-        """Return the metrics of each model over the parts of the stream."""
+    def parts(self, loss: Any) -> dict[str, list[Metrics]]:
+        """Return the metrics of each model over the parts of the stream.
+
+        loss: the loss after the pass, which may have more classes than before it.
+        """
         rows = self.rows
         halves = {
-            "first_half": self.metrics(0, rows // 2),
-            "second_half": self.metrics(rows // 2, rows),
+            "first_half": self.metrics(loss, 0, rows // 2),
+            "second_half": self.metrics(loss, rows // 2, rows),
         }
         whole = [first + second for first, second in zip(*halves.values(), strict=True)]
-        window = self.metrics(window_ends(rows)[-2], rows)
+        window = self.metrics(loss, window_ends(rows)[-2], rows)
         return {"whole": whole, **halves, "last_window": window}
 
     def flush(self) -> None:

@@ -43,7 +43,9 @@ def _options(args: Namespace) -> dict[str, Any]:
     if args.model is not None and given:
         raise UsageError("options of a new model cannot be combined with -m")
     if given:
-        given["learner"] = from_args.spec_from_args(args, "json").learner
+        spec = from_args.spec_from_args(args, "json")
+        from_args.refuse_new_classes(spec)
+        given["learner"] = spec.learner
     return given
 
 

@@ -67,7 +67,7 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
 def _describe(model: Model, place: str, explanation: Explanation, top: int) -> Iterator[str]:
     """Yield an explanation as lines of text; for classes, it explains the most likely one."""
     (answer,) = prediction_table(model, np.array([explanation.prediction])).to_pylist()
-    probability = answer.get("probability", answer.get(f"probability_{answer['prediction']}"))
+    probability = answer.get(f"p_{answer['prediction']}")
     sure = "" if probability is None else f", probability {probability:.4g}"
     predicted = answer["prediction"]
     shown = predicted if isinstance(predicted, str) else f"{predicted:.6g}"

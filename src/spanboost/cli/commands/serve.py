@@ -235,6 +235,7 @@ def _new_model(args: Namespace) -> tuple[Model, Any]:
             raise UsageError(f"{args.model} uses --learner ball and cannot be served")
         return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
     spec = from_args.spec_from_args(args, "json")
+    from_args.refuse_new_classes(spec)
     model = from_args.build_model(spec, "json")
     model.schema = from_args.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _SCHEMA_OPTIONS}

@@ -1,0 +1,44 @@
+"""The classes of a stream: any labels, numbered in order of appearance."""
+
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from spanboost.errors import DataError
+
+
+class ClassTable:
+    """Labels and their class numbers. A block that is refused must not add classes.
+
+    >>> table = ClassTable()
+    >>> table.encode(["red", "green", "red"])
+    [0, 1, 0]
+    >>> table.labels  # nothing has been learned yet
+    []
+    >>> table.add(["red", "green", "red"])
+    >>> table.labels
+    ['red', 'green']
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels, in order of their class numbers."""
+        return list(self._numbers)
+
+    def encode(self, labels: Iterable[Hashable]) -> list[int]:
+        """Return the class numbers of labels; those of new labels follow in order."""
+        numbers = dict(self._numbers)
+        codes = []
+        for row, label in enumerate(labels):
+            if label is None or (isinstance(label, float) and math.isnan(label)):
+                raise DataError(row, "the label is missing")
+            codes.append(numbers.setdefault(label, len(numbers)))
+        return codes
+
+    def add(self, labels: Iterable[Hashable]) -> None:
+        """Add labels that were learned."""
+        for label in labels:
+            self._numbers.setdefault(label, len(self._numbers))
