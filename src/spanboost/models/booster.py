@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from spanboost import losses
-from spanboost.checks import GROWING, float_type
+from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Hull, Span, coefficients, new_trace
 from spanboost.core.loop import BoosterState, learn, predict
@@ -19,14 +19,14 @@ from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
+from spanboost.models.label_ranges import new_labels
 from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import CHOOSE, BoosterSpec, SpanSpec, default_step
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.models.task import check_constants, task_and_mode
 from spanboost.models.widening import ABSENT, class_spans, widen_core
-from spanboost.rows.breathing_labels import BreathingLabels
 from spanboost.rows.encoder import EncodedBlock, RowEncoder
-from spanboost.rows.labels import FixedLabels, GrowingClasses, GrowingLabels, Labels
+from spanboost.rows.labels import Labels
 from spanboost.rows.replay import ReplayMemory
 
 
@@ -63,7 +63,7 @@ class Booster(BoosterSpec, Model):
         self.loss_ = loss
         self.offset_ = self.offset or self.default_offset
         self.smooth_ = not math.isinf(constant(self.loss_, "beta", self.scale * self.D))
-        labels = self._new_labels(learner)
+        labels = new_labels(self, learner)
         if not (
             self.smooth_ or self.feedback == "greedy" or getattr(learner, "deterministic", True)
         ):
@@ -256,26 +256,6 @@ class Booster(BoosterSpec, Model):
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
     ) -> None:
         self.core.call(learn, self.core.state, rows, labels, weights, out, first, last)
-
-    def _new_labels(self, learner: Learner) -> Labels:
-        d = int(losses.on_vectors(self.loss_).d)
-        if losses.adds_classes(self.loss) and getattr(learner, "widens", False) is not True:
-            raise ParameterError(
-                "loss",
-                f"must be Softmax(d) with the number of classes d for the learner "
-                f"{type(self.learner).__name__}, to which classes cannot be added",
-            )
-        if not isinstance(self.label_range, str):
-            fixed = GrowingClasses if losses.adds_classes(self.loss) else FixedLabels
-            return fixed(self.loss_, d, self.label_range)
-        if getattr(learner, "scalable", False) is not True:
-            raise ValueError(
-                f"label_range={self.label_range!r} rescales what was learned when the range "
-                f"changes, and {type(self.learner).__name__} cannot be rescaled: give "
-                "label_range=(low, high)"
-            )
-        kind = GrowingLabels if self.label_range in GROWING else BreathingLabels
-        return kind(self.loss_, d, self.label_range)
 
     def _new_memory(self, learner: Learner) -> ReplayMemory | None:
         if not self.replay:

@@ -1,0 +1,32 @@
+"""Choose how a booster treats labels: a fixed range, one that follows the labels, or classes."""
+
+from typing import Any
+
+from spanboost import losses
+from spanboost.checks import GROWING
+from spanboost.errors import ParameterError
+from spanboost.learners.protocol import Learner
+from spanboost.rows.breathing_labels import BreathingLabels
+from spanboost.rows.labels import FixedLabels, GrowingClasses, GrowingLabels, Labels
+
+
+def new_labels(booster: Any, learner: Learner) -> Labels:
+    """Return the labels of a booster before the first row; raise an error if they do not fit."""
+    d = int(losses.on_vectors(booster.loss_).d)
+    if losses.adds_classes(booster.loss) and getattr(learner, "widens", False) is not True:
+        raise ParameterError(
+            "loss",
+            f"must be Softmax(d) with the number of classes d for the learner "
+            f"{type(booster.learner).__name__}, to which classes cannot be added",
+        )
+    if not isinstance(booster.label_range, str):
+        fixed = GrowingClasses if losses.adds_classes(booster.loss) else FixedLabels
+        return fixed(booster.loss_, d, booster.label_range)
+    if getattr(learner, "scalable", False) is not True:
+        raise ValueError(
+            f"label_range={booster.label_range!r} rescales what was learned when the range "
+            f"changes, and {type(booster.learner).__name__} cannot be rescaled: give "
+            "label_range=(low, high)"
+        )
+    kind = GrowingLabels if booster.label_range in GROWING else BreathingLabels
+    return kind(booster.loss_, d, booster.label_range)
