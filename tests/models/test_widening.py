@@ -60,6 +60,19 @@ def test_adding_classes_keeps_all_scores(learner, booster):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+def test_adding_classes_keeps_features_that_appeared_one_by_one(learner):
+    model = boost(learner, replay=1)
+    rows = [{f"f{k}": float(X[t, 0]) for k in range(1 + t % (2 + t // 6))} for t in range(240)]
+    for t in range(0, 120, 6):
+        model.learn_many(rows[t : t + 6], LATE[t : t + 6])
+    before = model.predict_many(rows)
+    model.add_classes(7)
+    assert np.array_equal(model.predict_many(rows)[:, :3], before)
+    model.learn_many(rows[120:], LATE[120:])
+    assert np.isfinite(model.predict_many(rows)).all()
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 @settings(max_examples=5, deadline=None)
 @given(bounds=st.lists(st.integers(1, 239), unique=True, max_size=4).map(sorted))
 def test_blocks_of_any_size_give_the_same_bits(learner, bounds):

@@ -45,4 +45,6 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     for part in ("algorithm", "bank"):
         wide, old = (leaves(getattr(one.state, part), part) for one in (core, narrow))
         for (_, target, _), (_, value, _) in zip(wide, old, strict=True):
-            target[tuple(map(slice, value.shape))] = value
+            # tables of the old bank may have more room for features, which is not used yet
+            both = tuple(map(slice, map(min, target.shape, value.shape)))
+            target[both] = value[both]
