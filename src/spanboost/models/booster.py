@@ -9,7 +9,8 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
-from spanboost.core.algorithms import Hull, Span, coefficients, new_trace
+from spanboost.core.algorithms import Hull, Span, new_trace
+from spanboost.core.coefficients import coefficients
 from spanboost.core.loop import BoosterState, learn, predict
 from spanboost.errors import ParameterError
 from spanboost.learners.contributions import shrinkage

@@ -18,7 +18,7 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import STEP_TOLERANCE
 from spanboost.compiling.arrays import Array
-from spanboost.core.algorithms import coefficients
+from spanboost.core.coefficients import coefficients
 from spanboost.core.stacked import learn_partial_sums, predict_partial_sums
 from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.contributions import shrinkage

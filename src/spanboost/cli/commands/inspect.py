@@ -11,7 +11,7 @@ import numpy as np
 
 from spanboost.analysis.importances import feature_importances
 from spanboost.checks import finite_or_none
-from spanboost.core.algorithms import coefficients
+from spanboost.core.coefficients import coefficients
 from spanboost.learners.trees import Trees
 from spanboost.models.booster import Booster
 from spanboost.models.choice import Choosing
