@@ -21,10 +21,12 @@ PAGES = {  # files of the repository that are pages of the site
     "README.md": "index.md",
     "benchmarks/README.md": "benchmarks.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 SOURCES = {page: source for source, page in PAGES.items()}
-LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml"}
+LANGUAGES = {".py": "python", ".cff": "yaml", ".toml": "toml", ".yaml": "yaml"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # escaped bar, needed by other Markdown readers
 SHORT = re.compile(r"(?<!</span>)<code>(?=[^<]{1,26}</code>)")  # not in a block

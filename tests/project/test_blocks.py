@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TOUR = "docs/service.md"
-SHOWN = {"text", "ini", "dockerfile"}  # not code of this project
+SHOWN = {"text", "ini"}  # not code of this project
 
 
 def blocks(page):

@@ -176,6 +176,11 @@ def test_invalid_options_are_refused_at_the_start(tmp_path, refusal, monkeypatch
     assert "restore the folder from a backup" in refusal("--dir", folder, "--port", 0)
 
 
+def test_windows_is_refused(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert "serve needs Linux or macOS" in refusal("--dir", tmp_path)
+
+
 def test_missing_packages_are_named(tmp_path, refusal, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'spanboost[serve]'" in refusal("--dir", tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zlib
 from argparse import Namespace
 from collections.abc import Callable
@@ -33,6 +34,8 @@ _SCHEMA_OPTIONS = ("label", "weight", "ignore", "categorical", "positive")
 
 def serve(args: Namespace) -> int:
     """Open the state folder and answer requests until the process is stopped."""
+    if sys.platform == "win32":
+        raise UsageError("serve needs Linux or macOS; on Windows, run it in a container or in WSL")
     try:
         import httptools  # noqa: F401
         import starlette  # noqa: F401
