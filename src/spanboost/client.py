@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from spanboost.atomic_files import atomic_write
-from spanboost.errors import UserError, connection_advice, describe_connection_error
+from spanboost.errors import UserError, connection_advice, describe_connection_error, install_hint
 
 Row = Mapping[str, Any]  # numbers, strings and None by name
 OK, CONFLICT = 200, 409
@@ -313,9 +313,7 @@ def _httpx() -> Any:
     try:
         import httpx
     except ImportError:
-        raise UserError(
-            "the client needs the package httpx: pip install 'spanboost[client]'"
-        ) from None
+        raise UserError(f"the client needs the package httpx: {install_hint('client')}") from None
     return httpx
 
 

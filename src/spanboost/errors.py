@@ -47,6 +47,11 @@ class ModelFileError(UserError):
     """A file that is not a model this version can read."""
 
 
+def install_hint(extra: str) -> str:
+    """Return the end of a message that says how to install the packages of an extra."""
+    return f"run pip install '.[{extra}]' in a clone of spanboost"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a message that suggests known names close to a wrong one; may be empty."""
     plain: dict[str, list[str]] = {}

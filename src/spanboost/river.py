@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.errors import install_hint
 from spanboost.losses import Logistic, resolve
 from spanboost.models.class_table import ClassTable
 from spanboost.models.estimators import (
@@ -22,7 +23,7 @@ try:
     import pandas as pd
     from river import base
 except ImportError as error:
-    raise ImportError("spanboost.river needs River: pip install 'spanboost[river]'") from error
+    raise ImportError(f"spanboost.river needs River: {install_hint('river')}") from error
 
 
 _NAMES = {  # parameters of ModelSpec, and what River calls them

@@ -12,7 +12,7 @@ from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.frames import frame_reader
-from spanboost.errors import DataError
+from spanboost.errors import DataError, install_hint
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
 from spanboost.models.class_table import ClassTable
@@ -43,7 +43,7 @@ try:
     )
 except ImportError as error:
     raise ImportError(
-        "spanboost.sklearn needs scikit-learn 1.6 or newer: pip install 'spanboost[sklearn]'"
+        f"spanboost.sklearn needs scikit-learn 1.6 or newer: {install_hint('sklearn')}"
     ) from error
 
 REGRESSION = {"squared_error": Squared(), "absolute_error": Absolute(), "huber": Huber()}

@@ -163,7 +163,7 @@ def test_missing_matplotlib_is_reported(tmp_path, monkeypatch):
         lambda: loss_curves.check_plot_path(tmp_path / "c.png"),
         lambda: loss_curves.inline_svg(["one"], tape_of(falling_losses(3, 1)), None),
     ):
-        with pytest.raises(UserError, match=r"^plots need matplotlib: pip install 'spanboost\["):
+        with pytest.raises(UserError, match=r"^plots need matplotlib: run pip install '\.\["):
             call()
 
 

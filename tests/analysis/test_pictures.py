@@ -11,7 +11,7 @@ from spanboost.analysis import pictures
 from spanboost.analysis.sampling import RowSample
 from spanboost.cli.main import main
 from spanboost.cli.output import plots
-from spanboost.errors import UserError
+from spanboost.errors import UserError, install_hint
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
@@ -243,4 +243,4 @@ def test_missing_river_is_reported(data, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     assert main(["evaluate", str(data), "--drift", "adwin", "--learner", "linear"]) == 2
     output = capsys.readouterr().err
-    assert output == "spanboost: drift detectors need River: pip install 'spanboost[river]'\n"
+    assert output == f"spanboost: drift detectors need River: {install_hint('river')}\n"

@@ -205,8 +205,16 @@ def test_a_resumed_run_plots_all_rows(data, tmp_path, monkeypatch, capsys):
         ("--report", "r.txt", "a report must be a .html file"),
         ("--report", "no/r.html", "the folder does not exist"),
         ("--predictions", "no/p.csv", "the folder does not exist"),
-        ("--report", "r.html", "plots need matplotlib: pip install 'spanboost[plot]'"),
-        ("--plot", "c.png", "plots need matplotlib: pip install 'spanboost[plot]'"),
+        (
+            "--report",
+            "r.html",
+            "plots need matplotlib: run pip install '.[plot]' in a clone of spanboost",
+        ),
+        (
+            "--plot",
+            "c.png",
+            "plots need matplotlib: run pip install '.[plot]' in a clone of spanboost",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["evaluate", "train"])

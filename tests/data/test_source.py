@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from spanboost.data import source as module
 from spanboost.data.problems import StreamError
 from spanboost.data.source import Source, find_sources, suffix
+from spanboost.errors import install_hint
 
 TEXT = b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
 
@@ -232,7 +233,7 @@ def test_missing_packages(monkeypatch):
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     address = "http://example.org/x.csv"
     assert error_of(address) == (
-        f"reading {address} requires another package: pip install 'spanboost[http]'"
+        f"reading {address} requires another package: {install_hint('http')}"
     )
     monkeypatch.setitem(sys.modules, "s3fs", None)
     assert error_of("s3://bucket/x.csv") == (

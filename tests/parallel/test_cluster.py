@@ -22,7 +22,7 @@ from spanboost import LinearSGD, Network, SpanBoost, Stumps, Trees, save, tune
 from spanboost.errors import ClusterError, DataError
 from spanboost.parallel.team import Team
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'spanboost[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.process,

@@ -14,7 +14,7 @@ from spanboost.data.batch import Batch, join_batches
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import NumberTarget
-from spanboost.errors import UserError
+from spanboost.errors import UserError, install_hint
 from spanboost.parallel.executor import LocalExecutor
 from spanboost.parallel.private_cluster import check_version, require_token
 from spanboost.rows.validation import Sparse
@@ -133,7 +133,7 @@ def test_missing_ray_is_reported(data, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["tune", str(data), "--ray"]) == 2
     output = capsys.readouterr().err
-    assert output == "spanboost: clusters need Ray: pip install 'spanboost[ray]'\n"
+    assert output == f"spanboost: clusters need Ray: {install_hint('ray')}\n"
 
 
 def test_batches_without_labels_are_joined():

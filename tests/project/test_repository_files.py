@@ -1,4 +1,4 @@
-"""Files for other programs: the container, the workflow and the templates of issues."""
+"""Files for other programs: the package's metadata, the container and the workflow."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 from spanboost.cli.parser import parser
+from spanboost.errors import install_hint
 from spanboost.service.http.middleware import HEALTH_PATHS, SCOPES
 from spanboost.service.http.server import token_variable
 
@@ -59,3 +60,32 @@ def test_the_workflow_runs_the_gate_on_all_supported_versions():
     matrix = re.search(r"os: \[(.*)\]", WORKFLOW).group(1).split(", ")
     alone = re.findall(r"- \{os: (\S+), python: \"(\S+)\", dependencies: lowest\}", WORKFLOW)
     assert alone == [(system, lowest) for system in matrix]
+
+
+def test_nothing_installs_spanboost_from_the_index_yet():
+    """The release checklist names this text; it is the only page that may."""
+    index = re.compile(r"pip install (-\S+ )*[\"']?spanboost\b")
+    folders = ("src", "docs", "website", "benchmarks")
+    files = [path for name in folders for path in (ROOT / name).rglob("*.*") if path.is_file()]
+    texts = [path for path in files if path.suffix in {".py", ".md", ".ipynb", ".html", ".txt"}]
+    texts += [*ROOT.glob("*.md"), *ROOT.glob("*.txt")]
+    assert len(texts) > 300
+    found = {path.name for path in texts if index.search(path.read_text())}
+    assert found == {"releasing.md"}
+    assert index.search("pip install -U 'spanboost[river]'")
+
+
+def test_extras_that_messages_name_exist():
+    call = re.compile(r"install_hint\([\"'](\w+)[\"']\)")
+    modules = (ROOT / "src").rglob("*.py")
+    named = {extra for path in modules for extra in call.findall(path.read_text())}
+    assert {"http", "plot", "ray", "river", "serve"} <= named
+    assert named <= set(PROJECT["optional-dependencies"])
+    assert install_hint("plot") == "run pip install '.[plot]' in a clone of spanboost"
+
+
+def test_classifiers_are_versions_that_the_workflow_tests():
+    prefix = "Programming Language :: Python :: 3."
+    minors = [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
+    assert minors
+    assert {f"3.{minor}" for minor in minors} <= set(array(WORKFLOW, "python"))

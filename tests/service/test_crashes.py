@@ -16,7 +16,7 @@ from serving import OPTIONS, Server, serving, wait_until
 
 from spanboost.cli.main import main
 from spanboost.client import Client, ServiceError
-from spanboost.errors import UserError
+from spanboost.errors import UserError, install_hint
 from spanboost.models.files import load, to_bytes
 from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.journal import Journal
@@ -183,9 +183,9 @@ def test_windows_is_refused(tmp_path, refusal, monkeypatch):
 
 def test_missing_packages_are_named(tmp_path, refusal, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert "pip install 'spanboost[serve]'" in refusal("--dir", tmp_path)
+    assert install_hint("serve") in refusal("--dir", tmp_path)
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(UserError, match=r"pip install 'spanboost\[client\]'"):
+    with pytest.raises(UserError, match=r"pip install '\.\[client\]'"):
         Client()
 
 

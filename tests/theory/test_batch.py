@@ -233,5 +233,5 @@ def test_plot_from_the_command_line(tmp_path, monkeypatch):
 def test_plot_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = batch.experiment(steps=[0.1])
-    with pytest.raises(ImportError, match=r'pip install "spanboost\[plot\]"'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[plot\]'"):
         batch.plot(result, tmp_path / "picture.svg")

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError
+from spanboost.errors import UserError, install_hint
 from spanboost.losses import degree, predicts_scores, resolve
 
 WIDTH = 2.0  # errors of more mean deviations of the labels count as 1
@@ -40,7 +40,7 @@ class Drift:
         try:
             from river import drift
         except ImportError:
-            raise UserError("drift detectors need River: pip install 'spanboost[river]'") from None
+            raise UserError(f"drift detectors need River: {install_hint('river')}") from None
         self.name, self._loss = detector, resolve(loss)
         self._classes = predicts_scores(self._loss)
         self._detector: Any = drift.ADWIN() if detector == "adwin" else drift.PageHinkley(mode="up")

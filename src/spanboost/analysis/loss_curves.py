@@ -13,7 +13,7 @@ import numpy as np
 from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError
+from spanboost.errors import UserError, install_hint
 
 WINDOWS = 200
 POINTS = 400  # points of a running average; more draw the same line
@@ -48,7 +48,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise UserError("plots need matplotlib: pip install 'spanboost[plot]'") from None
+        raise UserError(f"plots need matplotlib: {install_hint('plot')}") from None
 
 
 def save(

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from spanboost.data.problems import StreamError
+from spanboost.errors import install_hint
 
 _FIRST = 1 << 16  # bytes in a fingerprint
 _GZIP = b"\x1f\x8b"
@@ -300,7 +301,7 @@ def _readable_errors(name: str) -> Iterator[None]:
     except StreamError:
         raise
     except ImportError as error:
-        what = "pip install 'spanboost[http]'" if _is_http(name) else _reason(error)
+        what = install_hint("http") if _is_http(name) else _reason(error)
         raise StreamError(f"reading {name} requires another package: {what}") from error
     except Exception as error:
         if isinstance(error, FileNotFoundError) and error.__cause__ is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from spanboost.errors import ClusterError, UserError
+from spanboost.errors import ClusterError, UserError, install_hint
 from spanboost.parallel.private_cluster import (
     check_loopback,
     check_version,
@@ -144,7 +144,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise UserError("clusters need Ray: pip install 'spanboost[ray]'") from None
+        raise UserError(f"clusters need Ray: {install_hint('ray')}") from None
     check_version(ray.__version__)
     return ray
 

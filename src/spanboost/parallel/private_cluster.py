@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from spanboost.errors import ClusterError, UserError
+from spanboost.errors import ClusterError, UserError, install_hint
 
 # From this version on, Ray turns on tokens for the clusters that it starts with `ray.init`.
 MIN_VERSION = (2, 59)
@@ -27,7 +27,7 @@ def check_version(version: str) -> None:
         least = ".".join(map(str, MIN_VERSION))
         raise UserError(
             f"clusters need Ray {least} or later, which protects them by a token (found "
-            f"{version}): pip install --upgrade 'spanboost[ray]'"
+            f"{version}): {install_hint('ray')}"
         )
 
 

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit, kernel
+from spanboost.errors import install_hint
 from spanboost.losses import Loss, Squared
 from spanboost.theory import bounds
 
@@ -224,7 +225,7 @@ def plot(result: Comparison, path: str | Path) -> None:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        message = 'plotting needs matplotlib: pip install "spanboost[plot]"'
+        message = f"plotting needs matplotlib: {install_hint('plot')}"
         raise ImportError(message) from error
 
     # a few hundred points, evenly spaced along the axis, draw the same lines as all N

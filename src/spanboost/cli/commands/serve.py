@@ -16,7 +16,7 @@ from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.cli.worker_processes import add_workers, check_worker_options, share_memory
 from spanboost.data.schema import Schema
-from spanboost.errors import UsageError
+from spanboost.errors import UsageError, install_hint
 from spanboost.learners.ball import LinearBall
 from spanboost.models.files import from_bytes, load, to_bytes
 from spanboost.models.memory import fixed_bytes
@@ -42,7 +42,7 @@ def serve(args: Namespace) -> int:
         import uvicorn  # noqa: F401
     except ImportError:
         raise UsageError(
-            "serve needs packages that are not installed: pip install 'spanboost[serve]'"
+            f"serve needs packages that are not installed: {install_hint('serve')}"
         ) from None
     from spanboost.service.http.server import bind_socket, check_exposure
 
