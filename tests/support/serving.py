@@ -61,9 +61,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(folder, *options, tokens=None):
+def serving(folder, *options, tokens=None, **process):
     """Run a server; stop it at the end and check that it exits with status 0."""
-    server = Server(folder, *(options or OPTIONS), tokens=tokens)
+    server = Server(folder, *(options or OPTIONS), tokens=tokens, **process)
     try:
         yield server
     finally:
