@@ -1,8 +1,8 @@
 """Hooks that MkDocs calls while it builds the site (see mkdocs.yml).
 
 They add generated pages: the README as the home page, the command-line reference from the parser,
-the notebooks, and every file of the repository that a page links to, so that all links stay on the
-site.
+the notebooks, the index for language models, and every file of the repository that a page links to,
+so that all links stay on the site.
 """
 
 import posixpath
@@ -39,6 +39,7 @@ def on_files(files: Any, config: Any) -> Any:
         page: (ROOT / source).read_text() for source, page in PAGES.items()
     }
     made["reference.md"] = reference.page()
+    made["llms.txt"] = _index((ROOT / "llms.txt").read_text())
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         made |= notebooks.pages(path)
     for source in sorted(set(_linked(files))):
@@ -69,6 +70,15 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
     if found:
         raise PluginError(f"{page.file.src_uri} loads from another host: {found.group()}")
     return output
+
+
+def _index(text: str) -> str:
+    """Return the index for language models with links to pages of the site."""
+
+    def page(path: str) -> str:
+        return PAGES.get(path, path.removeprefix("docs/")).removesuffix(".md") + ".html"
+
+    return LINK.sub(lambda found: f"[{found[2]}]({page(found[3])})", text)
 
 
 def _linked(files: Any) -> Iterator[str]:

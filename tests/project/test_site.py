@@ -1,10 +1,14 @@
-"""The website: notebooks that run, and a reference of every option."""
+"""The website: notebooks that run, a reference of every option, and an index of all pages."""
+
+import re
+from pathlib import Path
 
 import notebooks
 import pytest
 import reference
 from golden import lines_match
 
+ROOT = Path(__file__).parents[2]
 PATHS = sorted(notebooks.FOLDER.glob("*.ipynb"))
 
 
@@ -41,3 +45,17 @@ def test_the_reference_has_every_command_and_every_option():
         for action in parser._actions:
             assert all(f"`{option}`" in section for option in action.option_strings)
             assert all(f"`{choice}`" in section for choice in action.choices or ())
+
+
+def test_the_index_for_language_models_has_every_page():
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): ", (ROOT / "llms.txt").read_text(), re.MULTILINE)
+    assert len(links) == len(set(links))
+    assert all((ROOT / link).is_file() for link in links)
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    assert pages <= set(links)
+
+
+def test_the_menu_has_every_page():
+    menu = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} <= set(menu)
+    assert len(menu) == len(set(menu))
