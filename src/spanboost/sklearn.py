@@ -16,6 +16,7 @@ from spanboost.errors import DataError, install_hint
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
 from spanboost.models.class_table import ClassTable
+from spanboost.models.class_weights import BALANCED, ClassWeights, balance
 from spanboost.models.estimators import (
     check_regression_loss,
     class_codes,
@@ -280,6 +281,9 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
 
     loss : "log_loss" or "hinge"
         "log_loss" estimates probabilities for any number of classes; "hinge" is for two.
+    class_weight : None, "balanced" or dict of label and weight
+        Factors of the sample weights. "balanced" gives all classes the same total weight: in
+        ``fit`` by their frequencies in y, in ``partial_fit`` by their frequencies so far.
 
     Attributes
     ----------
@@ -296,13 +300,21 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     True
     """
 
+    class_weight: Any
     _table: ClassTable | None  # the classes so far, if they were not named
-    __init__ = constructor(_NAMES, keyword_only_after="learner", loss="log_loss", **_FITTING)
+    _class_weights: ClassWeights | None = None
+    __init__ = constructor(
+        _NAMES, keyword_only_after="learner", loss="log_loss", class_weight=None, **_FITTING
+    )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on all rows; discard what was learned before."""
         y = _classes(y)
         self.classes_, self._table = np.unique(y), None
+        weights = self.class_weight
+        if weights is not None:
+            known = ClassWeights(balance(y.tolist()) if weights == BALANCED else weights)
+            sample_weight = _check_sample_weight(sample_weight, y) * known.of(y.tolist())
         return self._fit(X, class_codes(self.classes_, y), sample_weight, self._loss())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -313,6 +325,8 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         """
         y = _classes(y)
         if not hasattr(self, "model_"):
+            weights = self.class_weight
+            self._class_weights = None if weights is None else ClassWeights(weights)
             self._table = ClassTable() if classes is None else None
             if classes is not None:
                 self.classes_ = np.unique(classes)
@@ -320,11 +334,17 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
             raise ValueError(
                 f"classes must be {self.classes_}, as in the first call (got {classes!r})"
             )
+        labels, weights = y.tolist(), self._class_weights
+        if weights is not None:
+            sample_weight = _check_sample_weight(sample_weight, y) * weights.of(labels)
         if self._table is None:
-            return self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
-        self._learn(X, np.array(self._table.encode(y.tolist())), sample_weight, self._loss())
-        self._table.add(y.tolist())
-        self.classes_ = np.unique(np.array(self._table.labels))
+            self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
+        else:
+            self._learn(X, np.array(self._table.encode(labels)), sample_weight, self._loss())
+            self._table.add(labels)
+            self.classes_ = np.unique(np.array(self._table.labels))
+        if weights is not None:
+            weights.add(labels)
         return self
 
     def decision_function(self, X: Any) -> Array:

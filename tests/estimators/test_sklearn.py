@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from spanboost import HullBoost, LabelWarning, LinearBall, SpanBoost, Trees, load, save
@@ -165,6 +166,36 @@ def test_weights_and_classes_of_streams():
         model.partial_fit(X[:1], ["rose"])
     with pytest.raises(ValueError, match=r"classes must be .*, as in the first call \(got"):
         model.partial_fit(X[:1], names[:1], classes=["setosa", "rose"])
+
+
+def test_class_weights_are_factors_of_sample_weights():
+    X, y = load_iris(return_X_y=True)
+    keep = np.r_[0:50, 50:60, 100:105]  # 50, 10 and 5 rows
+    X, y = X[keep], y[keep]
+
+    def fit(class_weight=None, sample_weight=None, way="fit"):
+        model = BoostingClassifier(
+            "linear", n_estimators=4, random_state=0, class_weight=class_weight
+        )
+        return getattr(model, way)(X, y, sample_weight=sample_weight).predict_proba(X)
+
+    balanced = compute_sample_weight("balanced", y)
+    np.testing.assert_array_equal(fit("balanced"), fit(sample_weight=balanced))
+    assert not np.array_equal(fit("balanced"), fit())
+    given = {0: 2.0, 2: 0.5}
+    each = np.array([given.get(label, 1.0) for label in y.tolist()])
+    ones = np.linspace(1, 2, len(y))
+    np.testing.assert_array_equal(fit(given, ones), fit(sample_weight=each * ones))
+    so_far = [compute_sample_weight("balanced", y[: t + 1])[-1] for t in range(len(y))]
+    online = fit("balanced", way="partial_fit")
+    np.testing.assert_allclose(online, fit(sample_weight=so_far, way="partial_fit"), rtol=1e-9)
+    blocks = BoostingClassifier("linear", n_estimators=4, random_state=0, class_weight="balanced")
+    for part in (slice(0, 3), slice(3, 58), slice(58, None)):
+        blocks.partial_fit(X[part], y[part])
+    np.testing.assert_array_equal(blocks.predict_proba(X), online)
+    for wrong in ("even", {0: -1.0}, 3):
+        with pytest.raises(ValueError, match="class_weight must be None, 'balanced' or a dict"):
+            fit(wrong)
 
 
 def test_partial_fit_adds_classes_that_were_not_named():

@@ -1,0 +1,58 @@
+"""Weights of classes: given for each class, or such that all classes count equally."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+
+BALANCED = "balanced"
+
+
+class ClassWeights:
+    """Weights of rows by their class.
+
+    weights: "balanced" gives a row of class c the weight n / (K n_c), where n_c of the n rows so
+        far, the row included, are of class c, and K is the number of classes so far. A dictionary
+        has the weight of each label; other labels have weight 1.
+
+    >>> weights = ClassWeights("balanced")
+    >>> weights.of(["a", "a", "a", "b"])  # the fourth row: n = 4, K = 2, n_b = 1
+    array([1., 1., 1., 2.])
+    """
+
+    def __init__(self, weights: Any) -> None:
+        if not (weights == BALANCED or (isinstance(weights, Mapping) and _are_weights(weights))):
+            raise ValueError(
+                "class_weight must be None, 'balanced' or a dictionary of weights of at least 0 "
+                f"(got {weights!r:.60})"
+            )
+        self._weights, self._counts = weights, dict[Any, int]()
+
+    def of(self, labels: list[Any]) -> Array:
+        """Return the weights of rows that are learned next; nothing changes."""
+        if self._weights != BALANCED:
+            return np.array([self._weights.get(label, 1.0) for label in labels], np.float64)
+        counts, rows, weights = dict(self._counts), sum(self._counts.values()), np.ones(len(labels))
+        for t, label in enumerate(labels):
+            counts[label] = counts.get(label, 0) + 1
+            weights[t] = (rows + t + 1) / (len(counts) * counts[label])
+        return weights
+
+    def add(self, labels: list[Any]) -> None:
+        """Count the labels of rows that were learned."""
+        for label in labels:
+            self._counts[label] = self._counts.get(label, 0) + 1
+
+
+def balance(labels: list[Any]) -> dict[Any, float]:
+    """Return the weight n / (K n_c) of each class of a whole data set."""
+    values, counts = np.unique(np.asarray(labels), return_counts=True)
+    shares = len(labels) / (len(values) * counts)
+    return dict(zip(values.tolist(), shares.tolist(), strict=True))
+
+
+def _are_weights(weights: Mapping[Any, Any]) -> bool:
+    numbers = list(weights.values())
+    return all(isinstance(one, int | float) and 0 <= one < np.inf for one in numbers)
