@@ -16,11 +16,12 @@ from spanboost.errors import DataError, install_hint
 from spanboost.learners.trees import Trees
 from spanboost.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared, resolve
 from spanboost.models.class_table import ClassTable
-from spanboost.models.class_weights import BALANCED, ClassWeights, balance
+from spanboost.models.class_weights import ClassWeights, whole_weights
 from spanboost.models.estimators import (
     check_regression_loss,
     class_codes,
     constructor,
+    named_loss,
     new_model,
 )
 from spanboost.models.model import Model
@@ -61,12 +62,6 @@ def _one_booster(estimator: Any) -> bool:
 def _estimates_probabilities(estimator: Any) -> bool:
     if estimator.loss != "log_loss":
         raise AttributeError(f"probabilities need loss='log_loss' (got loss={estimator.loss!r})")
-    return True
-
-
-def _has_trees(estimator: Any) -> bool:
-    if not (isinstance(estimator.learner, Trees) or estimator.learner in (AUTO, "trees")):
-        raise AttributeError("feature_importances_ needs trees: use learner='auto' or 'trees'")
     return True
 
 
@@ -117,7 +112,8 @@ class _Boosting(BaseEstimator):
     @property
     def feature_importances_(self) -> Array:
         """The share of each column in the gain of all splits of the trees; the sum is 1."""
-        _has_trees(self)
+        if not (isinstance(self.learner, Trees) or self.learner in (AUTO, "trees")):
+            raise AttributeError("feature_importances_ needs trees: use learner='auto' or 'trees'")
         check_is_fitted(self, "model_")
         shares = np.zeros(self.n_features_in_)
         for feature, share in feature_importances(self.model_).items():
@@ -269,7 +265,7 @@ class BoostingRegressor(RegressorMixin, _Boosting):
 
     def _loss(self) -> Any:
         named = isinstance(self.loss, str) and not self.loss.startswith(QUANTILE)
-        loss = _named_loss(self.loss, REGRESSION) if named else self.loss
+        loss = named_loss(self.loss, REGRESSION, "'quantile:TAU'") if named else self.loss
         check_regression_loss(resolve(loss))
         return loss
 
@@ -302,7 +298,7 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
 
     class_weight: Any
     _table: ClassTable | None  # the classes so far, if they were not named
-    _class_weights: ClassWeights | None = None
+    _class_weights: ClassWeights
     __init__ = constructor(
         _NAMES, keyword_only_after="learner", loss="log_loss", class_weight=None, **_FITTING
     )
@@ -311,11 +307,8 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         """Train on all rows; discard what was learned before."""
         y = _classes(y)
         self.classes_, self._table = np.unique(y), None
-        weights = self.class_weight
-        if weights is not None:
-            known = ClassWeights(balance(y.tolist()) if weights == BALANCED else weights)
-            sample_weight = _check_sample_weight(sample_weight, y) * known.of(y.tolist())
-        return self._fit(X, class_codes(self.classes_, y), sample_weight, self._loss())
+        weights = _check_sample_weight(sample_weight, y) * whole_weights(self.class_weight, y)
+        return self._fit(X, class_codes(self.classes_, y), weights, self._loss())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, once, in the order given.
@@ -325,8 +318,7 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         """
         y = _classes(y)
         if not hasattr(self, "model_"):
-            weights = self.class_weight
-            self._class_weights = None if weights is None else ClassWeights(weights)
+            self._class_weights = ClassWeights(self.class_weight)
             self._table = ClassTable() if classes is None else None
             if classes is not None:
                 self.classes_ = np.unique(classes)
@@ -334,17 +326,14 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
             raise ValueError(
                 f"classes must be {self.classes_}, as in the first call (got {classes!r})"
             )
-        labels, weights = y.tolist(), self._class_weights
-        if weights is not None:
-            sample_weight = _check_sample_weight(sample_weight, y) * weights.of(labels)
-        if self._table is None:
-            self._learn(X, class_codes(self.classes_, y), sample_weight, self._loss())
-        else:
-            self._learn(X, np.array(self._table.encode(labels)), sample_weight, self._loss())
-            self._table.add(labels)
-            self.classes_ = np.unique(np.array(self._table.labels))
-        if weights is not None:
-            weights.add(labels)
+        labels, table = y.tolist(), self._table
+        weights = _check_sample_weight(sample_weight, y) * self._class_weights.of(labels)
+        codes = class_codes(self.classes_, y) if table is None else np.array(table.encode(labels))
+        self._learn(X, codes, weights, self._loss())
+        self._class_weights.add(labels)
+        if table is not None:
+            table.add(labels)
+            self.classes_ = np.unique(np.array(table.labels))
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -377,14 +366,11 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
 
     def _in_order(self, scores: Array) -> Array:
         """Return the scores of the classes in the order of ``classes_``; for two, of the second."""
-        if self._table is None:
-            return scores
-        numbers = self._table.encode(self.classes_.tolist())
-        scores = scores[:, numbers]
-        return scores[:, 1] - scores[:, 0] if len(numbers) == 2 else scores
+        table = self._table
+        return scores if table is None else table.select(scores, self.classes_.tolist())
 
     def _loss(self) -> Any:
-        loss = _named_loss(self.loss, CLASSIFICATION)
+        loss = named_loss(self.loss, CLASSIFICATION)
         if self._table is not None:
             if loss is not None:
                 raise ValueError(f"loss={self.loss!r} needs classes in the first partial_fit")
@@ -411,10 +397,3 @@ def _classes(y: Any) -> Array:
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
-
-
-def _named_loss(loss: Any, losses: dict[str, Any]) -> Any:
-    if not isinstance(loss, str) or loss not in losses:
-        names = [*map(repr, losses), *(["'quantile:TAU'"] if losses is REGRESSION else [])]
-        raise ValueError(f"loss must be {' or '.join(names)} (got {loss!r})")
-    return losses[loss]

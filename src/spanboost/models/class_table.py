@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
 
 
@@ -37,6 +38,11 @@ class ClassTable:
                 raise DataError(row, "the label is missing")
             codes.append(numbers.setdefault(label, len(numbers)))
         return codes
+
+    def select(self, scores: Array, labels: list[Hashable]) -> Array:
+        """Return the scores [rows, classes] of these labels; of two, the second minus the first."""
+        scores = scores[:, self.encode(labels)]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def add(self, labels: Iterable[Hashable]) -> None:
         """Add labels that were learned."""

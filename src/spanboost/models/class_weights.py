@@ -13,9 +13,10 @@ BALANCED = "balanced"
 class ClassWeights:
     """Weights of rows by their class.
 
-    weights: "balanced" gives a row of class c the weight n / (K n_c), where n_c of the n rows so
-        far, the row included, are of class c, and K is the number of classes so far. A dictionary
-        has the weight of each label; other labels have weight 1.
+    weights: None gives all rows the weight 1. "balanced" gives a row of class c the weight
+        n / (K n_c), where n_c of the n rows so far, the row included, are of class c, and K is the
+        number of classes so far. A dictionary has the weight of each label; other labels have
+        weight 1.
 
     >>> weights = ClassWeights("balanced")
     >>> weights.of(["a", "a", "a", "b"])  # the fourth row: n = 4, K = 2, n_b = 1
@@ -23,6 +24,7 @@ class ClassWeights:
     """
 
     def __init__(self, weights: Any) -> None:
+        weights = {} if weights is None else weights
         if not (weights == BALANCED or (isinstance(weights, Mapping) and _are_weights(weights))):
             raise ValueError(
                 "class_weight must be None, 'balanced' or a dictionary of weights of at least 0 "
@@ -46,11 +48,12 @@ class ClassWeights:
             self._counts[label] = self._counts.get(label, 0) + 1
 
 
-def balance(labels: list[Any]) -> dict[Any, float]:
-    """Return the weight n / (K n_c) of each class of a whole data set."""
-    values, counts = np.unique(np.asarray(labels), return_counts=True)
-    shares = len(labels) / (len(values) * counts)
-    return dict(zip(values.tolist(), shares.tolist(), strict=True))
+def whole_weights(weights: Any, y: Array) -> Array:
+    """Return the weights of all rows of a data set: "balanced" counts all of its labels."""
+    if weights != BALANCED:
+        return ClassWeights(weights).of(y.tolist())
+    _, classes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.asarray(len(y) / (len(counts) * counts[classes]))
 
 
 def _are_weights(weights: Mapping[Any, Any]) -> bool:

@@ -86,3 +86,11 @@ def class_codes(classes: Array, y: Array) -> Array:
     if strange.any():
         raise ValueError(f"the label {y[strange][0]!s:.40} is not one of the classes {classes}")
     return codes if len(classes) > 2 else 2.0 * codes - 1
+
+
+def named_loss(loss: Any, losses: Mapping[str, Any], *others: str) -> Any:
+    """Return the loss of a name that the estimator knows; `others` are further values it takes."""
+    if not isinstance(loss, str) or loss not in losses:
+        names = " or ".join([*map(repr, losses), *others])
+        raise ValueError(f"loss must be {names} (got {loss!r})")
+    return losses[loss]
