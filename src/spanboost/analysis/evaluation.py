@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.analysis.metrics.tape import OutcomeTape
+from spanboost.analysis.metrics.titles import TITLES
 from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
+from spanboost.models.html import section, table
 from spanboost.models.model import Model
 
 
@@ -24,6 +26,17 @@ class Evaluation(NamedTuple):
     first_half: dict[str, float | None]  # over the first floor(n / 2) rows
     second_half: dict[str, float | None]
     last_window: dict[str, float | None]  # about the last twentieth of the rows
+
+    def _repr_html_(self) -> str:
+        title = f"average loss {self.loss:z.6g}, {len(self.losses):,} rows"
+        parts = (self.metrics, self.first_half, self.second_half, self.last_window)
+        rows = [
+            (TITLES[key], *(_rounded(part[key]) for part in parts))
+            for key in self.metrics
+            if key in TITLES
+        ]
+        head = ("metric", "whole stream", "first half", "second half", "last window")
+        return section(title, table(rows, head))
 
 
 def evaluate(
@@ -53,3 +66,7 @@ def evaluate(
     weight = float(weights.sum())
     loss = float(weights @ losses) / weight if weight > 0 else np.nan
     return Evaluation(answers, losses, loss, parts.pop("whole"), **parts)
+
+
+def _rounded(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:z.6g}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from spanboost.compiling.arrays import Array
 from spanboost.models.health import Health, health_of
+from spanboost.models.html import model_html
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
@@ -151,6 +152,9 @@ class Model:
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
 
 def own_constructor(cls: type[T]) -> type[T]:
