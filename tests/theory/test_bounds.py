@@ -124,6 +124,13 @@ def test_zhang_yu_term_by_term():
     assert bound.total == pytest.approx([8 + 1, 4.8 + 4.6])
 
 
+def test_a_step_may_be_below_1_over_N_by_rounding():
+    """Boosters accept such a step, so audits of them need a bound."""
+    assert bounds.theorem_1(**SPAN | {"eta": 1 / 3 - 1e-14}).total == 0
+    with pytest.raises(ValueError, match="eta must be between"):
+        bounds.theorem_1(**SPAN | {"eta": 1 / 3 - 1e-6})
+
+
 HALVING = 1 / math.log(2)  # with this ||f||_1, exp(-s / ||f||_1) = 2^-s
 
 
@@ -135,9 +142,11 @@ def test_batch_boosting_term_by_term():
     bound = bounds.batch_boosting(Delta_0=0.0, f_norm=HALVING, beta=2.0, steps=[1.0, 1.0])
     assert bound.initial == pytest.approx([0, 0])
     assert bound.smoothness == pytest.approx([5, 12.5])
-    # unequal steps 1 and 2, so s_2 = 4: a quarter of 5, and 4 * (16 + 1)
-    bound = bounds.batch_boosting(Delta_0=12.0, f_norm=HALVING, beta=2.0, steps=[1.0, 2.0])
-    assert bound.total == pytest.approx([6 + 5, 1.5 + 1.25 + 68])
+    # unequal steps 1/2 and 1, so s_1 = 1.5, s_2 = 2.5 and factors 2^-1/2, 2^-3/2: first
+    # (2.25 + 1) / 4, then half of that and 6.25 + 1
+    bound = bounds.batch_boosting(Delta_0=12.0, f_norm=HALVING, beta=2.0, steps=[0.5, 1.0])
+    assert bound.initial == pytest.approx([12 * 2**-0.5, 12 * 2**-1.5])
+    assert bound.smoothness == pytest.approx([0.8125, 0.40625 + 7.25])
 
 
 def test_batch_boosting_survives_long_runs():
@@ -165,6 +174,7 @@ def test_steps_of_length_zero_change_nothing():
         ("theorem_1", {"eta": math.nan}, "eta must be between"),
         ("theorem_1", {"N": 0}, "N must be a whole number of at least 1 .got 0."),
         ("theorem_1", {"T": 1.5}, "T must be a whole number"),
+        ("theorem_1", {"T": math.inf}, "T must be a whole number of at least 1 .got inf."),
         ("theorem_1", {"f_norm": 0.5}, "f_norm must be a number of at least 1"),
         ("theorem_1", {"L_B": -1.0}, "L_B must be a number of at least 0"),
         ("theorem_1", {"beta_B": math.inf}, "beta_B must be"),
@@ -178,6 +188,7 @@ def test_steps_of_length_zero_change_nothing():
         ("greedy_regret_scaling", {"beta": 0.0}, "beta must be a number above 0"),
         ("zhang_yu", {"steps": [0.5, -1.0]}, "steps must be numbers of at least 0 .got -1."),
         ("batch_boosting", {"f_norm": 0.0}, "f_norm must be a number of at least 1"),
+        ("batch_boosting", {"steps": [0.5, 2.0]}, "steps must be numbers of at most 1 .got 2."),
     ],
 )
 def test_arguments_without_a_meaning_are_refused(function, changes, message):

@@ -220,6 +220,65 @@ def test_losses_that_no_theorem_covers_are_refused():
                 run(booster, X, labels, labels, 1.0)
 
 
+class Saturating(NamedTuple):
+    """A loss that is convex up to a distance of 5 from the label, and not beyond."""
+
+    def value(self, label, y):
+        return math.log(1 + ((y - label) / 5) ** 2)
+
+    def gradient(self, label, y):
+        return 2 * (y - label) / (25 + (y - label) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.errors.ConstantWarning")
+@pytest.mark.parametrize("label_range", [(0, 100), "auto"])
+def test_a_loss_must_be_convex_in_the_units_of_the_labels(label_range):
+    X, y = np.full((6, 1), 0.5), np.array([0.0, 100.0] * 3)
+    booster = SpanBoost(LinearBall(), n=2, loss=Saturating(), label_range=label_range)
+    with pytest.raises(ValueError, match="Saturating is not convex"):
+        audit(booster, X, y, y)
+    assert not booster.started
+    smaller = SpanBoost(LinearBall(), n=2, loss=Saturating(), label_range=(0, 2))
+    assert audit(smaller, X, y / 50, y / 50).slack >= 0  # at these distances it is convex
+
+
+@pytest.mark.filterwarnings("ignore::spanboost.errors.ConstantWarning")
+def test_labels_far_from_0_do_not_make_a_convex_loss_fail():
+    X, y = np.full((4, 1), 0.5), 1e9 + np.array([0.0, 1.0, 0.5, 1.0])
+    booster = SpanBoost(LinearBall(), n=2, loss=Unproved(), label_range=(1e9, 1e9 + 1))
+    assert audit(booster, X, y, y).slack >= 0
+
+
+def test_values_that_do_not_fit_the_stream_are_refused():
+    X, y = np.full((3, 1), 0.5), np.zeros(3)
+    cases = (
+        (np.zeros(2), r"f must have a value in R\^1 for each of 3 rows \(got \(2,\)\)"),
+        (np.zeros((3, 2)), r"for each of 3 rows \(got \(3, 2\)\)"),
+        ([0.0, math.nan, 0.0], "f must be finite, but is .nan. in row 1"),
+    )
+    for f, message in cases:
+        for run in (audit_span, audit):
+            booster = SpanBoost(LinearBall(), n=2, feedback="linear")
+            with pytest.raises(ValueError, match=message):
+                run(booster, X, y, f, 1.0)
+            assert not booster.started
+
+
+def test_the_functions_of_a_hull_must_be_bounded_by_D():
+    """The bound of theorem 2 with D = 0.1 is far below the regret against functions up to 1."""
+    X, y = np.full((4, 1), 0.5), np.ones(4)
+    booster = HullBoost(LinearBall(), n=2, feedback="linear", D=0.1)
+    for values, message in (
+        (np.ones((4, 1)), "bounded by D = 0.1, but they reach 1"),
+        (np.full((4, 1), math.nan), "but they reach nan"),
+        (np.zeros((3, 1)), r"for each of 4 rows and each function \(got \(3, 1\)\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            audit_hull(booster, X, y, values)
+        assert not booster.started
+    assert audit_hull(booster, X, y, np.full((4, 1), 0.1)).slack >= 0
+
+
 def test_an_understated_norm_is_refused():
     X, y = np.full((3, 1), 0.5), np.zeros(3)
     for D, f in ((1.0, 2.0), (0.5, 1.0)):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spanboost.checks import is_step
 from spanboost.compiling.arrays import Array
 
 
@@ -28,7 +29,7 @@ def _check(**values: tuple[float, str, bool]) -> None:
 
 
 def _count(value: int) -> tuple[float, str, bool]:
-    return value, "a whole number of at least 1", value >= 1 and value == int(value)
+    return value, "a whole number of at least 1", value >= 1 and value % 1 == 0
 
 
 def _positive(value: float) -> tuple[float, str, bool]:
@@ -126,10 +127,9 @@ def theorem_1(
     9 276 40 253
     1 41 40 253
     """
+    _check(N=_count(N), T=_count(T))
     _check(
-        N=_count(N),
-        T=_count(T),
-        eta=(eta, f"between 1/N = {1 / max(N, 1):g} and 1", 1 / max(N, 1) <= eta <= 1),
+        eta=(eta, f"between 1/N = {1 / N:g} and 1", is_step(eta, N)),
         f_norm=_norm(f_norm),
         Delta_0=_finite(Delta_0),
         L_B=_not_negative(L_B),
@@ -291,6 +291,8 @@ def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLi
     array([ 39., 398.])
     """
     eta = _check_batch(Delta_0, f_norm, beta, steps)
+    longest = float(eta.max(initial=0.0))
+    _check(steps=(longest, "numbers of at most 1", longest <= 1))
     s = 1 + np.cumsum(eta)
     with np.errstate(divide="ignore"):  # log(0) = -inf is right for a term that is 0
         charge = np.log(beta / 2 * eta**2 * (s**2 + 1))

@@ -45,21 +45,23 @@ def check_constants(loss: Any) -> None:
         )
 
 
-def check_convex(loss: Any, radius: float) -> None:
+def check_convex(loss: Any, radius: float, centre: float = 0.0, half: float = 1.0) -> None:
     """Check that a loss lies above its tangents, at a grid of predictions and labels.
 
-    Losses of this package are convex, and are not tested.
+    Labels are within `half` of the centre, predictions within `half` times the radius. Losses of
+    this package are convex, and are not tested.
     """
     if type(loss).__module__.startswith("spanboost.losses"):
         return
     vectors = on_vectors(loss)
     side = np.linspace(-max(radius, 1.0), max(radius, 1.0), POINTS if vectors.d == 1 else 3)
     points = np.array(list(product(side, repeat=min(vectors.d, 6))))
-    points = np.pad(points, ((0, 0), (0, vectors.d - points.shape[1])))
-    for label in _labels(loss, vectors.d):
+    points = centre + half * np.pad(points, ((0, 0), (0, vectors.d - points.shape[1])))
+    away = points - centre  # keeps the digits that a centre far from 0 would take
+    for label in centre + half * _labels(loss, vectors.d):
         labels = np.tile(label, (len(points), 1))
         values, slopes = values_of(vectors, labels, points), gradients(vectors, labels, points)
-        tangents = values[:, None] + slopes @ points.T - (slopes * points).sum(axis=1)[:, None]
+        tangents = values[:, None] + slopes @ away.T - (slopes * away).sum(axis=1)[:, None]
         if (tangents > values + ROUNDING * (1 + np.abs(tangents) + np.abs(values))).any():
             raise ValueError(
                 f"the theorems need a convex loss, and {type(loss).__name__} is not convex (or its "
@@ -81,6 +83,35 @@ def check_weights(heaviest: float) -> None:
             f"the bounds hold for weights of at most 1 (got {heaviest:g}): divide all weights by "
             "the largest; in the original units, the bound is then larger by that factor"
         )
+
+
+def check_values(f: Any, T: int, d: int) -> Array:
+    """Check the values of a function on a stream of T rows; return them as [T, d]."""
+    values = np.ascontiguousarray(f, np.float64)
+    if values.shape not in ((T, d), (T,) if d == 1 else (T, d)):
+        raise ValueError(f"f must have a value in R^{d} for each of {T} rows (got {values.shape})")
+    values = values.reshape(T, d)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise ValueError(f"f must be finite, but is {values[bad[0]]} in row {bad[0]}")
+    return values
+
+
+def check_class(values: Any, T: int, d: int, D: float) -> Array:
+    """Check the values of M functions bounded by D on T rows; return them as [T, M, d]."""
+    found = np.asarray(values, np.float64)
+    found = found[:, :, None] if found.ndim == 2 else found
+    if found.ndim != 3 or (len(found), found.shape[2]) != (T, d):
+        raise ValueError(
+            f"values must have a value in R^{d} for each of {T} rows and each function "
+            f"(got {np.shape(values)})"
+        )
+    largest = float(np.linalg.norm(found, axis=2).max(initial=0.0))
+    if not largest <= D * (1 + ROUNDING):
+        raise ValueError(
+            f"values must be those of functions bounded by D = {D:g}, but they reach {largest:g}"
+        )
+    return found
 
 
 def check_norm_range(f_norm: float) -> None:

@@ -15,7 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.losses import on_vectors, values_of
 from spanboost.models.model import Model
-from spanboost.theory.conditions import check_convex, check_norm_range
+from spanboost.theory.conditions import check_convex, check_norm_range, check_values
 from spanboost.theory.recursion import MeasuredBound, Recursion, gradients
 
 BLOCK = 1024  # rows that are learned and then measured at once; memory grows with it
@@ -71,14 +71,14 @@ def audit(
         max{1, ||f||_1 / lambda} for SpanBoost and 1 for HullBoost; the bound holds for any value.
     """
     check_norm_range(f_norm)
-    check_convex(model.loss_, 1.0)
     loss, T = on_vectors(model.loss_), len(y)
-    f = np.ascontiguousarray(f, np.float64).reshape(T, loss.d)
+    f = check_values(f, T, loss.d)
     weights = np.ones(T) if weights is None else np.asarray(weights, np.float64)
     measured = MeasuredPass(model)
     along, total, comparator = np.zeros(measured.stages), 0.0, 0.0
     stream = as_batch(X, y, weights)
     try:
+        measured.check_loss(y, f)
         for first in range(0, T, BLOCK):
             rows = slice(first, min(first + BLOCK, T))
             part = stream.part(rows.start, rows.stop)
@@ -110,6 +110,19 @@ class MeasuredPass:
         """Stop recording."""
         for one in self.recursions.values():
             one.close()
+
+    def check_loss(self, y: Any, f: Array) -> None:
+        """Check that the loss is convex at the labels, the values of f and the predictions."""
+        reach = max(one.booster.reach_ for one in self.recursions.values())
+        known = self.model.labels
+        if known.scores:
+            check_convex(self.model.loss_, max(reach, float(np.abs(f).max(initial=0.0))))
+            return
+        # before the range is known, predictions are its centre, which may be far from all labels
+        ends = (known.centre - known.half, known.centre + known.half, y, f)
+        values = np.concatenate([np.ravel(np.asarray(one, np.float64)) for one in ends])
+        low, high = float(values.min()), float(values.max())
+        check_convex(self.model.loss_, reach, (low + high) / 2, (high - low) / 2 or 1.0)
 
     def labels_of(self, y: Any) -> Array:
         """Return labels [rows, d] as the loss takes them, in the units of the predictions."""

@@ -19,7 +19,14 @@ from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
-from spanboost.theory.conditions import check_booster, check_norm, check_symmetry, check_weights
+from spanboost.theory.conditions import (
+    check_booster,
+    check_class,
+    check_norm,
+    check_symmetry,
+    check_values,
+    check_weights,
+)
 from spanboost.theory.recursion import MeasuredBound, Recursion, gradients
 
 
@@ -53,8 +60,8 @@ class HullOptimum(NamedTuple):
 def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any = None) -> Audit:
     """Audit Algorithm 2 against the best convex combination of a finite class (Theorem 2).
 
-    values: [T, M] or [T, M, d], the values of the learner's functions on the stream. The audit
-        scales them by lambda, as the booster does.
+    values: [T, M] or [T, M, d], the values of the learner's functions on the stream, bounded by D.
+        The audit scales them by lambda, as the booster does.
     """
     if not isinstance(booster, HullBoost):
         raise TypeError(
@@ -63,8 +70,9 @@ def audit_hull(booster: HullBoost, X: Any, y: Any, values: Array, weights: Any =
     if not booster.smooth_:
         raise ValueError("the best convex combination is computed for smooth losses only")
     check_covered(booster)
+    loss = on_vectors(booster.loss_)
+    values = booster.scale * check_class(values, len(y), int(loss.d), booster.D)
     run = _run(booster, X, y, weights)
-    loss, values = on_vectors(booster.loss_), booster.scale * _as_3d(values)
     best = best_in_hull(loss, values, run.labels, run.weights)
     comparator, bound = best.loss - best.gap, hull_bound(booster, len(run.labels))
     measured = run.measured(np.einsum("tmd,m->td", values, best.q), comparator, 1.0)
@@ -84,7 +92,7 @@ def audit_span(
         raise TypeError(
             f"audit_span audits Algorithm 1: expected a SpanBoost, got {type(booster).__name__}"
         )
-    f = np.asarray(f, dtype=np.float64).reshape(len(f), -1)
+    f = check_values(f, len(y), int(on_vectors(booster.loss_).d))
     check_norm(f, f_norm, booster.D)
     check_symmetry(booster, X)
     check_covered(booster)
