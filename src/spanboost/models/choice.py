@@ -117,7 +117,8 @@ class Choosing(Booster):
     def check_fixed(self, use: str) -> NoReturn:
         """Raise a UserError: n or eta is chosen online."""
         raise UserError(
-            f"{use} needs a booster with a fixed n and eta, but {self!r} chooses them online"
+            f"{use} needs a booster with a fixed n and eta, but this one chooses them online: give "
+            "numbers instead of 'auto'"
         )
 
     def row_weights(self) -> tuple[Array, float]:
