@@ -307,6 +307,7 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
         """Train on all rows; discard what was learned before."""
         y = _classes(y)
         self.classes_, self._table = np.unique(y), None
+        self._class_weights = ClassWeights(self.class_weight, y.tolist())
         weights = _check_sample_weight(sample_weight, y) * whole_weights(self.class_weight, y)
         return self._fit(X, class_codes(self.classes_, y), weights, self._loss())
 

@@ -271,7 +271,7 @@ def test_an_interrupt_after_the_rename_keeps_the_file(tmp_path, monkeypatch):
 
 def test_a_positive_label_that_never_comes_is_reported(data, tmp_path, shell):
     words = ("evaluate", data, "--label", "city", "--loss", "logistic", "--learner", "linear")
-    assert "no label equals 'd'" in shell(*words, "-n", "3", "--positive", "d").err
+    assert "no label equals 'd'" in shell(*words, "-n", "3", "--positive", "d", status=2).err
     assert "no label equals" not in shell(*words, "-n", "3", "--positive", "a").err
 
 

@@ -70,7 +70,7 @@ def test_machine_code_is_kept_and_follows_every_edit_of_a_kernel(package):
 def test_a_cache_with_classes_that_no_longer_exist_is_ignored(package):
     in_new_process(package)
     ball = package / "spanboost" / "learners" / "ball.py"
-    ball.write_text(ball.read_text().replace("BallBank", "RenamedBank"))
+    ball.write_text(ball.read_text().replace("BallScratch", "RenamedScratch"))
     assert "compiling" in in_new_process(package).stderr
 
 

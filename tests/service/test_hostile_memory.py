@@ -166,7 +166,9 @@ def test_hostile_bodies_do_not_take_the_memory_nor_the_service(tmp_path):
             serve_honestly(client, served + 1)
             learned = client.metrics()["spanboost_learned_rows_total"]
         statuses = set().union(*(attacker.statuses for attacker in attackers))
-        assert {200, 413} <= statuses <= {200, 400, 409, 410, 413, 422, 429, 503}
+        assert statuses <= {200, 400, 408, 409, 410, 413, 422, 429, 503}
+        assert 200 in statuses
+        assert statuses & {413, 503}  # some bodies are refused for their size
         assert peak_memory(server) < most_memory()
     with hostile_service(tmp_path / "state") as server, Client(server.address) as client:
         assert client.metrics()["spanboost_learned_rows_total"] >= learned
@@ -190,7 +192,7 @@ def test_memory_is_returned_after_large_requests(tmp_path):
             thread.start()
         for thread in threads:
             thread.join(150)
-        assert set(statuses) <= {200, 503}
+        assert set(statuses) <= {200, 429, 503}
         assert 200 in statuses
         assert before + (50 << 20) < peak_memory(server) < most_memory()
         growth = peak_memory(server) - before

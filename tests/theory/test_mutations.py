@@ -53,8 +53,8 @@ MUTANTS = {
             ("self.steps_ = 2 / (np.arange", "self.steps_ = 1 / (np.arange"),
             ("(np.arange(1, self.n + 1) + 1.0)", "(np.arange(1, self.n + 1) + 2.0)"),
             ('constant(self.loss_, "L", self.reach_)', 'constant(self.loss_, "L", self.D)'),
-            ("alpha = self.scale * step", "alpha = step"),
         ],
+        "models/task.py": [("alpha = booster.scale * step", "alpha = step")],
         "core/feedback.py": [
             ("slope[i] *= self.weight * self.alpha[i]", "slope[i] *= self.weight"),
             ("trace.kept if self.shrunk", "trace.before if self.shrunk"),

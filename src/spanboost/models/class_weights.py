@@ -1,6 +1,6 @@
 """Weights of classes: given for each class, or such that all classes count equally."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,14 @@ class ClassWeights:
         n / (K n_c), where n_c of the n rows so far, the row included, are of class c, and K is the
         number of classes so far. A dictionary has the weight of each label; other labels have
         weight 1.
+    learned: the labels of rows that were learned before.
 
     >>> weights = ClassWeights("balanced")
     >>> weights.of(["a", "a", "a", "b"])  # the fourth row: n = 4, K = 2, n_b = 1
     array([1., 1., 1., 2.])
     """
 
-    def __init__(self, weights: Any) -> None:
+    def __init__(self, weights: Any, learned: Iterable[Any] = ()) -> None:
         weights = {} if weights is None else weights
         if not (weights == BALANCED or (isinstance(weights, Mapping) and _are_weights(weights))):
             raise ValueError(
@@ -31,6 +32,7 @@ class ClassWeights:
                 f"(got {weights!r:.60})"
             )
         self._weights, self._counts = weights, dict[Any, int]()
+        self.add(learned)
 
     def of(self, labels: list[Any]) -> Array:
         """Return the weights of rows that are learned next; nothing changes."""
@@ -42,7 +44,7 @@ class ClassWeights:
             weights[t] = (rows + t + 1) / (len(counts) * counts[label])
         return weights
 
-    def add(self, labels: list[Any]) -> None:
+    def add(self, labels: Iterable[Any]) -> None:
         """Count the labels of rows that were learned."""
         for label in labels:
             self._counts[label] = self._counts.get(label, 0) + 1

@@ -7,6 +7,7 @@ client. A secret, which only the leader and its workers have, proves that the ad
 
 import asyncio
 import hmac
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -64,39 +65,43 @@ class LeaderLink:
         on_status: Callable[[int], None] = lambda status: None,
     ) -> None:
         """Pass a request on, and its response back; `on_status` receives the status."""
-        try:
-            reader, writer = await asyncio.open_unix_connection(self._path)
-        except OSError:
-            await _refuse(scope, receive, send)
-            return
-        upload = asyncio.create_task(self._upload(scope, receive, writer))
-        try:
-            if not await _download(reader, scope, send, on_status):
+        loop = asyncio.get_running_loop()
+        # a socket and not a stream: a stream that cannot write would not read the response
+        with socket.socket(socket.AF_UNIX) as link:
+            link.setblocking(False)
+            try:
+                await loop.sock_connect(link, self._path)
+            except OSError:
                 await _refuse(scope, receive, send)
-        finally:
-            upload.cancel()
-            with suppress(asyncio.CancelledError):
-                await upload
-            writer.transport.abort()
+                return
+            upload = asyncio.create_task(self._upload(scope, receive, link))
+            try:
+                if not await _download(link, scope, send, on_status):
+                    await _refuse(scope, receive, send)
+            finally:
+                upload.cancel()
+                with suppress(asyncio.CancelledError):
+                    await upload
 
-    async def _upload(self, scope: Scope, receive: Receive, writer: asyncio.StreamWriter) -> None:
+    async def _upload(self, scope: Scope, receive: Receive, link: socket.socket) -> None:
         """Send the request; close the connection if the client disconnects."""
         chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+        loop = asyncio.get_running_loop()
         with suppress(ConnectionError):  # the leader may respond without reading the whole body
-            writer.write(self._head(scope, chunked))
+            await loop.sock_sendall(link, self._head(scope, chunked))
             more = True
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    writer.transport.abort()
+                    link.shutdown(socket.SHUT_RDWR)  # so that reading ends
                     return
                 data = message.get("body", b"")
-                if data:
-                    writer.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+                if data and chunked:
+                    data = b"%x\r\n%b\r\n" % (len(data), data)
                 if more and not message.get("more_body", False):
                     more = False
-                    writer.write(b"0\r\n\r\n" if chunked else b"")
-                await writer.drain()
+                    data += b"0\r\n\r\n" if chunked else b""
+                await loop.sock_sendall(link, data)
 
     def _head(self, scope: Scope, chunked: bool) -> bytes:
         query = scope["query_string"]
@@ -125,17 +130,17 @@ def restore_client(scope: Scope, secret: str) -> Scope:
 
 
 async def _download(
-    reader: asyncio.StreamReader, scope: Scope, send: Send, on_status: Callable[[int], None]
+    link: socket.socket, scope: Scope, send: Send, on_status: Callable[[int], None]
 ) -> bool:
     """Send the response to the client; return False if the leader sends no response.
 
     A response that ends too early is left incomplete, so that the client notices it.
     """
     response, started = _Response(scope["method"] == "HEAD"), False
-    parser = httptools.HttpResponseParser(response)
+    parser, loop = httptools.HttpResponseParser(response), asyncio.get_running_loop()
     while not response.complete:
         try:
-            data = await reader.read(PIECE_BYTES)
+            data = await loop.sock_recv(link, PIECE_BYTES)
         except ConnectionError:
             data = b""
         if not data:
