@@ -168,7 +168,7 @@ def test_hostile_bodies_do_not_take_the_memory_nor_the_service(tmp_path):
         statuses = set().union(*(attacker.statuses for attacker in attackers))
         assert statuses <= {200, 400, 408, 409, 410, 413, 422, 429, 503}
         assert 200 in statuses
-        assert statuses & {413, 503}  # some bodies are refused for their size
+        assert CGROUP is not None or 413 in statuses  # a cgroup may have room for all bodies
         assert peak_memory(server) < most_memory()
     with hostile_service(tmp_path / "state") as server, Client(server.address) as client:
         assert client.metrics()["spanboost_learned_rows_total"] >= learned
