@@ -17,7 +17,6 @@ from state_folders import (
     write_folder,
 )
 
-from spanboost.cli.main import main
 from spanboost.client import Client
 from spanboost.models.files import to_bytes
 from spanboost.service.http.app import build_app
@@ -31,18 +30,6 @@ from spanboost.service.storage.state import State
 DATA, ROWS = some_rows(600), 5
 STEPS, RECORDS = [4, 4, 8], 16  # snapshots after records 4 and 8
 TOKENS = dict.fromkeys(("predict", "learn", "admin"), "a token of 16 characters")
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit status and its output."""
-
-    def run(*words):
-        status = main([*map(str, words)])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
 
 
 @contextmanager

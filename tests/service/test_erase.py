@@ -25,18 +25,6 @@ REPLAYING = ModelSpec(learner="linear", n=4, replay=2)
 ALL = StateLimits(keep_rows=10**6)
 
 
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit status and its output."""
-
-    def run(*words):
-        status = main([*map(str, words)])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
-
-
 def content(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

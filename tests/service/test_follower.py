@@ -168,17 +168,6 @@ def test_nothing_that_was_shipped_is_lost_or_learned_twice_after_a_failover(tmp_
         assert other.get("/model").content == model
 
 
-@pytest.fixture
-def copied(tmp_path):
-    """A leader and the copy of a follower, both stopped."""
-    leader, copy = tmp_path / "leader", tmp_path / "copy"
-    with leading(leader) as client:
-        learn(client, 0, 100)
-        with following(client.base_url, copy) as follower:
-            catch_up(follower, client)
-    return leader, copy
-
-
 def test_a_repaired_leader_is_noticed(copied):
     leader, copy = copied
     repair_folder(check_folder(leader))

@@ -5,7 +5,6 @@ import shutil
 import pytest
 from state_folders import commit_and_learn, new_model, some_rows, trained_model, write_folder
 
-from spanboost.cli.main import main
 from spanboost.models.files import load_checkpoint, save, to_bytes
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.record_files import StateError
@@ -14,18 +13,6 @@ from spanboost.service.storage.state import State
 DATA, ROWS = some_rows(300), 5
 STEPS = [4, 4, 8]  # snapshots after records 4 and 8
 OTHER = some_rows(300, seed=1)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit status and its output."""
-
-    def run(*words):
-        status = main([*map(str, words)])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
 
 
 def content(folder):

@@ -18,18 +18,6 @@ DATA, ROWS = some_rows(300), 5
 STEPS = [4, 4, 8]  # snapshots after records 4 and 8
 
 
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit status and its output."""
-
-    def run(*words):
-        status = main([*map(str, words)])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
-
-
 def content(folder):
     """Return all files and folders below a folder, without its lock."""
     return {

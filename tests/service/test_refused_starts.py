@@ -86,7 +86,7 @@ def test_a_model_file_and_options_are_distinguished(tmp_path):
     open_folder(tmp_path / "file", *one).close()
     open_folder(tmp_path / "options", *SMALL).close()
     for folder, words, why in (
-        ("file", other, "the file of -m has changed, or is another one"),
+        ("file", other, "the file given with -m has changed"),
         ("file", SMALL, "its model is from a file (-m), not from options"),
         ("options", one, "its model is from options, not from a file (-m)"),
     ):

@@ -17,7 +17,6 @@ from state_folders import (
     write_folder,
 )
 
-from spanboost.cli.main import main
 from spanboost.models.files import load, to_bytes
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage import repair
@@ -41,18 +40,6 @@ LOST = {
     "zero_header": [],
     "swap": [],
 }  # the others lose the last records of a file
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit status and its output."""
-
-    def run(*words):
-        status = main([*map(str, words)])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
 
 
 def content(folder):

@@ -11,17 +11,6 @@ from spanboost.errors import UsageError
 pytestmark = pytest.mark.slow  # the file as a whole
 
 
-@pytest.fixture
-def copied(tmp_path):
-    """A leader with 10 records and the copy of a follower, both stopped."""
-    leader, copy = tmp_path / "leader", tmp_path / "copy"
-    with leading(leader) as client:
-        learn(client, 0, 100)
-        with following(client.base_url, copy) as follower:
-            catch_up(follower, client)
-    return leader, copy
-
-
 def restore(leader, *words):
     """Replace the folder of the leader by one that was restored from it."""
     new = leader.with_name("restored")

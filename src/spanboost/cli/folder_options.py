@@ -13,7 +13,7 @@ def describe_differences(stored: dict[str, Any], given: dict[str, Any]) -> str:
     stored: of the folder. given: of the command line.
     """
     if "initial" in stored and "initial" in given:
-        return "the file of -m has changed, or is another one"
+        return "the file given with -m has changed"
     if "initial" in stored:
         return "its model is from a file (-m), not from options"
     if "initial" in given:

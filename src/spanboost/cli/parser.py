@@ -211,7 +211,7 @@ environment variable SPANBOOST_ADMIN_TOKEN.""",
         """\
 Read all snapshots and the whole journal of a state folder. Print what is damaged or missing, by
 file and record, and whether `spanboost serve` can start with the folder. Change nothing. The exit
-status is 0 if there is no problem, 1 if there is one, and 2 if the folder cannot be checked. Stop
+status is 0 for a sound folder, 1 if it has problems, and 2 if it cannot be checked. Stop
 the service first.""",
         """examples:
   spanboost check state""",

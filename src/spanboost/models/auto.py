@@ -190,9 +190,8 @@ class AutoBoost(AutoSpec, Model):
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
         answer = self._combine(list(predictions))
-        weights, constant = (
-            self.mixture.aggregator.expert_weights()
-        )  # for the row that was mixed last
+        # of the row that was mixed last
+        weights, constant = self.mixture.aggregator.expert_weights()
         return Composition(answer.reshape(-1), weights, constant)
 
     def boosters_for_importances(self) -> list[Booster]:

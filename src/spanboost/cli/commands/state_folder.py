@@ -30,7 +30,7 @@ from spanboost.service.storage.wording import count, name_records
 
 
 def check(args: Namespace) -> int:
-    """Print the condition of a state folder; return 0 if there is no problem, 1 if there is."""
+    """Print the condition of a state folder; return 1 if it has problems, else 0."""
     folder = existing_folder(args.folder)
     with lock_folder(folder):
         report = check_folder(folder)

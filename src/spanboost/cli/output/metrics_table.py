@@ -77,7 +77,10 @@ def model_rows(result: Mapping[str, Any]) -> list[list[str]]:
 
 
 def confusion_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
-    """Return the confusion counts of one part of the stream; [] if there are none or too many."""
+    """Return the confusion counts of one part of the stream.
+
+    The list is empty for numeric labels, and for more than SHOWN_CLASSES classes.
+    """
     confusion = metrics.get("confusion")
     if confusion is None or len(confusion["labels"]) > SHOWN_CLASSES:
         return []

@@ -38,7 +38,7 @@ class Report(NamedTuple):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot that can be read; None if there is none."""
+        """The newest snapshot that can be read; None if all are damaged or missing."""
         return next((one for one in self.snapshots if one.error is None), None)
 
     @property

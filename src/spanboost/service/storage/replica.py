@@ -23,7 +23,7 @@ class ReplicaState(ModelState):
     """The model of another process's folder. One thread reads and learns."""
 
     def __init__(self, folder: Path) -> None:
-        """Load the last snapshot; StateError if there is none, or errors of a damaged file."""
+        """Load the last snapshot; raise StateError if the folder has no snapshots."""
         self.folder = folder
         paths = snapshot_paths(folder)
         if not paths:

@@ -16,7 +16,7 @@ def find_misplacement(
     """Return why a snapshot does not belong to a folder, and what to do; None if it does.
 
     record, mark: the content of the snapshot.
-    known: marks that the files of the journal name. If there are none, the mark cannot be checked.
+    known: marks that the files of the journal name. Without marks, nothing is checked.
     """
     if file_number(path) != record:
         return (
