@@ -61,6 +61,38 @@ def parser(name: str, about: str, ends: str) -> argparse.ArgumentParser:
     return made
 
 
+def resumable_parser(name: str, about: str, ends: str, file: Path) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark that stores each run and continues where it stopped."""
+    made = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=about,
+        epilog=ends,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_data(made)
+    made.add_argument(
+        "--results",
+        type=Path,
+        default=file,
+        metavar="FILE",
+        help=f"Results file (default: benchmarks/results/{file.name})",
+    )
+    made.add_argument("--table", action="store_true", help="Run nothing; print the table")
+    return made
+
+
+def add_rows(to: argparse.ArgumentParser, default: int | None, about: str) -> None:
+    """Add the option for the number of rows of a data set."""
+    shown = "all rows" if default is None else default
+    to.add_argument(
+        "--rows",
+        type=at_least_one,
+        default=default,
+        metavar="N",
+        help=f"{about} (default: {shown})",
+    )
+
+
 def add_data(to: argparse.ArgumentParser) -> None:
     """Add the option for the folder with the data sets."""
     to.add_argument(

@@ -29,7 +29,11 @@ RESULTS = Path(__file__).parent / "results"
 PAGES = ("README.md", "docs/performance.md", "docs/wild.md", "docs/auto.md")
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
 BATCH = {"L": "lightgbm-batch", "X": "xgboost-batch"}
-COLUMNS = {AUTO: "AutoBoost", "lightgbm-batch": "LightGBM", "xgboost-batch": "XGBoost"}
+COLUMNS = {
+    AUTO: "AutoBoost",
+    "lightgbm-batch": "LightGBM fitted once",
+    "lightgbm-refit": "LightGBM refitted",
+}
 HEADLINES = ("against VW", "against River's linear")
 
 
@@ -61,7 +65,7 @@ def _count(target: Target, found: verdicts.Found) -> list[str]:
 
 
 def errors() -> str:
-    """Return the table of errors of AutoBoost and the batch libraries, by data set."""
+    """Return the table of errors of AutoBoost and LightGBM, by data set."""
     runs = read(accuracy.FILE, Key)
     head = [
         "data",

@@ -151,30 +151,10 @@ def table(runs: dict[Key, dict[str, Any]]) -> Iterable[str]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
-    made = argparse.ArgumentParser(
-        prog="python -m benchmarks.online_choice",
-        description=ABOUT,
-        epilog=ENDS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    common.add_data(made)
+    made = common.resumable_parser("online_choice", ABOUT, ENDS, FILE)
     common.add_choice(made, "--sets", SETS, "Data sets")
     common.add_choice(made, "--learner", LEARNERS, "Learners")
-    made.add_argument(
-        "--results",
-        type=Path,
-        default=FILE,
-        metavar="FILE",
-        help="Results file (default: benchmarks/results/online_choice.jsonl)",
-    )
-    made.add_argument(
-        "--rows",
-        type=common.at_least_one,
-        default=ROWS,
-        metavar="N",
-        help=f"Learn only the first N rows of a set (default: {ROWS})",
-    )
-    made.add_argument("--table", action="store_true", help="Run nothing; print the table")
+    common.add_rows(made, ROWS, "Learn only the first N rows of a set")
     return made
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import docstrings  # noqa: F401, the extension of mkdocstrings finds it among the loaded modules
 import notebooks  # MkDocs finds modules next to its hooks
 import reference
 from mkdocs.exceptions import PluginError

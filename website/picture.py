@@ -6,6 +6,7 @@ learns from it, with default settings.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from river import forest, linear_model, preprocessing, tree
 
 from spanboost import AutoBoost
-from spanboost.analysis.loss_curves import COLOURS, write
+from spanboost.analysis.figures import COLOURS, Panels, Plot, present
 
 FILE = Path(__file__).parents[1] / "docs" / "stream.svg"
 ROWS, WINDOW = 20_000, 500
@@ -53,12 +54,9 @@ MODELS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def figure(losses: dict[str, Any], variance: float) -> Any:
+def draw(losses: dict[str, Any], variance: float, panels: Panels) -> None:
     """Draw the average losses of windows of rows, in units of the variance."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(8, 3.6), layout="constrained")
-    axes = drawn.subplots()
+    (axes,) = panels.axes
     colours = (*COLOURS[1:4], COLOURS[0])
     for (name, loss), colour in zip(losses.items(), colours, strict=True):
         windows = loss.reshape(-1, WINDOW).mean(axis=1) / variance
@@ -75,7 +73,6 @@ def figure(losses: dict[str, Any], variance: float) -> Any:
     axes.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1], map(str, ticks))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
-    return drawn
 
 
 def _note(axes: Any, text: str, at: tuple[float, float], off: tuple[int, int], color: str) -> None:
@@ -89,4 +86,4 @@ if __name__ == "__main__":
     for name, run in MODELS.items():
         losses[name] = (run(X, y) - y) ** 2
         print(f"{name}: {losses[name].mean() / y.var():.3f} of the variance", flush=True)
-    write(FILE, lambda: figure(losses, float(y.var())))
+    present(Plot(partial(draw, losses, float(y.var())), (8, 3.6)), FILE)

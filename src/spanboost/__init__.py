@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from spanboost.analysis.comparison import Comparison, compare
     from spanboost.analysis.drift import Drift
     from spanboost.analysis.evaluation import Evaluation, evaluate
+    from spanboost.analysis.explanation import Explanation
     from spanboost.analysis.explanations import explain
     from spanboost.analysis.importances import feature_importances
     from spanboost.analysis.metrics.collected import Metrics
+    from spanboost.analysis.metrics.of_intervals import IntervalMetrics, QuantileMetrics
     from spanboost.errors import ConstantWarning, DataError, LabelWarning, ModelFileError
     from spanboost.learners.ball import LinearBall
     from spanboost.learners.external.torch import TorchModule
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from spanboost.learners.trees import Trees
     from spanboost.models.auto import AutoBoost
     from spanboost.models.booster import HullBoost, SpanBoost
-    from spanboost.models.files import load, save
+    from spanboost.models.estimator_files import load, save
+    from spanboost.models.intervals import Intervals
+    from spanboost.models.sets import PredictionSets
     from spanboost.parallel.cluster import Cluster
     from spanboost.parallel.team import Team
     from spanboost.rows.block import Rows
+    from spanboost.tuning.result import TuningResult
     from spanboost.tuning.search import tune
 
 __version__ = "0.1.0"
@@ -44,12 +49,17 @@ _HOMES = {  # public names, and the modules that hold them
     "DataError": "errors",
     "Drift": "analysis.drift",
     "Evaluation": "analysis.evaluation",
+    "Explanation": "analysis.explanation",
+    "IntervalMetrics": "analysis.metrics.of_intervals",
+    "Intervals": "models.intervals",
     "LabelWarning": "errors",
     "FiniteClass": "learners.finite",
     "LinearBall": "learners.ball",
     "LinearSGD": "learners.linear",
     "Metrics": "analysis.metrics.collected",
     "Network": "learners.network",
+    "PredictionSets": "models.sets",
+    "QuantileMetrics": "analysis.metrics.of_intervals",
     "Ridge": "learners.ridge",
     "Rows": "rows.block",
     "Stumps": "learners.stumps",
@@ -57,6 +67,7 @@ _HOMES = {  # public names, and the modules that hold them
     "Team": "parallel.team",
     "TorchModule": "learners.external.torch",
     "Trees": "learners.trees",
+    "TuningResult": "tuning.result",
     "VowpalWabbit": "learners.external.vw",
     "compare": "analysis.comparison",
     "evaluate": "analysis.evaluation",
@@ -65,8 +76,8 @@ _HOMES = {  # public names, and the modules that hold them
     "FromBank": "learners.from_bank",
     "FromTargets": "learners.objects",
     "ModelFileError": "errors",
-    "load": "models.files",
-    "save": "models.files",
+    "load": "models.estimator_files",
+    "save": "models.estimator_files",
     "tune": "tuning.search",
 }
 
@@ -78,16 +89,21 @@ __all__ = [
     "DataError",
     "Drift",
     "Evaluation",
+    "Explanation",
     "FiniteClass",
     "FromBank",
     "FromTargets",
     "HullBoost",
+    "IntervalMetrics",
+    "Intervals",
     "LabelWarning",
     "LinearBall",
     "LinearSGD",
     "Metrics",
     "ModelFileError",
     "Network",
+    "PredictionSets",
+    "QuantileMetrics",
     "Ridge",
     "Rows",
     "SpanBoost",
@@ -96,6 +112,7 @@ __all__ = [
     "Team",
     "TorchModule",
     "Trees",
+    "TuningResult",
     "VowpalWabbit",
     "compare",
     "evaluate",

@@ -37,11 +37,15 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     private: only the owner may read the file.
     """
     if _is_device(Path(path)):
-        with Path(path).open("wb") as file:
+        with name_full_disk(Path(path)), Path(path).open("wb") as file:
             yield file
         return
     final = Path(path).resolve()  # the target of a link may be on another disk
-    descriptor, partial = tempfile.mkstemp(PARTIAL, f"{final.name}.", final.parent)
+    try:
+        descriptor, partial = tempfile.mkstemp(PARTIAL, f"{final.name}.", final.parent)
+    except OSError as error:
+        error.filename = str(path)  # not the name of the temporary file
+        raise
     try:
         with name_full_disk(final), os.fdopen(descriptor, "wb") as file:
             yield file

@@ -1,8 +1,11 @@
 """Checks of parameter values. Nothing heavy is imported: the command line's parser uses them."""
 
 import math
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
+
+from spanboost.errors import UserError
 
 BREATHING = ("auto", "auto-zero")  # label ranges that follow the labels
 MOST_CLASSES = 1000  # of a model that adds classes: a wrong number must not use up the memory
@@ -61,3 +64,36 @@ def float_type(dtype: Any) -> Any:
 def finite_or_none(value: float | None) -> float | None:
     """Return the number as JSON can hold it: None if it is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a row as JSON can hold it.
+
+    Dates and times become text in ISO 8601, numbers of NumPy plain numbers. NaN and NaT are missing
+    values, None.
+    """
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "isoformat") or type(value).__name__ == "datetime64":
+        text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+        return None if text == "NaT" else text
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def trust(certificate: str | None) -> Any:
+    """Return what httpx needs to check the certificate of a service; UserError if it is invalid.
+
+    certificate: the file with the certificate; None trusts those that the system trusts.
+    """
+    if certificate is None:
+        return True
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        raise UserError(f"certificate {certificate}: {error.strerror or error}") from None

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from spanboost.atomic_files import atomic_write
+from spanboost.checks import plain_row, trust
 from spanboost.errors import UserError, connection_advice, describe_connection_error, install_hint
 
-Row = Mapping[str, Any]  # numbers, strings and None by name
+Row = Mapping[str, Any]  # numbers, strings, times and None by name
 OK, CONFLICT = 200, 409
 TOO_MANY_REQUESTS, FIRST_SERVER_ERROR = 429, 500  # statuses that a later attempt can change
 RETRIES = 10  # enough for a restart of the service
@@ -93,7 +94,7 @@ class _Base:
             certificate that the system trusts.
         """
         self._http = self._open_connections(
-            base_url=address, timeout=timeout, trust_env=False, verify=_trust(certificate)
+            base_url=address, timeout=timeout, trust_env=False, verify=trust(certificate)
         )
         self._predict_token, self._learn_token = predict_token, learn_token
         self._admin_token = admin_token
@@ -102,9 +103,10 @@ class _Base:
     def _open_connections(self, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _predict_request(self, rows: Sequence[Row], keep: bool) -> _Request:
-        query = {} if keep else {"keep": "false"}
-        return _Request("POST", "/predict", self._predict_token, query, [dict(row) for row in rows])
+    def _predict_request(self, rows: Sequence[Row], keep: bool, interval: float | None) -> _Request:
+        query, body = {} if keep else {"keep": "false"}, list(map(plain_row, rows))
+        query |= {} if interval is None else {"interval": str(interval)}
+        return _Request("POST", "/predict", self._predict_token, query, body)
 
     def _learn_request(self, rows: Iterable[Row], skip: bool, wait: bool) -> _Request:
         query = {"on_error": "skip"} if skip else {}
@@ -114,7 +116,7 @@ class _Base:
 
     def _with_id(self, row: Row) -> dict[str, Any]:
         """Return a copy of the row with an id; a new one if the row has none."""
-        copy = dict(row)
+        copy = plain_row(row)
         if copy.get(self._id) is None:
             copy[self._id] = uuid4().hex
         return copy
@@ -149,13 +151,19 @@ class Client(_Base):
         """Close all connections."""
         self._http.close()
 
-    def predict(self, row: Row, *, keep: bool = True) -> Prediction:
-        """Return the prediction for one row; with `keep`, the service stores it for its label."""
-        return self.predict_many([row], keep=keep)[0]
+    def predict(self, row: Row, *, keep: bool = True, interval: float | None = None) -> Prediction:
+        """Return the prediction for one row.
 
-    def predict_many(self, rows: Sequence[Row], *, keep: bool = True) -> list[Prediction]:
+        keep: whether the service stores the row for its label.
+        interval: the coverage of an interval, in the columns `low` and `high` of the prediction.
+        """
+        return self.predict_many([row], keep=keep, interval=interval)[0]
+
+    def predict_many(
+        self, rows: Sequence[Row], *, keep: bool = True, interval: float | None = None
+    ) -> list[Prediction]:
         """Return the predictions for rows, all made by the same state of the model."""
-        return _parse_predictions(self._send(self._predict_request(rows, keep)).json())
+        return _parse_predictions(self._send(self._predict_request(rows, keep, interval)).json())
 
     def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
         """Send the label of a predicted row; with `wait`, return when the row is learned."""
@@ -251,13 +259,18 @@ class AsyncClient(_Base):
         """Close all connections."""
         await self._http.aclose()
 
-    async def predict(self, row: Row, *, keep: bool = True) -> Prediction:
-        """Return the prediction for one row; with `keep`, the service stores it for its label."""
-        return (await self.predict_many([row], keep=keep))[0]
+    async def predict(
+        self, row: Row, *, keep: bool = True, interval: float | None = None
+    ) -> Prediction:
+        """Return the prediction for one row; `keep` and `interval` as in `Client.predict`."""
+        return (await self.predict_many([row], keep=keep, interval=interval))[0]
 
-    async def predict_many(self, rows: Sequence[Row], *, keep: bool = True) -> list[Prediction]:
+    async def predict_many(
+        self, rows: Sequence[Row], *, keep: bool = True, interval: float | None = None
+    ) -> list[Prediction]:
         """Return the predictions for rows, all made by the same state of the model."""
-        return _parse_predictions((await self._send(self._predict_request(rows, keep))).json())
+        request = self._predict_request(rows, keep, interval)
+        return _parse_predictions((await self._send(request)).json())
 
     async def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
         """Send the label of a predicted row; with `wait`, return when the row is learned."""
@@ -315,18 +328,6 @@ def _httpx() -> Any:
     except ImportError:
         raise UserError(f"the client needs the package httpx: {install_hint('client')}") from None
     return httpx
-
-
-def _trust(certificate: str | None) -> Any:
-    """Return what httpx needs to check the certificate of the service."""
-    if certificate is None:
-        return True
-    import ssl
-
-    try:
-        return ssl.create_default_context(cafile=certificate)
-    except OSError as error:
-        raise UserError(f"certificate {certificate}: {error.strerror or error}") from None
 
 
 def _httpx_arguments(request: _Request) -> dict[str, Any]:

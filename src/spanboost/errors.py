@@ -2,8 +2,12 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spanboost.compiling.arrays import Array
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -52,8 +56,13 @@ def install_hint(extra: str) -> str:
     return f"run pip install '.[{extra}]' in a clone of spanboost"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message that suggests known names close to a wrong one; may be empty."""
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return the end of a message that suggests known names close to a wrong one.
+
+    It is empty if there are none, or if the wrong value is not a name.
+    """
+    if not isinstance(name, str):
+        return ""
     plain: dict[str, list[str]] = {}
     for one in known:
         plain.setdefault(one.casefold(), []).append(one)
@@ -92,6 +101,36 @@ def warn_caller(warning: Warning) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
+    """Run `work`; return its result and its label warnings.
+
+    On a worker these warnings would be lost. Other warnings are issued again.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer = work()
+    labels = []
+    for one in caught:
+        if isinstance(one.message, LabelWarning):
+            labels.append(one.message)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return answer, labels
+
+
+def renumber_warnings(
+    caught: Sequence[LabelWarning], numbers: "Array", first: int = 0
+) -> list[LabelWarning]:
+    """Return label warnings with other row numbers: numbers[k - first] for row k."""
+    return [LabelWarning(int(numbers[one.row - first]), one.what) for one in caught]
+
+
+def reissue_warnings(caught: Sequence[LabelWarning]) -> None:
+    """Issue label warnings from a worker again, to the caller of this package."""
+    for warning in caught:
+        warn_caller(warning)
 
 
 def describe_connection_error(error: BaseException, trust: str) -> str:

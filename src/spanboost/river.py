@@ -1,27 +1,34 @@
-"""Estimators for River: `BoostingRegressor` and `BoostingClassifier`."""
+"""Estimators for River: regressors for one or several targets, and `BoostingClassifier`."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from spanboost.analysis.explanations import ExplainedRows
 from spanboost.compiling.arrays import Array
 from spanboost.errors import install_hint
 from spanboost.losses import Logistic, resolve
 from spanboost.models.class_table import ClassTable
+from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import (
     check_regression_loss,
     constructor,
     new_model,
 )
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
+from spanboost.models.sets import PredictionSets
 
 try:
     import pandas as pd
-    from river import base
+    from river import base, conf
+
+    from spanboost.data.river_rows import check_frame, frame_rows, plain_row, row_weights
 except ImportError as error:
     raise ImportError(f"spanboost.river needs River: {install_hint('river')}") from error
 
@@ -57,8 +64,14 @@ class _Boosting:
         for learner in ("auto", "trees", "linear", "stumps", "network"):
             yield {"learner": learner, "budget": "fast"}
 
+    def _parts(self, models: Sequence[Model], **state: Any) -> EstimatorParts:
+        """Return the estimator as data."""
+        names = signature(type(self)).parameters
+        given = {"parameters": {name: getattr(self, name) for name in names}}
+        return EstimatorParts(f"river.{type(self).__name__}", given | state, models)
+
     def _predict_rows(self, X: pd.DataFrame) -> Array:
-        return np.asarray(self._model.predict_many(_rows(X))) if len(X) else np.zeros(0)
+        return np.asarray(self._model.predict_many(frame_rows(X))) if len(X) else np.zeros(0)
 
 
 class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
@@ -77,13 +90,14 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     booster
         "span" for Algorithm 1, "hull" for Algorithm 2.
     n_models
-        Number of copies of the learner. None is 100 for trees, 32 for other learners; "auto"
-        chooses it from the stream (docs/online-choice.md).
+        Number of copies of the learner. "auto" chooses it from the stream
+        (docs/online-choice.md). None is "auto" for your own learner, 100 for trees, else 32.
     learning_rate
         The step eta of Algorithm 1, from 1 / n_models to 1. None is ln(n) / n; "auto" chooses it
         from the stream.
     loss
-        "squared", "absolute", or another loss of `spanboost.losses`.
+        "squared", "absolute", "poisson" for counts, "gamma" for positive numbers, "tweedie:1.5", or
+        another loss of `spanboost.losses`.
     budget
         Size of learner="auto": "fast", "default" or "thorough".
     label_range
@@ -98,6 +112,9 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
         Factor on the importance weight of replayed rows, from 0.001 to 1.
     seed
         Random seed of the learner and of `replay`.
+    intervals
+        Whether the model also learns prediction intervals (docs/intervals.md):
+        `predict_one(x, with_interval=True)` returns them. It then takes up to 1.5 times as long.
 
     Examples
     --------
@@ -108,28 +125,114 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     MAE: 0.2...
     """
 
-    __init__ = constructor(_NAMES, keyword_only_after="label_range", then="_begin")
+    intervals: bool
+    __init__ = constructor(_NAMES, keyword_only_after="label_range", then="_begin", intervals=False)
 
     def _begin(self) -> None:
         check_regression_loss(resolve(self.loss))
-        self._model = new_model(self, _NAMES)
+        model = new_model(self, _NAMES)
+        self._model = Intervals(model) if self.intervals else model
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
         self._model.learn_one(x, y, w)
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """Return the prediction for one row; 0 before the first label."""
-        return float(self._model.predict_one(x))
+    def predict_one(
+        self, x: dict[Any, Any], with_interval: bool = False, coverage: float = 0.9
+    ) -> Any:
+        """Return the prediction for one row; 0 before the first label.
+
+        With an interval, it returns a `river.conf.Interval` instead, as River's conformal wrappers
+        do. It covers this share of the labels.
+        """
+        if not with_interval:
+            return float(self._model.predict_one(x))
+        if not isinstance(self._model, Intervals):
+            raise ValueError("intervals need BoostingRegressor(intervals=True)")
+        ((low, high),) = self._model.predict_interval([x], coverage).tolist()
+        return conf.Interval(lower=low, upper=high)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
         if len(X):
-            self._model.learn_many(_rows(X), np.asarray(y), _weights(w, len(X)))
+            self._model.learn_many(frame_rows(X), np.asarray(y), row_weights(w, len(X)))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the predictions for a block of rows."""
         return pd.Series(self._predict_rows(X), index=X.index)
+
+    def to_parts(self) -> EstimatorParts:
+        """Return the estimator as data, for `spanboost.save`."""
+        return self._parts([self._model])
+
+    @classmethod
+    def from_parts(cls, parts: EstimatorParts) -> Self:
+        """Return the estimator that `to_parts` described."""
+        estimator = cls(**parts.state["parameters"])
+        (estimator._model,) = parts.models
+        return estimator
+
+    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+        """Return how `spanboost.explain` explains the prediction for one row."""
+        return ExplainedRows([self._model], [plain_row(x)])
+
+
+class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
+    """Online gradient boosting for several numbers at once.
+
+    Labels are dictionaries of numbers. Every target has its own model, the same as if it were the
+    only one. Targets may appear at any time, and a target that a row does not have is not learned
+    from it. The parameters are those of `BoostingRegressor`.
+
+    Examples
+    --------
+    >>> from spanboost.river import BoostingMultiTargetRegressor
+    >>> model = BoostingMultiTargetRegressor("linear")
+    >>> for k in range(200):
+    ...     x = {"a": k % 7, "b": k % 3}
+    ...     model.learn_one(x, {"sum": x["a"] + x["b"], "difference": x["a"] - x["b"]})
+    >>> {name: round(number) for name, number in model.predict_one({"a": 5, "b": 1}).items()}
+    {'sum': 6, 'difference': 4}
+    """
+
+    __init__ = constructor(_NAMES, keyword_only_after="label_range", then="_begin")
+
+    def _begin(self) -> None:
+        check_regression_loss(resolve(self.loss))
+        self._new_model()  # refuses parameters that do not fit together
+        self._models: dict[Any, Model] = {}
+
+    def _new_model(self) -> Model:
+        return new_model(self, _NAMES)
+
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0) -> None:
+        """Learn the targets of one row with importance weight w; a refused row changes nothing."""
+        if not isinstance(y, Mapping):
+            raise ValueError(f"y must be a dictionary of targets and numbers (got {y!r:.60})")
+        models = {name: self._models.get(name) or self._new_model() for name in y}
+        blocks = {name: model.check([x], [y[name]], [w]) for name, model in models.items()}
+        for name, model in models.items():
+            model.learn_checked(blocks[name])
+        self._models.update(models)
+
+    def predict_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """Return the predictions of all targets so far."""
+        return {name: float(model.predict_one(x)) for name, model in self._models.items()}
+
+    def to_parts(self) -> EstimatorParts:
+        """Return the estimator as data, for `spanboost.save`."""
+        return self._parts(list(self._models.values()), targets=list(self._models))
+
+    @classmethod
+    def from_parts(cls, parts: EstimatorParts) -> Self:
+        """Return the estimator that `to_parts` described."""
+        estimator = cls(**parts.state["parameters"])
+        estimator._models = dict(zip(parts.state["targets"], parts.models, strict=True))
+        return estimator
+
+    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+        """Return how `spanboost.explain` explains the predictions for one row."""
+        return ExplainedRows(list(self._models.values()), [plain_row(x)], several=True)
 
 
 class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
@@ -138,7 +241,9 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     Labels are strings, integers, booleans or other hashable values. New classes may appear at any
     time. The model starts with one output, for two classes. When the third class appears, a model
     with an output for each class replaces it, and learns the last 1,000 rows first. The parameters
-    are those of `BoostingRegressor` without `loss` and `label_range`, which are fixed.
+    are those of `BoostingRegressor` without `loss` and `label_range`, which are fixed, and without
+    `intervals`. With `sets=True`, the model also learns sets of classes that contain the label
+    (`predict_set_one`, docs/intervals.md).
 
     Examples
     --------
@@ -154,11 +259,14 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     ('...', '...')
     """
 
-    __init__ = constructor(_CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin")
+    sets: bool
+    __init__ = constructor(
+        _CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin", sets=False
+    )
 
     def _begin(self) -> None:
         self._classes = ClassTable()
-        self._model = new_model(self, _CLASSIFIER_NAMES, loss="logistic")
+        self._model = self._new_model("logistic")
         self._recent: deque[_Example] = deque(maxlen=_RECENT)  # while there are two classes
 
     @property
@@ -182,9 +290,21 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
         shares = self._probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
         return dict(zip(self._classes.labels, shares, strict=True))
 
+    def predict_set_one(self, x: dict[Any, Any], coverage: float = 0.9) -> set[Any]:
+        """Return a set of classes that contains this share of the labels; needs `sets=True`."""
+        if not isinstance(self._model, PredictionSets):
+            raise ValueError("sets need BoostingClassifier(sets=True)")
+        (inside,) = self._model.predict_set([x], coverage)
+        return {
+            label for label, within in zip(self._classes.labels, inside, strict=False) if within
+        }
+
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
-        triples = zip(_rows(X), y.tolist(), _weights(w, len(X)).tolist(), strict=True)
+        rows, labels = frame_rows(X), list(y.tolist() if hasattr(y, "tolist") else y)
+        if len(rows) != len(labels):
+            raise ValueError(f"{len(rows)} rows but {len(labels)} labels")
+        triples = zip(rows, labels, row_weights(w, len(X)).tolist(), strict=True)
         examples = [_Example(*one) for one in triples]
         codes = self._codes(examples)
         third = next((k for k, code in enumerate(codes) if code >= _TWO), len(codes))
@@ -194,12 +314,14 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probabilities of the classes, a column for each, for a block of rows."""
+        check_frame(X)
         known = len(X) and self._classes.labels
         shares = self._probabilities(self._predict_rows(X)) if known else None
         return pd.DataFrame(shares, index=X.index, columns=self._classes.labels)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the most probable class of each row of a block; None before the first label."""
+        check_frame(X)
         if not (len(X) and self._classes.labels):
             return pd.Series([None] * len(X), index=X.index, dtype="object")
         return self.predict_proba_many(X).idxmax(axis="columns")
@@ -220,12 +342,34 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     def _codes(self, examples: list["_Example"]) -> list[int]:
         return self._classes.encode([one.y for one in examples])
 
+    def _new_model(self, loss: str) -> Model:
+        model = new_model(self, _CLASSIFIER_NAMES, loss=loss)
+        return PredictionSets(model) if self.sets else model
+
     def _new_softmax(self) -> Model:
         """Return a model for any number of classes that has learned the last rows."""
-        model, recent = new_model(self, _CLASSIFIER_NAMES, loss="softmax"), list(self._recent)
+        model, recent = self._new_model("softmax"), list(self._recent)
         if recent:
             _learn_block(recent, model, self._codes(recent))
         return model
+
+    def to_parts(self) -> EstimatorParts:
+        """Return the estimator as data, for `spanboost.save`."""
+        recent = [tuple(one) for one in self._recent]
+        return self._parts([self._model], classes=self._classes.labels, recent=recent)
+
+    @classmethod
+    def from_parts(cls, parts: EstimatorParts) -> Self:
+        """Return the estimator that `to_parts` described."""
+        estimator = cls(**parts.state["parameters"])
+        (estimator._model,) = parts.models
+        estimator._classes.add(parts.state["classes"])
+        estimator._recent.extend(_Example(*one) for one in parts.state["recent"])
+        return estimator
+
+    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+        """Return how `spanboost.explain` explains the scores of one row."""
+        return ExplainedRows([self._model], [plain_row(x)])
 
     def _probabilities(self, scores: Array) -> Array:
         known = probabilities(scores)[:, : len(self._classes.labels)]  # a model starts with two
@@ -240,12 +384,3 @@ class _Example(NamedTuple):
 
 def _learn_block(examples: list[_Example], model: Model, codes: list[Any]) -> None:
     model.learn_many([one.x for one in examples], codes, np.array([one.w for one in examples]))
-
-
-def _rows(X: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return rows as dictionaries, so that blocks and single rows give the same model."""
-    return X.to_dict("records")
-
-
-def _weights(w: Any, rows: int) -> Any:
-    return w if np.ndim(w) else np.full(rows, w)

@@ -124,15 +124,16 @@ def reference_tree(bank, i, x):
     """Return {feature: contribution} of copy i by recursion; None has the root's mean."""
 
     def mean(v):
-        if bank.place[i, v] < 0:
-            return bank.mean[i, v, 0], bank.weight[i, v]
-        (a, m), (b, n) = mean(2 * v + 1), mean(2 * v + 2)
+        left = bank.link[v]
+        if left <= 0:
+            return bank.mean[v, 0], bank.weight[v]
+        (a, m), (b, n) = mean(left), mean(left + 1)
         return (m * a + n * b) / (m + n), m + n
 
-    v, credits = 0, {None: mean(0)[0]}
-    while bank.place[i, v] >= 0:
-        j, split = bank.place[i, v] // 4, bank.threshold[i, v]
-        child = 2 * v + 1 + (x[j] > split)
+    v, credits = i, {None: mean(i)[0]}
+    while bank.link[v] > 0:
+        j, split = bank.place[v] // 4, bank.threshold[v]
+        child = bank.link[v] + (x[j] > split)
         credits[j] = credits.get(j, 0) + mean(child)[0] - mean(v)[0]
         v = child
     return credits
@@ -144,7 +145,7 @@ def test_trees_credit_the_features_of_their_splits():
         model = SpanBoost(LEARNERS["trees"], n=3, eta=0.5)
         model.learn_many(X, 0.5 * np.sign(X[:, 0]) + 0.3 * np.sign(X[:, 2]))
         bank = model.core.state.bank
-        assert (bank.place >= 0).sum() > 6
+        assert (bank.link > 0).sum() > 6
         from spanboost.learners.contributions import contributions_of
 
         for x in X[:20]:

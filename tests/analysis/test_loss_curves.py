@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from spanboost.analysis import loss_curves
+from spanboost.analysis import figures, loss_curves
 from spanboost.analysis.progressive import LossTape
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.errors import UserError
@@ -72,11 +72,11 @@ def test_the_same_losses_give_the_same_bytes(suffix, tmp_path, monkeypatch):
     import matplotlib
 
     paths = [tmp_path / f"{name}.{suffix}" for name in ("a", "b", "c")]
-    loss_curves.save(paths[0], ["one", "two"], tape_of(falling_losses(500)), 0.5)
+    loss_curves.plot(["one", "two"], tape_of(falling_losses(500)), 0.5, path=paths[0])
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 20)  # a user's own setting
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
-    loss_curves.save(paths[1], ["one", "two"], tape_of(falling_losses(500)), 0.5)
-    loss_curves.save(paths[2], ["one", "two"], tape_of(falling_losses(500, seed=1)), 0.5)
+    loss_curves.plot(["one", "two"], tape_of(falling_losses(500)), 0.5, path=paths[1])
+    loss_curves.plot(["one", "two"], tape_of(falling_losses(500, seed=1)), 0.5, path=paths[2])
     a, b, c = (path.read_bytes() for path in paths)
     assert a == b
     assert a != c
@@ -99,13 +99,13 @@ def test_the_same_losses_give_the_same_bytes(suffix, tmp_path, monkeypatch):
 @pytest.mark.parametrize("constant", [None, 0.0, 0.25])
 def test_unusual_losses_can_be_drawn(losses, constant, tmp_path):
     names = [f"model {k}" for k in range(losses.shape[1])]
-    loss_curves.save(tmp_path / "c.svg", names, tape_of(losses), constant)
+    loss_curves.plot(names, tape_of(losses), constant, path=tmp_path / "c.svg")
     assert ElementTree.parse(tmp_path / "c.svg").getroot().tag.endswith("svg")
 
 
 def figure_of(losses, constant=None):
     names = [f"model {k}" for k in range(np.shape(losses)[1])]
-    return loss_curves._figure(names, tape_of(losses), constant)
+    return loss_curves._plot(names, tape_of(losses), constant, ()).figure()
 
 
 def test_outliers_switch_to_a_log_scale():
@@ -135,7 +135,7 @@ def test_inline_plots_take_the_colours_of_the_page():
     assert svg.startswith("<svg")
     assert "currentColor" in svg
     colours = set(re.findall(r"#[0-9a-f]{6}\b", svg.lower()))
-    assert colours == {loss_curves.COLOURS[0]}  # nothing is black or white
+    assert colours == {figures.COLOURS[0]}  # nothing is black or white
     hosts = set(re.findall(r"https?://([^/\"]+)", svg))
     assert hosts == {"www.w3.org"}  # the XML namespace, not a resource to load
 
@@ -154,13 +154,13 @@ def test_bad_paths_are_refused(name, message, tmp_path):
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=f"{message}$"):
-        loss_curves.check_plot_path(tmp_path / name)
+        figures.check_plot_path(tmp_path / name)
 
 
 def test_missing_matplotlib_is_reported(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for call in (
-        lambda: loss_curves.check_plot_path(tmp_path / "c.png"),
+        lambda: figures.check_plot_path(tmp_path / "c.png"),
         lambda: loss_curves.inline_svg(["one"], tape_of(falling_losses(3, 1)), None),
     ):
         with pytest.raises(UserError, match=r"^plots need matplotlib: run pip install '\.\["):

@@ -14,9 +14,11 @@ from spanboost import LinearSGD, Metrics, SpanBoost, evaluate
 from spanboost.analysis.metrics import ranking
 from spanboost.analysis.metrics.class_counts import MOST_CLASSES
 from spanboost.analysis.metrics.tape import OutcomeTape, window_ends
-from spanboost.losses import Huber, Softmax, SquaredEuclidean
+from spanboost.losses import Huber, Softmax, SquaredEuclidean, resolve
 
 LOSSES = ["squared", "absolute", Huber(), SquaredEuclidean(2), "logistic", "hinge", Softmax(4)]
+MEANS = ["poisson", "gamma", "tweedie:1.5"]
+LOSSES += MEANS
 
 
 def outcomes(loss, rows=400, seed=0, weighted=True):
@@ -29,6 +31,10 @@ def outcomes(loss, rows=400, seed=0, weighted=True):
     if loss in ("logistic", "hinge"):
         y = rng.choice([-1.0, 1.0], rows, p=[0.7, 0.3])
         return y, y + rng.normal(-0.5, 1.5, rows), weights
+    if loss in MEANS:
+        y = rng.gamma(1, 3, rows) + 0.1
+        y[(rng.random(rows) < 0.2) & (loss != "gamma")] = 0
+        return y, rng.gamma(2, 2, rows) + 0.1, weights
     shape = (rows, 2) if isinstance(loss, SquaredEuclidean) else rows
     y = rng.normal(1000, 3, shape)
     return y, y + rng.normal(0.5, 2, shape), weights
@@ -299,6 +305,7 @@ def test_windows_cover_the_stream(rows):
 def test_a_tape_has_the_metrics_of_any_part(loss, tmp_path):
     y, predictions, weights = outcomes(loss)
     worse = predictions + np.random.default_rng(1).normal(0, 2, predictions.shape)
+    worse = np.abs(worse) if loss in MEANS else worse
     with closing(OutcomeTape(loss, 2)) as tape:
         for first, last in ((0, 130), (130, 400)):
             part = slice(first, last)
@@ -357,3 +364,16 @@ def test_evaluate_without_learning_does_not_change_the_model():
 def test_evaluate_needs_rows():
     with pytest.raises(ValueError, match="no rows"):
         evaluate(SpanBoost(LinearSGD(), n=2), np.zeros((0, 2)), [])
+
+
+@pytest.mark.parametrize("loss", MEANS)
+def test_deviance_is_that_of_scikit_learn(loss):
+    y, predictions, weights = outcomes(loss)
+    found = collected(loss, y, predictions, weights).results()
+    expected = exact.mean_tweedie_deviance(
+        y, predictions, sample_weight=weights, power=resolve(loss).power
+    )
+    assert found["deviance"] == pytest.approx(expected)
+    assert found["mae"] == pytest.approx(
+        exact.mean_absolute_error(y, predictions, sample_weight=weights)
+    )

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from spanboost.analysis import pictures
+from spanboost.analysis import comparison_curves, pictures
+from spanboost.analysis.regret_picture import Regret, plot_regret
 from spanboost.analysis.sampling import RowSample
 from spanboost.cli.main import main
 from spanboost.cli.output import plots
@@ -18,11 +19,6 @@ pytestmark = pytest.mark.slow  # the file as a whole
 KINDS = [f"--plot-{kind}" for kind in plots.KINDS]
 
 
-def draw(figure):
-    figure.draw_without_rendering()
-    return figure
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 3, 5000])
 @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -31,15 +27,15 @@ def test_every_plot_is_one_call_with_identical_bytes(rows, suffix, tmp_path):
     y, p = rng.normal(size=(2, rows))
     chances = rng.dirichlet([1, 1, 1], rows)
     calls = {
-        "losses": lambda path: pictures.save_losses(path, {"a": y**2, "b": p**2}, 1.0, [rows]),
-        "predictions": lambda path: pictures.save_predictions(path, y, p),
-        "classes": lambda path: pictures.save_classes(
-            path, rng.integers(0, 1, rows), chances, "abc"
+        "losses": lambda path: pictures.plot_losses({"a": y**2, "b": p**2}, 1.0, [rows], path=path),
+        "predictions": lambda path: pictures.plot_predictions(y, p, path=path),
+        "classes": lambda path: pictures.plot_classes(
+            rng.integers(0, 1, rows), chances, "abc", path=path
         ),
-        "residuals": lambda path: pictures.save_residuals(path, y - p),
-        "stages": lambda path: pictures.save_stages(path, [3, 2, 1], [0.3, 0.2, 0.1]),
-        "sigma": lambda path: pictures.save_sigma(path, [1, 2], [[0, 0.1], [0.2, 0.3]]),
-        "importance": lambda path: pictures.save_importances(path, {"a": 2.0, 3: 1.0}, "gain"),
+        "residuals": lambda path: pictures.plot_residuals(y - p, path=path),
+        "stages": lambda path: pictures.plot_stages([3, 2, 1], [0.3, 0.2, 0.1], path=path),
+        "sigma": lambda path: pictures.plot_sigma([1, 2], [[0, 0.1], [0.2, 0.3]], path=path),
+        "importance": lambda path: pictures.plot_importances({"a": 2.0, 3: 1.0}, "gain", path=path),
     }
     for name, call in calls.items():
         paths = [tmp_path / f"{name}{k}.{suffix}" for k in range(2)]
@@ -50,30 +46,110 @@ def test_every_plot_is_one_call_with_identical_bytes(rows, suffix, tmp_path):
             call(tmp_path / "c.pdf")
 
 
-def test_few_points_are_drawn_one_by_one_and_many_as_a_density():
-    rng = np.random.default_rng(0)
-    few = draw(pictures._predictions(*rng.normal(size=(2, 100)), None))
-    assert len(few.axes[0].collections[0].get_offsets()) == 100
-    many = draw(pictures._predictions(*rng.normal(size=(2, 10_000)), 200_000))
-    assert len(many.axes[0].collections[0].get_offsets()) < 4000
-    assert many.axes[0].get_title() == "predictions and labels: 10,000 of 200,000 rows"
-    low, high = many.axes[0].get_xlim()
-    assert (low, high) == many.axes[0].get_ylim()
+def test_plots_return_axes_and_show_the_figure_without_a_path():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    open_before = pyplot.get_fignums()
+    axes = pictures.plot_residuals([0.1, -0.2, 0.3])
+    (number,) = set(pyplot.get_fignums()) - set(open_before)
+    assert pyplot.figure(number) is axes.figure
+    assert axes.get_title() == "residuals over time"
+    pyplot.close(axes.figure)
+    matrix, calibration = pictures.plot_classes([0, 1], [[0.9, 0.1], [0.2, 0.8]], "ab")
+    assert matrix.get_ylabel() == "label"
+    assert calibration.get_title() == "calibration"
+    pyplot.close(matrix.figure)
+    running, window = pictures.plot_losses({"a": [1.0, 2.0]})
+    assert (running.get_title(), window.get_title()) == ("running average loss", "loss of each row")
+    pyplot.close(running.figure)
+    assert pyplot.get_fignums() == open_before
+
+
+ONE_PANEL = [
+    lambda ax: pictures.plot_predictions([1, 2], [1.5, 2.5], ax=ax),
+    lambda ax: pictures.plot_residuals(np.linspace(-1, 1, 2500), ax=ax),
+    lambda ax: pictures.plot_sigma([1, 2], [[0, 0.1], [0.2, 0.3]], ax=ax),
+    lambda ax: pictures.plot_importances({"a": 2.0}, ax=ax),
+    lambda ax: comparison_curves.plot("a", {"b": curve()}, ax=ax),
+]
+TWO_PANELS = [
+    lambda ax: pictures.plot_losses({"a": [1.0, 2.0], "b": [2.0, 3.0]}, 1.0, [1], ax=ax),
+    lambda ax: pictures.plot_classes([0, 1], [[0.9, 0.1], [0.2, 0.8]], "ab", ax=ax),
+    lambda ax: pictures.plot_stages([3, 2], [0.3, 0.2], ax=ax),
+    lambda ax: plot_regret(Regret("f", 1.0, {"copies": 2.0}, {"copies": np.ones(2)}), ax=ax),
+]
+
+
+def curve():
+    one = comparison_curves.ComparisonCurve()
+    one.add(np.ones((20, 3)))
+    return one
+
+
+@pytest.mark.parametrize(
+    ("panels", "call"), [*((1, one) for one in ONE_PANEL), *((2, two) for two in TWO_PANELS)]
+)
+def test_every_plot_can_be_drawn_into_axes(panels, call):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    figure, given = pyplot.subplots(1, 3)
+    open_before = pyplot.get_fignums()
+    found = call(given[1] if panels == 1 else given[1:])
+    assert (found,) == (given[1],) if panels == 1 else tuple(found) == tuple(given[1:])
+    assert given[1].has_data()
+    assert not given[0].has_data()
+    assert figure.legends == []
+    assert figure.get_suptitle() == ""
+    assert pyplot.get_fignums() == open_before
+    figure.draw_without_rendering()
+    wanted = "one axes" if panels == 1 else "2 axes, one for each panel,"
+    for wrong in (given, "axes"):
+        with pytest.raises(ValueError, match=rf"^ax must be {wanted} of Matplotlib \(got "):
+            call(wrong)
+    pyplot.close(figure)
+
+
+def test_a_file_and_axes_cannot_be_combined(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    figure, ax = pyplot.subplots()
+    with pytest.raises(ValueError, match=r"save the figure with ax\.figure\.savefig"):
+        pictures.plot_residuals([1.0], path=tmp_path / "r.png", ax=ax)
+    assert not ax.has_data()
+    pyplot.close(figure)
+
+
+def test_a_plot_that_is_written_stays_out_of_pyplot(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    open_before = pyplot.get_fignums()
+    axes = pictures.plot_sigma([1, 2], [[0, 0.1], [0.2, 0.3]], path=tmp_path / "s.png")
+    assert axes.get_ylabel() == "sigma"
+    assert pyplot.get_fignums() == open_before
+
+
+def test_few_points_are_drawn_one_by_one_and_many_as_a_density(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "p.svg"
+    few = pictures.plot_predictions(*rng.normal(size=(2, 100)), path=path)
+    assert len(few.collections[0].get_offsets()) == 100
+    many = pictures.plot_predictions(*rng.normal(size=(2, 10_000)), 200_000, path=path)
+    assert len(many.collections[0].get_offsets()) < 4000
+    assert many.get_title() == "predictions and labels: 10,000 of 200,000 rows"
+    assert many.get_xlim() == many.get_ylim()
 
 
 def test_unusual_numbers_can_be_drawn(tmp_path):
     for values in ([0.0], [5.0, 5.0], [np.nan, 1.0], [1e300, -1e300, 0], [np.inf] * 3):
-        pictures.save_predictions(tmp_path / "p.png", values, values)
-        pictures.save_residuals(tmp_path / "r.png", values)
-    pictures.save_sigma(tmp_path / "s.png", [5], [[0.0]])
-    pictures.save_stages(tmp_path / "st.png", [0.0], [np.nan])
-    pictures.save_importances(tmp_path / "i.png", {}, "nothing")
+        pictures.plot_predictions(values, values, path=tmp_path / "p.png")
+        pictures.plot_residuals(values, path=tmp_path / "r.png")
+    pictures.plot_sigma([5], [[0.0]], path=tmp_path / "s.png")
+    pictures.plot_stages([0.0], [np.nan], path=tmp_path / "st.png")
+    pictures.plot_importances({}, path=tmp_path / "i.png")
     assert len(list(tmp_path.iterdir())) == 5
 
 
-def test_windows_of_residuals_show_quantiles():
+def test_windows_of_residuals_show_quantiles(tmp_path):
     residuals = np.where(np.arange(60_000) % 10 == 0, 5.0, np.arange(60_000) // 30_000)
-    (axes, *_) = draw(pictures._residuals(residuals, np.arange(60_000), None, "r")).axes
+    axes = pictures.plot_residuals(residuals, path=tmp_path / "r.svg")
     lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert list(lines["median"]) == [0] * 30 + [1] * 30
     assert set(lines["5% and 95%"]) == {0, 1}
@@ -113,7 +189,7 @@ def test_plots_do_not_change_what_is_learned(data, tmp_path, capsys, monkeypatch
     def keep(self):
         kept.append(self)
 
-    monkeypatch.setattr(plots.PlotCollector, "save", keep)
+    monkeypatch.setattr(plots.PlotCollector, "draw", keep)
     command = ["evaluate", str(data), "--learner", "stumps", "-n", "4", "--quiet", "--json"]
     assert main(command) == 0
     plain = json.loads(capsys.readouterr().out)
@@ -124,7 +200,7 @@ def test_plots_do_not_change_what_is_learned(data, tmp_path, capsys, monkeypatch
     assert watched["windows"] == plain["windows"]
     monkeypatch.undo()
     seen = kept[1]
-    seen.save()
+    seen.draw()
     assert {path.suffix for path in tmp_path.iterdir()} == {".jsonl", ".png"}
     assert len(list(tmp_path.glob("*.png"))) == len(KINDS)
     rows, truth, answers = seen._seen
@@ -244,3 +320,20 @@ def test_missing_river_is_reported(data, capsys, monkeypatch):
     assert main(["evaluate", str(data), "--drift", "adwin", "--learner", "linear"]) == 2
     output = capsys.readouterr().err
     assert output == f"spanboost: drift detectors need River: {install_hint('river')}\n"
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (
+            lambda: pictures.plot_importances([0.5, 0.5]),
+            "importances must map the names of features",
+        ),
+        (lambda: pictures.plot_losses(np.ones(9)), "losses must map the names of models"),
+        (lambda: pictures.plot_predictions(np.ones(9), np.ones(5)), "one of each per row"),
+        (lambda: pictures.plot_predictions(["a"] * 9, np.ones(9)), "must be numbers"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(draw, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        draw()

@@ -15,19 +15,23 @@ from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import BUDGETS
 
 
-def test_demo_prints_a_table_and_the_improvement(capsys):
+def test_demo_prints_a_table_and_ends_in_the_headline(capsys):
     assert main(["demo", "--rows", "3000", "-n", "16"]) == 0
-    out = capsys.readouterr().out
-    table = [line.split() for line in out.splitlines() if re.match(r" *[\d,]+ +\d\.\d{4}", line)]
-    assert [int(row[0].replace(",", "")) for row in table] == [
-        *(2**k for k in range(12)),
-        3000,
-    ]
-    alone, span, hull = (float(cell) for cell in table[-1][4:7])  # stumps
-    assert span < alone
-    assert hull < alone
-    gain = f"Alg 1 {1 - span / alone:+.0%}, Alg 2 {1 - hull / alone:+.0%}"
-    assert out.splitlines()[-2] == f"improvement over stumps alone: {gain}"
+    lines = capsys.readouterr().out.splitlines()
+    table = [line.split() for line in lines if re.match(r" *[\d,]+ +\d\.\d{4}", line)]
+    assert [int(row[0].replace(",", "")) for row in table] == [*(2**k for k in range(12)), 3000]
+    assert all(len(row) == 7 for row in table)
+    summary = lines[-10:-3]
+    losses = {line[:24].strip(): [float(cell) for cell in line[24:].split()] for line in summary}
+    assert losses["AutoBoost"][1] == min(after for _, after in losses.values())
+    for word, column in (("before", 0), ("after", 1)):
+        alone = min(losses[f"{name} alone"][column] for name in ("linear", "stumps", "network"))
+        (line,) = (line for line in lines if line.startswith(f"AutoBoost's error {word}"))
+        shown = [int(share) for share in re.findall(r"([+-]\d+)%", line)]
+        rivals = (alone, losses["batch trees, refitted"][column])
+        for share, other in zip(shown, rivals, strict=True):
+            assert share == pytest.approx(100 * (losses["AutoBoost"][column] / other - 1), abs=1.5)
+    assert lines[-1].startswith("AutoBoost's error after")
 
 
 def test_the_same_seed_prints_the_same(capsys):
@@ -41,7 +45,7 @@ def test_the_same_seed_prints_the_same(capsys):
     ("arguments", "message"),
     [
         ([], "COMMAND"),
-        (["demo", "--rows", "1"], "argument --rows: must be at least 2 (got 1)"),
+        (["demo", "--rows", "9"], "argument --rows: must be at least 10 (got 9)"),
         (["demo", "-n", "many"], "argument -n/--n-estimators: invalid integer value: 'many'"),
         (["learn"], "invalid choice"),
     ],
@@ -89,6 +93,7 @@ def test_the_choices_of_the_command_line_are_those_of_the_library():
     """arguments.py repeats the names, so that --help imports nothing heavy."""
     assert set(arguments.FORMATS) == set(stream.FORMS)
     for loss in arguments.LOSSES:
-        given = {"loss": loss.replace("TAU", "0.3"), "classes": 3}
+        named = loss.replace("TAU", "0.3").replace("POWER", "1.5")
+        given = {"loss": named, "classes": 3}
         assert ModelSpec(learner="stumps", n=1, **given).build().loss_ is not None
     assert set(BUDGETS) == set(EXPERTS)

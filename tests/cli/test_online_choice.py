@@ -26,8 +26,8 @@ def test_train_inspect_predict_and_continue(shell, houses, tmp_path):
     model = load(output)
     assert (model.n, model.eta) == ("auto", "auto")
     text = shell("inspect", output).out
-    assert "SpanBoost, up to 32 copies of LinearSGD(" in text
-    assert "weights of the candidates:" in text
+    assert "SpanBoost, up to 32 copies of LinearSGD, squared loss\n" in text
+    assert "\nweights of the candidates\n" in text
     assert "n=1, eta=1" in text
     found = json.loads(shell("inspect", output, "--json").out)
     assert sum(found["weights"].values()) == pytest.approx(1)
@@ -65,3 +65,11 @@ def test_scikit_learn_and_river_take_auto():
     for a, b in zip(X, y, strict=True):
         online.learn_one({"a": a[0], "b": a[1]}, b)
     assert online.predict_one({"a": 0.5, "b": 0.0}) == pytest.approx(1.5, abs=0.3)
+
+
+def test_the_error_for_losses_with_a_kink_uses_the_words_of_the_command_line(data, shell):
+    words = ("--learner", "linear", "-n", "auto", "--loss", "absolute", "--feedback", "linear")
+    printed = shell("evaluate", data, *words, status=2)
+    assert "-n must be a number for a loss with a kink" in printed.err
+    assert "use greedy feedback" in printed.err
+    assert "feedback='" not in printed.err

@@ -12,8 +12,8 @@ import pytest
 
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli.main import main
-from spanboost.cli.output import report
-from spanboost.cli.output.summary import result_of
+from spanboost.cli.output import plots, report
+from spanboost.cli.output.summary import Speed, result_of
 from spanboost.models.model_spec import ModelSpec
 
 VOID = {"meta", "br", "img", "link", "hr"}
@@ -76,7 +76,7 @@ def example():
     bad = [f"{NASTY}:{line}: '<b>' is not a number" for line in range(1, 4)]
     with closing(LossTape(4)) as tape:
         tape.extend(np.column_stack([np.ones(6), losses]))
-        result = result_of(list(models), tape, Labels(), 6, 0.5, 7)
+        result = result_of(list(models), tape, Labels(), Speed(6, 0.5, 0.1), 7)
         return Page(report.page(words, [NASTY, "b"], models, tape, result, bad, {})), words
 
 
@@ -97,7 +97,8 @@ def test_a_page_shows_the_command_and_the_results(example):
     assert facts["best constant"] == "0.5"
     assert facts["best constant's loss"] == "0.25"
     assert facts["rows left out"] == "7"
-    assert facts["rows a second"] == "12"
+    assert facts["seconds of compiling"] == "0.10"
+    assert facts["rows a second, without compiling"] == "15"
     assert progress == [
         ["rows", "stumps:span", "linear:hull", "stumps alone"],
         ["1", "1", "4", "2"],
@@ -131,7 +132,7 @@ def test_a_page_is_self_contained_and_has_no_scripts(example):
 def test_a_page_is_accessible(example):
     page, _ = example
     assert page.all("html")[0]["lang"] == "en"
-    assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 7 + 4 + 6 + 3
+    assert [attributes["scope"] for attributes in page.all("th")].count("row") == 3 + 8 + 4 + 6 + 3
     assert all(cell.strip() for table in page.tables for row in table for cell in row)
     (svg,) = page.all("svg")
     assert svg["role"] == "img"
@@ -170,6 +171,23 @@ def test_evaluate_draws_and_reports(data, tmp_path, capsys):
     assert "no row" in page.text["li"]
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in tmp_path.iterdir()} == {data.name, "c.png", "r.html"}
+
+
+def test_the_report_contains_every_plot_of_the_command(data, tmp_path, capsys):
+    command = ["evaluate", str(data), "--learner", "stumps", "-n", "3", "--on-error", "skip"]
+    drawn = [f"--plot-{kind}={tmp_path / kind}.svg" for kind in plots.KINDS]
+    assert main([*command, "--quiet", "--report", str(tmp_path / "r.html"), *drawn]) == 0
+    page = Page((tmp_path / "r.html").read_text("utf-8"))
+    labels = [svg["aria-label"] for svg in page.all("svg") if "aria-label" in svg]
+    for kind in plots.KINDS:
+        assert sum(f"--plot-{kind}" in label for label in labels) == 1
+        assert report.PLOTS[kind] in page.text["h2"]
+    pictures = [one["xlink:href"] for one in page.all("image")]  # colour bars
+    assert pictures
+    assert all(one.startswith("data:image/png;") for one in pictures)
+    (policy,) = (one["content"] for one in page.all("meta") if "http-equiv" in one)
+    assert "img-src data:;" in policy
+    assert len(list(tmp_path.glob("*.svg"))) == len(plots.KINDS)
 
 
 def test_a_resumed_run_plots_all_rows(data, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
 from spanboost import load
 from spanboost.tuning.search import Sweep
 
-FEW = ("--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
+FEW = ("--learner", "linear", "--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_plots(data, shell, tmp_path):
     for words in ("copies n", "step eta", "learning rate", "scale lambda", "feedback"):
         assert f"<!-- {words} -->" in text
     # one configuration has only the plot over copies
-    one = ("--booster", "hull", "--rate", "0.5", "-n", "3")
+    one = ("--learner", "linear", "--booster", "hull", "--rate", "0.5", "-n", "3")
     shell("tune", data, *one, "--plot", tmp_path / "one.svg", "--quiet")
     assert "learning rate" not in (tmp_path / "one.svg").read_text()
 
@@ -124,8 +124,16 @@ def test_ctrl_c_before_the_first_row_is_learned(data, shell, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--step", "0.01"], "--step must be between 1/n = 0.03125 and 1 (got 0.01)"),
-        (["--hidden", "3"], "'hidden' cannot be tuned; for LinearSGD, choose from eta, scale,"),
+        (
+            ["--learner", "linear", "--step", "0.01"],
+            "--step must be between 1/n = 0.03125 and 1 (got 0.01)",
+        ),
+        (["--hidden", "3"], "--hidden requires --learner network; the default tunes trees"),
+        (["--rate", "1"], "--rate requires --learner linear, stumps or network; the default"),
+        (
+            ["--learner", "linear", "--hidden", "3"],
+            "'hidden' cannot be tuned; for LinearSGD, choose from eta, scale,",
+        ),
         (["--rate", "quick"], "argument -l/--rate: invalid list of numbers value: 'quick'"),
         (["--feedback", "loud"], "--feedback must be 'linear' or 'greedy' (got 'loud')"),
         (["--split", "1.5"], "--split must be between 0 and 1 (got 1.5)"),
@@ -153,5 +161,26 @@ def test_rows_of_weight_0_cannot_choose(shell, tmp_path):
     rows = [f"{t % 7},{t % 3},{int(t >= 30)}" for t in range(60)]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,label,w", *rows]) + "\n")
-    words = ("--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
+    words = ("--learner", "linear", "--weight", "w", "--rate", "0.5", "--step", "1", "-n", "2")
     assert "its rows have weight 0" in shell("tune", path, *words, status=2).err
+
+
+@pytest.mark.slow
+def test_without_a_learner_trees_are_compared_with_autoboost(flats, shell, tmp_path):
+    out, written = tmp_path / "tuned.sb", tmp_path / "tuned.json"
+    read = ("--label", "label", "--weight", "count")
+    printed = shell(
+        "tune", flats, "--step", "0.25,1", "-n", "4", *read, "-o", out, "--json", written
+    )
+    assert "tuning trees and comparing them with AutoBoost" in printed.err
+    result = json.loads(written.read_text())
+    evaluated = json.loads(shell("evaluate", flats, "--json", "--quiet", *read).out)
+    assert result["auto"]["loss_first"] == pytest.approx(evaluated["loss_first_half"])
+    assert result["auto"]["loss_rest"] == pytest.approx(evaluated["loss_second_half"])
+    auto = result["auto"]["loss_rest"] < result["chosen"]["loss_rest"]
+    assert result["better"] == ("auto" if auto else "trees")
+    assert printed.out.splitlines()[-1] == f"better: {'AutoBoost' if auto else 'the tuned trees'}"
+    model = load(out)
+    assert type(model).__name__ == "AutoBoost" if auto else type(model.learner).__name__ == "Trees"
+    assert model.labels.rows == 200
+    assert model.schema is not None

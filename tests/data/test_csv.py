@@ -82,6 +82,16 @@ def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
         (b"a,y\n1,2\n1,?\n", "x.csv:3: the label is missing"),
         (b"a,y\n1,2\n1,inf\n", "x.csv:3: the label 'inf' is not finite"),
         (b"a,y\n1,2\n1,yes\n", "x.csv:3: the label 'yes' is not a number; for two classes"),
+        (b'a,y\n1,2\n1,"3,5"\n', "x.csv:3: the label '3,5' has a decimal comma; write 3.5"),
+        (
+            b'a,y\n1,2\n"3,5",1\n',
+            "x.csv:3: column 'a': '3,5' is not a number; it has a decimal comma; write 3.5",
+        ),
+        (
+            b"a,y\n1,2\n1,2\nx,3\n",
+            "x.csv:4: column 'a': 'x' is not a number, unlike the first rows; to leave out such "
+            "rows, use --on-error skip; to read categories, use --categorical a",
+        ),
         (b"a,y\n1,2\n1\xff,3\n", "x.csv:3: b'\\xff,3\\n' is not UTF-8"),
         (b'a,y\n1,2\n"1"2,3\n', "x.csv:3: unexpected double quote: '\"1\"2,3'"),
         (b'a,y\n1,2\n"1,3\n', "x.csv:3: unclosed double quote"),
@@ -138,9 +148,9 @@ def test_header_only_and_no_header():
 
 
 def test_tabs():
-    found = read(b'a\tb\ty\n1,5\t"x\ty"\t2\n', table_schema(), delimiter="\t")
+    found = read(b'a\tb\ty\n1,a\t"x\ty"\t2\n', table_schema(), delimiter="\t")
     assert found.codes == [[0, 0]]
-    assert found.state["columns"][0]["codes"] == ["1,5"]
+    assert found.state["columns"][0]["codes"] == ["1,a"]
     assert found.y == [2]
 
 

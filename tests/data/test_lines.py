@@ -203,9 +203,12 @@ def test_unusual_text_is_unchanged():
     assert read(b"")[2] == read(b"\xef\xbb\xbf")[2] == read(gzip.compress(b""))[2] == []
 
 
+LATIN = "; if the file is in Latin-1, convert it with iconv -f LATIN1 -t UTF-8"
+
+
 def test_error_messages():
     for data, what in (
-        (b"ab\xff\xfecd\n", r"b'\xff\xfecd\n' is not UTF-8"),
+        (b"ab\xff\xfecd\n", r"b'\xff\xfecd\n' is not UTF-8" + LATIN),
         (b'a"b\nc', "unclosed double quote (records are limited to 16 MiB)"),
     ):
         with pytest.raises(StreamError) as stop:

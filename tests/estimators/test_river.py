@@ -207,6 +207,31 @@ def test_errors_use_the_names_of_river():
         BoostingRegressor("linear", loss=Softmax(3))
 
 
+def test_wrong_blocks_and_labels_get_a_sentence():
+    X, y = pd.DataFrame([x for x, _ in STREAM]), [y > 43 for _, y in STREAM]
+    for model in (BoostingRegressor("linear"), BoostingClassifier("linear")):
+        for call in (
+            lambda m: m.learn_many(X.to_numpy(), y),
+            lambda m: m.predict_many(X.to_numpy()),
+        ):
+            with pytest.raises(TypeError, match=r"^X must be a pandas DataFrame \(got ndarray\)$"):
+                call(model)
+    model = BoostingClassifier("linear", n_models=2)
+    with pytest.raises(ValueError, match=r"^200 rows but 3 labels$"):
+        model.learn_many(X, pd.Series(y[:3]))
+    with pytest.raises(
+        ValueError, match=r"the label must be text, a number or a boolean \(got list"
+    ):
+        model.learn_one(STREAM[0][0], [1])
+    assert model.predict_proba_one(STREAM[0][0]) == {}
+    model.learn_many(X, y)  # a list of labels
+    assert set(model.predict_proba_one(STREAM[0][0])) == {False, True}
+    with pytest.raises(
+        ValueError, match=r"the label 'x' is not a number; .* use BoostingClassifier of"
+    ):
+        BoostingRegressor("linear").learn_one(STREAM[0][0], "x")
+
+
 def test_times_are_features():
     hours = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=k) for k in range(300)]
     stream = [({"when": hour, "x": 1.0}, float(hour.hour)) for hour in hours]
@@ -220,3 +245,11 @@ def test_times_are_features():
     assert low < high
     assert block.predict_many(pd.DataFrame(later)).tolist() == [low, high]
     assert np.isfinite(single.predict_one({"when": pd.NaT, "x": 1.0}))
+
+
+def test_counts_have_positive_predictions():
+    rng = np.random.default_rng(0)
+    model = BoostingRegressor("linear", n_models=4, loss="poisson")
+    for x in rng.uniform(-1, 1, 200):
+        model.learn_one({"x": x}, rng.poisson(2 * np.exp(x)))
+    assert model.predict_one({"x": 1.0}) > model.predict_one({"x": -1.0}) > 0

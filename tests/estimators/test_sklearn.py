@@ -15,7 +15,6 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
@@ -23,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from spanboost import HullBoost, LabelWarning, LinearBall, SpanBoost, Trees, load, save
 from spanboost.losses import Logistic, Quantile, Softmax, SquaredEuclidean
+from spanboost.models.class_weights import refuse_unknown_classes
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
 
 WEIGHTS = "a row of weight 2 is learned in one step, which differs a little from learning it twice"
@@ -34,6 +34,7 @@ LEARNERS = ["trees", "linear", "stumps", "stumps-intercept", "network"]
 
 
 def named(learner, **parameters):
+    parameters = {"n_epochs": 1} | parameters
     return BoostingRegressor(learner, n_estimators=8, random_state=0, **parameters)
 
 
@@ -198,6 +199,49 @@ def test_class_weights_are_factors_of_sample_weights():
             fit(wrong)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+def test_a_missing_class_names_its_row(way, missing):
+    X, y = np.eye(4), pd.Series(["a", "b", missing, "a"], dtype="object")
+    model = BoostingClassifier("linear", n_estimators=4)
+    with pytest.raises(ValueError, match=r"^row 2: the label is missing$"):
+        getattr(model, way)(X, y)
+    assert not hasattr(model, "model_")
+
+
+@pytest.mark.parametrize("y", [["1", "2", "low"], [[1, 2], [3, 4], [5, "low"]]])
+def test_a_regressor_says_that_text_needs_a_classifier(y):
+    for labels in (y, np.array(y), np.array(y, object)):
+        with pytest.raises(
+            ValueError, match=r"^row 2: the label 'low' is not .*BoostingClassifier"
+        ):
+            BoostingRegressor("linear", n_estimators=4).fit(np.eye(3), labels)
+
+
+def test_weights_of_all_classes_may_have_more_of_them():
+    refuse_unknown_classes({"a": 1, "b": 2, "rare": 3}, ["a", "b"])
+    with pytest.raises(ValueError, match="'rare', which is not in y"):
+        refuse_unknown_classes({"a": 1, "rare": 3}, ["a", "b"])
+
+
+def test_fit_refuses_weights_of_unknown_classes():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    wrong = BoostingClassifier("linear", n_estimators=4, class_weight={"setosa": 2, "rose": 20})
+    with pytest.raises(ValueError, match=r"has the class 'rose', which is not in y \(classes: 'se"):
+        wrong.fit(X, names)
+    assert not hasattr(wrong, "model_")
+    with pytest.raises(ValueError, match="has the class '1', which is not in y"):
+        wrong.set_params(class_weight={"1": 2.0}).fit(X, y)
+    wrong.set_params(class_weight={1.0: 2.0}).fit(X, y)  # 1 and 1.0 are the same class
+    later = BoostingClassifier("linear", n_estimators=4, class_weight={"virginica": 2.0})
+    later.partial_fit(X[:100], names[:100])  # this class may follow
+    later.set_params(warm_start=True).fit(X, names)
+    later.fit(X[:50], names[:50])  # known from the rows before
+    with pytest.raises(ValueError, match="has the class 'rose', which is not in y"):
+        later.set_params(class_weight={"rose": 2.0}).fit(X, names)
+
+
 def test_partial_fit_adds_classes_that_were_not_named():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -314,8 +358,14 @@ def test_times_are_features_of_every_frame(mixed):
     assert model.feature_importances_.argmax() == 0
     assert model.n_features_in_ == len(model.feature_importances_) == 2
     text = when.dt.strftime("%Y-%m-%dT%H:%M:%S").astype(object).where(when.notna(), None)
+    texts = frame.assign(when=text)
+    note = r"column 'when' contains times; features: when\.days, when\.hour"
+    with pytest.warns(UserWarning, match=note) as caught:
+        twin = named("trees").fit(texts, y)
+    assert caught[0].filename == __file__
+    for one in (twin, model):
+        np.testing.assert_array_equal(one.predict(texts), expected)
     for same in (
-        frame.assign(when=text),
         frame.assign(when=when.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
         pl.from_pandas(frame),
         pa.Table.from_pandas(frame),
@@ -338,7 +388,17 @@ def test_identifiers_are_hashed_with_a_warning(read, mixed):
         model.fit(frame, price)
     assert np.isfinite(model.predict(read({"id": ["new", None], "area": [1.0, 2.0]}))).all()
     assert model.model_.encoder.kind.shape == (1, 1)
-    assert model._frame.codes == {0: {}}
+    assert model._reader.frame.codes == {0: {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("31.01.2024", "dates like '31.01.2024' are not"), ("1,5", "numbers like '1,5' have")],
+)
+def test_dates_and_numbers_that_are_read_as_categories_give_a_warning(text, what):
+    frame = pd.DataFrame({"a": [text] * 20, "b": range(20)})
+    with pytest.warns(UserWarning, match=f"column 'a' is read as categories, because {what}"):
+        named("linear").fit(frame, np.arange(20.0))
 
 
 def test_times_and_durations_are_numbers_for_any_learner():
@@ -434,7 +494,7 @@ def test_a_quantile_is_a_loss_by_name(diabetes):
         ({"replay": 2}, "replay does not apply to learner 'auto'"),
         ({"loss": Softmax(3)}, "use BoostingClassifier for classes"),
         ({"loss": SquaredEuclidean(2)}, "SpanBoost for vectors"),
-        ({"n_epochs": 0}, "n_epochs must be a positive integer .got 0"),
+        ({"n_epochs": 0}, "n_epochs must be 'auto' or a positive integer .got 0"),
         ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' .got 'huge'"),
     ],
 )
@@ -444,8 +504,6 @@ def test_invalid_parameters_are_named(parameters, message, diabetes):
 
 
 def test_attributes_that_do_not_apply_are_missing(diabetes):
-    with pytest.raises(AttributeError, match="feature_importances_ needs trees"):
-        named("linear").fit(*diabetes).feature_importances_  # noqa: B018
     with pytest.raises(ValueError, match=r"loss=\'hinge\' supports two classes only \(got 3\)"):
         BoostingClassifier(loss="hinge").fit(*load_iris(return_X_y=True))
     with pytest.raises(
@@ -526,11 +584,12 @@ def test_an_invalid_first_block_leaves_the_estimator_unfitted():
     np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
 
 
-def test_several_labels_to_a_row_are_several_models(diabetes):
-    X, y = diabetes
-    both = np.column_stack([y, 1000 - y])
-    with pytest.raises(ValueError, match="y should be a 1d array"):
-        named("linear").fit(X, both)
-    answers = MultiOutputRegressor(named("linear")).fit(X, both).predict(X)
-    np.testing.assert_array_equal(answers[:, 0], named("linear").fit(X, y).predict(X))
-    np.testing.assert_array_equal(answers[:, 1], named("linear").fit(X, 1000 - y).predict(X))
+@pytest.mark.parametrize("loss", ["poisson", "tweedie:1.5"])
+def test_counts_have_positive_predictions(loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    y = rng.poisson(2 * np.exp(X[:, 0]))
+    model = BoostingRegressor("linear", n_estimators=4, loss=loss, random_state=0).fit(X, y)
+    assert (model.predict(X) > 0).all()
+    with pytest.raises(ValueError, match="the label -1 is not at least 0"):
+        model.partial_fit(X[:1], [-1])

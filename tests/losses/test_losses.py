@@ -17,12 +17,14 @@ from hypothesis.extra.numpy import arrays
 from spanboost.losses import (
     NAMES,
     Absolute,
+    Gamma,
     Hinge,
     Huber,
     Linear,
     Logistic,
     ModifiedLeastSquares,
     PNorm,
+    Poisson,
     Quantile,
     Scalar,
     Softmax,
@@ -753,7 +755,8 @@ def test_constant_by_name(name):
 
 def test_names_resolve():
     assert {type(resolve(name)) for name in NAMES} == {
-        *(Linear, Squared, ModifiedLeastSquares, Logistic, Absolute, Hinge, Softmax)
+        *(Linear, Squared, ModifiedLeastSquares, Logistic, Absolute, Hinge, Softmax),
+        *(Poisson, Gamma),
     }
     assert resolve("squared") == Squared()
     assert radius("squared", 0.1, 100, 1.0) == 1.0

@@ -403,7 +403,7 @@ def test_auto_is_the_default_on_the_command_line(table, shell, tmp_path):
         "AutoBoost, 5 experts",
         "regression over all",
         "64 copies of Trees",
-        "splits of trees",
+        "most important features",
     ):
         assert part in shown
     found = json.loads(shell("inspect", one, "--json").out)

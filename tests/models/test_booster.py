@@ -78,7 +78,7 @@ def same(first, second):
 
 NOT_ABOVE_0 = [0, -1.0, INF, NAN, "1", None, True]
 REFUSED = [
-    *(({"n": v}, "n", "a positive integer") for v in (0, -3, 2.5, True, "8", None, NAN)),
+    *(({"n": v}, "n", "a positive integer") for v in (0, -3, 2.5, True, "8", NAN)),
     *(({"D": v}, "D", "a positive number") for v in NOT_ABOVE_0),
     *(({"scale": v}, "scale", "a positive number") for v in NOT_ABOVE_0),
     *(({"feedback": v}, "feedback", "'linear' or 'greedy'") for v in ("both", None, 1)),
@@ -310,8 +310,12 @@ def test_blocks_that_are_not_numbers_are_refused(booster, X):
 @BOTH
 def test_labels_that_are_not_numbers_are_refused(booster):
     X, _ = block(2)
-    for y in (["a", "b"], [{}, {}], [[0.1], [0.2, 0.3]]):
-        with pytest.raises(ValueError, match="labels must be numbers"):
+    for y, message in (
+        (["a", "b"], "row 0: the label 'a' is not a number"),
+        ([{}, {}], "labels must be numbers"),
+        ([[0.1], [0.2, 0.3]], "labels must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
             booster(LinearBall(), 4).learn_many(X, y)
 
 

@@ -32,7 +32,7 @@ from spanboost.compiling.kernels import plain
 from spanboost.compiling.random_numbers import are_streams, streams, uniform
 from spanboost.losses import Softmax
 from spanboost.models import claims
-from spanboost.models.files import to_bytes
+from spanboost.models.files import FORMAT, to_bytes
 
 CASES = int(os.environ.get("SPANBOOST_CASES", "300"))
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -253,7 +253,7 @@ def test_messages_quote_little_of_the_file(file_of, name):
     path = file_of(SpanBoost(LinearSGD(), 2))
     for edit in (
         lambda h: h.update(booster=name),
-        lambda h: h.update(format=3, library=name),
+        lambda h: h.update(format=FORMAT + 1, library=name),
         lambda h: h["parameters"].update({name: 1}),
     ):
         data = path.read_bytes()

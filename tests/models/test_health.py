@@ -103,6 +103,31 @@ def test_clipped_labels_and_new_units_are_named():
     assert repr(model).endswith(f", started, {text}{labels.new_units}>")
 
 
+def test_health_says_that_the_first_labels_are_not_checked():
+    X, y = stream()
+    model = learned(booster(LinearSGD()), X[:63], y[:63])
+    assert model.health.labels.unchecked == 63
+    text = "good, 63 rows learned; wild labels are recognised after 64 rows"
+    assert repr(model.health) == f"<Health: {text}>"
+    model.learn_one(X[63], y[63])
+    assert model.health.labels.unchecked == 0
+    assert repr(model.health) == "<Health: good, 64 rows learned>"
+
+
+def test_a_wild_label_among_the_first_is_named_as_such():
+    X, y = stream()
+    y[10] = 1e9
+    model = learned(booster(LinearSGD()), X, y)
+    assert model.health.problems() == ["a few of the first 64 labels are far outside the others"]
+
+
+def test_a_fixed_range_has_no_unchecked_labels():
+    X, y = stream()
+    model = SpanBoost(LinearSGD(), n=2, label_range=(-9, 9))
+    model.learn_many(X[:5], y[:5])
+    assert model.health.labels.unchecked == 0
+
+
 def test_large_numbers_have_separators():
     health = Health(LabelHealth(40_000, 3_000, new_units=1_500), {}, 2_000)
     assert health.problems() == [
@@ -119,7 +144,7 @@ def test_every_nan_is_counted(number):
     linear, trees, auto = (learned(MODELS[name](), X, y) for name in ("linear", "trees", "auto"))
     for model, table in (
         (linear, linear.core.state.bank.inputs.W),  # [4, 4]
-        (trees, trees.core.state.bank.mean[:, 0]),  # the roots of 8 trees
+        (trees, trees.core.state.bank.mean[:8]),  # the roots of 8 trees
         (auto, auto.experts["network"].core.state.bank.V),
     ):
         table.reshape(-1)[:number] = np.nan

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, evaluate
+from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, evaluate
 from spanboost.models.committee import Committee
 from spanboost.models.html import MOST_ROWS
 
@@ -56,13 +56,13 @@ def test_experts_are_sorted_by_weight():
     model = AutoBoost(budget="fast")
     model.learn_many(X, Y)
     _, (_, (head, *rows)) = parse(model)
-    assert head == ["part", "copies", "weight"]
-    assert {name: copies for name, copies, _ in rows if copies} == {
+    assert head == ["part", "copies", "weight", ""]
+    assert {name: copies for name, copies, *_ in rows if copies} == {
         name: f"{one.n} x {type(one.learner).__name__}" for name, one in model.experts.items()
     }
     weights = model.weights_
     assert [name for name, *_ in rows] == sorted(weights, key=lambda name: -weights[name])
-    assert all(shown == f"{weights[name]:.1%}" for name, _, shown in rows)
+    assert all(shown == f"{weights[name]:.1%}" for name, _, shown, _ in rows)
 
 
 def test_many_candidates_are_summed():
@@ -72,7 +72,7 @@ def test_many_candidates_are_summed():
     weights = sorted(model.weights_.values(), reverse=True)
     assert len(rows) == MOST_ROWS + 1
     rest = weights[MOST_ROWS:]
-    assert rows[-1] == [f"{len(rest):,} others", "", f"{sum(rest):.1%}"]
+    assert rows[-1] == [f"{len(rest):,} others", "", f"{sum(rest):.1%}", ""]
 
 
 def test_members_of_a_committee_have_equal_weights():
@@ -80,7 +80,23 @@ def test_members_of_a_committee_have_equal_weights():
     for member in members:
         member.learn_many(X[:20], Y[:20])
     _, (_, (_, *rows)) = parse(Committee(members))
-    assert rows == [["0", "4 x LinearSGD", "50.0%"], ["1", "4 x LinearSGD", "50.0%"]]
+    assert rows == [[name, "4 x LinearSGD", "50.0%", ""] for name in "01"]
+
+
+def test_bars_have_the_lengths_of_the_weights():
+    members = [linear(), linear()]
+    for member in members:
+        member.learn_many(X[:20], Y[:20])
+    bars = list(ElementTree.fromstring(Committee(members)._repr_html_()).iter("div"))[1:]
+    assert [bar.get("style").split(";")[0] for bar in bars] == ["width:5em"] * 2
+
+
+def test_a_model_with_intervals_shows_its_levels():
+    model = Intervals(linear(), [0.1, 0.5, 0.9])
+    model.learn_many(X, Y)
+    title, (facts,) = parse(model)
+    assert title == "Intervals of SpanBoost, started"
+    assert dict(facts)["intervals"] == "3 calibrated levels, 0.1 to 0.9"
 
 
 def test_texts_are_escaped():

@@ -50,7 +50,10 @@ def clean_error(name, loss):
 
 
 def assert_no_nan(model):
+    """Assert that no number of the model is NaN; missing values of its sample of rows may be."""
     for name, array in model.tensors():
+        if name.endswith("sample.X"):
+            continue
         assert array.dtype.kind != "f" or not np.isnan(array).any(), name
 
 

@@ -294,6 +294,11 @@ def test_models_that_cannot_be_averaged_are_refused():
         check_averageable(SpanBoost(Trees()))
     with pytest.raises(ValueError, match="LinearBall cannot be averaged"):
         check_averageable(SpanBoost(LinearBall()))
+    check_averageable(booster(LinearSGD(), loss="poisson", label_range=(0, 9)))
+    with pytest.raises(
+        ValueError, match="Poisson loss cannot be averaged unless their label range"
+    ):
+        check_averageable(booster(LinearSGD(), loss="poisson"))
     with pytest.raises(ValueError, match="models with replay cannot be averaged"):
         check_averageable(SpanBoost(LinearSGD(), replay=2))
     before = booster(LinearSGD())

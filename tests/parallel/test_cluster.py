@@ -357,7 +357,7 @@ except ClusterError as error:
 @pytest.mark.usefixtures("cluster")
 def test_commands_run_on_a_cluster(shell, tmp_path):
     file = put(tmp_path, "flats.csv", as_csv(FLATS))
-    few = ("--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
+    few = ("--learner", "linear", "--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
     said = [
         shell("tune", file, *few, "-o", tmp_path / f"{k}.sb", *words)
         for k, words in enumerate(((), ("--ray",)))
@@ -371,7 +371,7 @@ def test_commands_run_on_a_cluster(shell, tmp_path):
 
 def test_a_local_cluster_prints_nothing_and_stops(tmp_path):
     file = put(tmp_path, "flats.csv", as_csv(FLATS))
-    words = ["tune", str(file), "-n", "4", "--ray", "--quiet"]
+    words = ["tune", str(file), "--learner", "linear", "-n", "4", "--ray", "--quiet"]
     program = f"from spanboost.cli.main import main\nprint(main({words!r}))"
     out, err = run_program(program)
     assert out.endswith("0")

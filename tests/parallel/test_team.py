@@ -265,7 +265,7 @@ def test_train_with_a_team(learner, shell, tmp_path):
     again = shell("evaluate", file, "-i", out, "-t", "--json", "--quiet")
     assert json.loads(again.out)["loss"] < result["loss"]
     assert isinstance(load(out), Committee) == (learner == "trees")
-    assert "200 examples" in shell("inspect", out).out
+    assert "rows learned   200\n" in shell("inspect", out).out
     shell("train", file, "-i", out, "-o", tmp_path / "more.sb", *SMALL[2:], "--quiet")
     shell("train", file, "-i", out, "-o", tmp_path / "alone.sb", "--quiet")
     assert load(tmp_path / "more.sb").labels.rows == 400

@@ -45,6 +45,24 @@ def test_runs_with_a_line_are_skipped(tmp_path, monkeypatch, capsys):
     assert line["model"] == "span"
 
 
+def test_runs_of_some_rows_are_kept_apart(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "results.jsonl"
+    monkeypatch.setattr(certificates, "read", lambda *_: small_stream())
+    run = {"rows": 5, "constant": 9.0, "comparator": 1.0, "regret": 2.0, "theorem": None}
+    monkeypatch.setattr(certificates, "certify", lambda *_: run | {"measured": 3.0})
+    arguments = ["certificates", "--results", str(file), "--sets", "casp", "--model", "auto"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--rows", "5"])
+    certificates.main()
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr(certificates, "certify", lambda *_: run | {"rows": 7, "measured": 3.0})
+    capsys.readouterr()
+    certificates.main()
+    shown = capsys.readouterr().out
+    assert "| auto | casp | 7 |" in shown
+    assert "| auto | casp | 5 |" not in shown
+    assert len(file.read_text().splitlines()) == 2
+
+
 def test_a_bound_below_the_regret_or_above_the_constant_is_marked():
     run = {"data": "casp", "model": "auto", "rows": 5, "constant": 9.0, "comparator": 1.0}
     run |= {"regret": 2.0, "theorem": None}

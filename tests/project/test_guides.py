@@ -23,7 +23,7 @@ def lines(page):
 
 MODULES = (
     *("compose", "ensemble", "forest", "linear_model", "multiclass", "optim"),
-    *("preprocessing", "tree"),
+    *("multioutput", "preprocessing", "tree"),
 )
 CHOSEN = {"--learner", "predict", "-i"}  # commands with one of these words have no budget
 VW = list(lines("from-vowpal-wabbit.md"))
@@ -64,14 +64,14 @@ def test_the_commands_of_vowpal_wabbit(folder):
 def test_code_for_users_of_river(there, here):
     from river import base, datasets
 
-    from spanboost import losses
-    from spanboost.river import BoostingClassifier, BoostingRegressor
+    from spanboost import losses, river
 
     modules = {name: importlib.import_module(f"river.{name}") for name in MODULES}
-    ours = {cls.__name__: cls for cls in (BoostingClassifier, BoostingRegressor)}
+    ours = {name: getattr(river, name) for name in dir(river) if name.startswith("Boosting")}
     for code in (there, here):
         model = eval(code, modules | ours | {"losses": losses})
-        numbers = isinstance(model, base.Regressor) or "LinearRegression" in code
+        several = isinstance(model, base.MultiTargetRegressor)
+        numbers = several or isinstance(model, base.Regressor) or "LinearRegression" in code
         for x, y in (datasets.TrumpApproval() if numbers else datasets.Phishing()).take(5):
-            model.learn_one(x, y)
+            model.learn_one(x, {"a": y, "b": -y} if several else y)
         assert model.predict_one(x) is not None

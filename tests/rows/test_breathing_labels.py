@@ -224,7 +224,23 @@ PLACES = {
     "at random": lambda T: np.flatnonzero(np.random.default_rng(9).random(T) < 0.001)[1:],
     "one of the first": lambda T: [30],
     "the first": lambda T: [0],
+    "the last of the first chunk": lambda T: [63],
+    "the one before": lambda T: [62],
+    "the one after": lambda T: [64],
 }
+
+
+@pytest.mark.parametrize("size", [1e4, 1e9, -1e30, 1e300])
+@pytest.mark.parametrize("place", [0, 5, 62, 63, 64])
+@pytest.mark.parametrize("label_range", ["auto", "auto-zero"])
+def test_an_absurd_label_has_no_influence_after_the_first_chunk(size, place, label_range):
+    y = 10 + 3 * noise(65)
+    y[place] = size
+    labels = new_labels(label_range)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        follow(labels, y)
+    assert 5 < labels.half < 200
 
 
 @pytest.mark.parametrize("size", [300.0, 1e4, 1e9, 1e30, 1e300])

@@ -20,6 +20,7 @@ CHANGED = [
     ("--max-waiting", "7", RequestLimits(waiting_rows=7)),
     ("--max-memory", "700", RequestLimits(memory_bytes=700 << 20)),
     ("--max-features", "7", RequestLimits(features=7)),
+    ("--max-classes", "7", RequestLimits(classes=7)),
 ]
 
 

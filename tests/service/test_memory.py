@@ -14,6 +14,7 @@ from spanboost.models.model_spec import ModelSpec
 from spanboost.service.learning.memory_pool import SMALL, MemoryPool, Reservation, TooLargeError
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.learning.worker import BusyError, Job, Worker
+from spanboost.service.limits import RequestLimits
 from spanboost.service.memory import BASE_BYTES, MIB, MemoryPlan, available_memory, plan_memory
 from spanboost.service.request_rows import BLOCK_CELLS, split_by_cells
 
@@ -205,7 +206,7 @@ def test_rows_are_learned_in_blocks_with_a_limited_number_of_values():
 
 
 def budget_for(model, features=10**9, total=1024):
-    return ModelBudget(model, MemoryPlan(total * MIB), features)
+    return ModelBudget(model, MemoryPlan(total * MIB), RequestLimits(features=features))
 
 
 def learn_all(model, rows):
@@ -269,7 +270,7 @@ def test_the_rows_kept_for_replay_are_limited():
     cells = replay_cells(model)
     assert cells >= 1000
     plan = MemoryPlan(BASE_BYTES + 10 * (cells + 2500) * CELL_BYTES)  # room for 2,500 more
-    budget = ModelBudget(model, plan, 10**9)
+    budget = ModelBudget(model, plan, RequestLimits(features=10**9))
     reasons, growth = budget.check({0: wide, 1: narrow, 2: wide, 3: wide, 4: narrow}, Growth())
     assert list(reasons) == [3]
     assert "1,000 keys" in reasons[3]

@@ -48,7 +48,7 @@ def test_a_misspelt_parameter_is_refused_with_a_suggestion(client):
     assert refusal(client, "/predict", "POST", Keep="false") == why
     why = "unknown query parameter 'rule'; expected 'promote'"
     assert refusal(client, "/challenger", "POST", rule="by-hand") == why
-    why = "unknown query parameter 'x'; expected 'from' or 'mark' or 'check'"
+    why = "unknown query parameter 'x'; expected 'from', 'mark' or 'check'"
     assert refusal(client, "/journal", x="1") == why
     assert len(refusal(client, "/learn", "POST", **{"x" * 1000: "1"})) < 100
 
@@ -87,7 +87,7 @@ def test_a_prediction_in_a_worker_refuses_unknown_parameters(tmp_path):
     try:
         replica = Replica(ReplicaState(tmp_path / "state"), RequestLimits())
         with serving_app(WorkerApplication(replica, None, {}, "id", RequestLimits())) as client:
-            why = "unknown query parameter 'x'; expected 'keep' or 'on_error'"
+            why = "unknown query parameter 'x'; expected 'interval', 'keep' or 'on_error'"
             query = {"keep": "false", "x": "1"}
             wait_until(lambda: replica.fresh)
             answer = client.post("/predict", params=query, json={})

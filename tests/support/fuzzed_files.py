@@ -37,7 +37,8 @@ from spanboost import (
     load,
     save,
 )
-from spanboost.cli.commands.inspect import as_json, describe, report
+from spanboost.cli.commands.inspect import as_json, report
+from spanboost.cli.output.inspection import describe
 from spanboost.compiling.kernels import plain
 from spanboost.models import files
 from spanboost.models.files import to_bytes
@@ -181,7 +182,7 @@ def use(path, rows, compiled):
     except allowed:
         pass
     facts = report(model, 5) | {"bytes": 0}
-    describe(facts)
+    describe(facts, everything=True)
     as_json(facts)
     to_bytes(model)
     return None

@@ -155,7 +155,8 @@ class NaiveRange:
     def leave_out_strays(self, changes):
         ordered = sorted(self.chunks[-1].learned)
         low, high = ordered[4], ordered[-5]
-        if 0 < self.used(low, high) < self.half / 16:
+        reach = max(abs(label - self.centre) for label in ordered)
+        if 0 < self.used(low, high) < max(self.half, reach) / 16:
             self.chunks[-1].clip(low, high)
             self.new_units(0.0, 0.0, changes)
 

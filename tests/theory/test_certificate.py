@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spanboost import FiniteClass, HullBoost, LinearBall, LinearSGD, SpanBoost, Stumps
 from spanboost.cli.main import main
-from spanboost.cli.output.certificate import as_json, describe
+from spanboost.cli.output.certificate import as_json, describe, pictured
 from spanboost.theory.certificate import Witness
 from spanboost.theory.measured_pass import audit
 from spanboost.theory.regret import audit_span, best_linear, linear_norm
@@ -381,3 +381,24 @@ def test_a_sparse_stream_has_a_certificate_too(tmp_path, capsys):
     assert shown["comparator_loss"] == pytest.approx(0.075)
     assert shown["features"] == 1
     assert len(shown["others"]) == 2
+
+
+@pytest.mark.parametrize(("booster", "learned"), [(SpanBoost, True), (HullBoost, False)])
+def test_only_algorithm_1_has_a_regret_of_sigma(booster, learned):
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    certificate = certify(booster(LinearBall(2.0), n=4, feedback="linear"), X, X @ [0.3, -0.2])
+    words = "\n".join(describe(certificate))
+    assert ("learned shrinkage sigma" in words) == learned
+    first = certificate.comparisons[0]
+    shown = pictured(certificate)
+    assert sum(shown.terms.values()) == pytest.approx(first.measured.total)
+    assert ("sigma" in shown.terms) == learned
+    assert ("sigma" in shown.stages) == learned
+
+
+def test_a_shrinkage_that_is_not_learned_is_named_so():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    certificate = certify(HullBoost(Stumps(), n=4), X, X @ [0.5, -0.5])
+    shown = {line for line in describe(certificate) if "shrinkage" in line}
+    assert shown
+    assert all("always 1 in Algorithm 2" in line for line in shown)

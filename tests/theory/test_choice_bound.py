@@ -144,6 +144,15 @@ def test_experts_of_autoboost(monkeypatch):
     assert all(one.regret <= one.bound for one in audit.values())
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_single_candidate_is_met_exactly_but_for_rounding(n):
+    for seed in range(8):
+        X = np.random.default_rng(seed).uniform(-1, 1, (300, 2))
+        (one,) = audit_choice(SpanBoost(LinearSGD(), n=n, eta="auto"), X, X @ [0.5, -0.3]).values()
+        assert one.regret <= one.bound
+        assert one.bound == pytest.approx(one.regret, abs=1e-9)
+
+
 def test_what_is_refused():
     X = rows()
     y = random_labels(None, X)

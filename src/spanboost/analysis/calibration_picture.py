@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spanboost.analysis.loss_curves import COLOURS, INK, inline
+from spanboost.analysis.figures import COLOURS, INK, inline
 from spanboost.analysis.metrics.calibration import BINS
 
 

@@ -4,11 +4,17 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.confidence_sequence import add_values, new_sequence, restore_sequence
 from spanboost.analysis.progressive import losses_of, running_totals
+from spanboost.analysis.row_bar import with_bar
 from spanboost.compiling.arrays import Array
-from spanboost.models.model import Model
+from spanboost.data.batch import as_batch
+from spanboost.losses import adds_classes
+from spanboost.models.html import rounded, section, table
+from spanboost.models.model import Model, require_model
+from spanboost.rows.user_types import RowsLike
 
 LEVEL = 0.05
 
@@ -108,6 +114,34 @@ class Comparison:
         """The row after which `better` was first certain, without a break until now; or None."""
         return self._since if self._side else None
 
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "<Comparison: no rows yet>"
+        low, high = self.interval
+        return (
+            f"<Comparison: {self.rows:,} rows, {self.verdict}; difference {self.difference:z.4g}, "
+            f"{100 * (1 - self.level):g}% interval from {low:z.4g} to {high:z.4g}>"
+        )
+
+    def _repr_html_(self) -> str:
+        first, second = self.losses
+        low, high = self.interval
+        rows = [
+            ("average loss of the first model", rounded(first)),
+            ("average loss of the second model", rounded(second)),
+            ("difference, first - second", rounded(self.difference)),
+            (f"{100 * (1 - self.level):g}% interval", f"from {rounded(low)} to {rounded(high)}"),
+            ("rows", f"{self.rows:,}"),
+        ]
+        return section(self.verdict, table(rows))
+
+    @property
+    def verdict(self) -> str:
+        """Which model is better and since when, as text."""
+        if self.better is None:
+            return "neither model is certainly better"
+        return f"the {self.better} model is better, certain since row {self.since:,}"
+
     def state(self) -> dict[str, Any]:
         """Return everything as JSON values; floats are hexadecimal, since JSON has no infinity."""
         return {
@@ -143,24 +177,31 @@ class Comparison:
 
 
 def same_loss(first: Model, second: Model) -> bool:
-    """Return whether two models have the same loss; losses without parameters are equal tuples."""
+    """Return whether two models have the same loss; losses without parameters are equal tuples.
+
+    Models that add classes have the same loss, whatever the number of their classes.
+    """
+    if all(adds_classes(getattr(model, "loss", None)) for model in (first, second)):
+        return True
     return type(first.loss_) is type(second.loss_) and bool(first.loss_ == second.loss_)
 
 
 def compare(
     first: Model,
     second: Model,
-    X: Any,
-    y: Any,
-    weights: Any = None,
+    X: RowsLike,
+    y: ArrayLike,
+    weights: ArrayLike | None = None,
     *,
     learn: bool = True,
     comparison: Comparison | None = None,
+    progress: bool = False,
 ) -> Comparison:
     """Predict each row with two models, let both learn from it, and compare their losses.
 
     learn: False compares the models as they are.
     comparison: the result of the rows before, to continue it.
+    progress: show a bar with the rows so far and their speed, in notebooks and terminals.
 
     >>> import numpy as np
     >>> from spanboost import LinearSGD, SpanBoost, Stumps
@@ -170,20 +211,31 @@ def compare(
     >>> found.better, found.rows
     ('second', 3000)
     """
+    for model in (first, second):
+        require_model(model, "compare")
     if first is second:
         raise ValueError("first and second must be two models, not the same one")
     if not same_loss(first, second):
         raise ValueError(f"the models have different losses: {first.loss_} and {second.loss_}")
+    comparison, models = comparison or Comparison(), (first, second)
+    if not progress:
+        comparison.add(*_losses(models, X, y, weights, learn), weights)
+        return comparison
     if learn:
-        blocks = [model.check(X, y, weights) for model in (first, second)]  # before any learns
-        answers = [
-            model.learn_checked(block) for model, block in zip((first, second), blocks, strict=True)
-        ]
-    else:
-        answers = [model.predict_many(X) for model in (first, second)]
-    losses = [
-        losses_of(model, y, answer) for model, answer in zip((first, second), answers, strict=True)
-    ]
-    comparison = comparison or Comparison()
-    comparison.add(losses[0], losses[1], weights)
+        for model in models:
+            model.check(X, y, weights)  # an invalid row must not be found after others were learned
+    for part in with_bar(as_batch(X, y, weights)):
+        comparison.add(*_losses(models, part.X, part.y, part.weights, learn), part.weights)
     return comparison
+
+
+def _losses(
+    models: tuple[Model, Model], X: Any, y: Any, weights: Any, learn: bool
+) -> tuple[Array, Array]:
+    """Return the losses of each model on some rows, which both learn if `learn`."""
+    if learn:
+        blocks = [model.check(X, y, weights) for model in models]  # before any learns
+        answers = [model.learn_checked(block) for model, block in zip(models, blocks, strict=True)]
+    else:
+        answers = [model.predict_many(X) for model in models]
+    return losses_of(models[0], y, answers[0]), losses_of(models[1], y, answers[1])

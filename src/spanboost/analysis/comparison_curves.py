@@ -1,21 +1,26 @@
 """Curves of comparisons: the difference of two models' average losses, with its interval."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spanboost.analysis.loss_curves import (
+from spanboost.analysis.figures import (
     COLOURS,
     INK,
-    check_plot_path,
+    Panels,
+    Plot,
     format_amount,
     format_count,
     inline,
-    write,
+    present,
 )
 from spanboost.compiling.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GROWTH = 32  # each row that is kept is about 1/32 later than the one before
 FIRST = 10  # the first row with a band; before it, most differences are still limited
@@ -50,27 +55,33 @@ class ComparisonCurve:
         return np.array(self._points if done or not self.rows else [*self._points, self._last])
 
 
-def save(path: str | Path, first: str, curves: Mapping[str, ComparisonCurve]) -> None:
-    """Plot curves to a PNG or SVG file, chosen by its suffix.
+def plot(
+    first: str,
+    curves: Mapping[str, ComparisonCurve],
+    path: str | Path | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Plot curves; see `figures.present` for `path` and `ax`.
 
     first: the name of the model that all others are compared with.
     curves: the curve of each other model, by its name.
     """
-    check_plot_path(path)
-    write(path, lambda: _figure(first, curves))
+    return present(_plot(first, curves), path, ax)[0]
 
 
 def inline_svg(first: str, curves: Mapping[str, ComparisonCurve]) -> str:
     """Return the plot as an <svg> element whose text has the colour of the page around it."""
-    return inline(lambda: _figure(first, curves))
+    return inline(_plot(first, curves).figure)
 
 
-def _figure(first: str, curves: Mapping[str, ComparisonCurve]) -> Any:
-    from matplotlib.figure import Figure
+def _plot(first: str, curves: Mapping[str, ComparisonCurve]) -> Plot:
+    return Plot(partial(_draw, first, curves), (10, 4.6))
+
+
+def _draw(first: str, curves: Mapping[str, ComparisonCurve], panels: Panels) -> None:
     from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    axes = figure.subplots()
+    (axes,) = panels.axes
     ends = [0.0]
     for k, (name, curve) in enumerate(curves.items(), 1):  # the colour of the loss curves
         rows, difference, low, high = curve.points().T
@@ -93,5 +104,4 @@ def _figure(first: str, curves: Mapping[str, ComparisonCurve]) -> Any:
     axes.xaxis.set_major_formatter(format_count)
     axes.yaxis.set_major_formatter(format_amount)
     axes.set_title(f"above 0: {first} has the higher loss; the bands are valid at every row")
-    figure.legend(loc="outside lower center", ncols=min(3, len(curves)), frameon=False)
-    return figure
+    panels.legend(3)

@@ -4,10 +4,11 @@ import math
 from typing import Any
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError, install_hint
+from spanboost.errors import UserError, did_you_mean, install_hint
 from spanboost.losses import degree, predicts_scores, resolve
 
 WIDTH = 2.0  # errors of more mean deviations of the labels count as 1
+SHOWN = 10  # moments in the text of a detector
 
 
 class Drift:
@@ -36,7 +37,8 @@ class Drift:
 
     def __init__(self, detector: str, loss: Any) -> None:
         if detector not in ("adwin", "page-hinkley"):
-            raise ValueError(f"detector must be 'adwin' or 'page-hinkley' (got {detector!r})")
+            hint = did_you_mean(detector, ("adwin", "page-hinkley"))
+            raise ValueError(f"detector must be 'adwin' or 'page-hinkley' (got {detector!r}){hint}")
         try:
             from river import drift
         except ImportError:
@@ -46,6 +48,17 @@ class Drift:
         self._detector: Any = drift.ADWIN() if detector == "adwin" else drift.PageHinkley(mode="up")
         self._rows, self._mean, self._deviation = 0, 0.0, 0.0
         self.moments: list[int] = []
+
+    def __repr__(self) -> str:
+        return f"<Drift: {self.name}, {self._rows:,} rows, {self._found()}>"
+
+    def _found(self) -> str:
+        """Return the rows after which errors had risen, as text."""
+        if not self.moments:
+            return "no drift found"
+        last = ", ".join(f"{moment:,}" for moment in self.moments[-SHOWN:])
+        more = len(self.moments) - SHOWN
+        return f"drift found after rows {f'({more:,} earlier), ' if more > 0 else ''}{last}"
 
     def add(self, losses: Array, labels: Array) -> None:
         """Add the losses and labels of the next rows."""

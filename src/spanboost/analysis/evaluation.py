@@ -4,13 +4,18 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.metrics.tape import OutcomeTape
-from spanboost.analysis.metrics.titles import TITLES
+from spanboost.analysis.metrics.titles import TITLES, describe
 from spanboost.analysis.progressive import losses_of
+from spanboost.analysis.row_bar import with_bar
 from spanboost.compiling.arrays import Array
-from spanboost.models.html import section, table
-from spanboost.models.model import Model
+from spanboost.data.batch import as_batch
+from spanboost.models.html import rounded, section, table
+from spanboost.models.model import Model, require_model
+from spanboost.models.widening import ABSENT
+from spanboost.rows.user_types import RowsLike
 
 
 class Evaluation(NamedTuple):
@@ -27,11 +32,16 @@ class Evaluation(NamedTuple):
     second_half: dict[str, float | None]
     last_window: dict[str, float | None]  # about the last twentieth of the rows
 
+    def __repr__(self) -> str:
+        metrics = describe(self.metrics)
+        rows = f"{len(self.losses):,} rows, average loss {self.loss:z.4g}"
+        return f"<Evaluation: {rows}{'; ' if metrics else ''}{metrics}>"
+
     def _repr_html_(self) -> str:
         title = f"average loss {self.loss:z.6g}, {len(self.losses):,} rows"
         parts = (self.metrics, self.first_half, self.second_half, self.last_window)
         rows = [
-            (TITLES[key], *(_rounded(part[key]) for part in parts))
+            (TITLES[key], *(rounded(part[key]) for part in parts))
             for key in self.metrics
             if key in TITLES
         ]
@@ -40,11 +50,18 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    model: Model, X: Any, y: Any, weights: Any = None, *, learn: bool = True
+    model: Model,
+    X: RowsLike,
+    y: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    learn: bool = True,
+    progress: bool = False,
 ) -> Evaluation:
     """Predict each row, let the model learn from it, and return the loss and the metrics.
 
     learn: False evaluates the model as it is.
+    progress: show a bar with the rows so far and their speed, in notebooks and terminals.
 
     Use `Metrics` for a stream that arrives in blocks.
 
@@ -55,7 +72,8 @@ def evaluate(
     >>> found.metrics["accuracy"] > 0.9, found.second_half["roc_auc"] > 0.99
     (True, True)
     """
-    answers = model.learn_many(X, y, weights) if learn else model.predict_many(X)
+    require_model(model, "evaluate")
+    answers = (_with_bar if progress else _at_once)(model, X, y, weights, learn)
     if not len(answers):
         raise ValueError("there are no rows to evaluate")
     losses = losses_of(model, y, answers)
@@ -68,5 +86,25 @@ def evaluate(
     return Evaluation(answers, losses, loss, parts.pop("whole"), **parts)
 
 
-def _rounded(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:z.6g}"
+def _at_once(model: Model, X: Any, y: Any, weights: Any, learn: bool) -> Array:
+    return model.learn_many(X, y, weights) if learn else model.predict_many(X)
+
+
+def _with_bar(model: Model, X: Any, y: Any, weights: Any, learn: bool) -> Array:
+    """Learn in blocks, which gives the same model, and show how many rows are done."""
+    if learn:
+        model.check(X, y, weights)  # an invalid row must not be found after others were learned
+    parts = with_bar(as_batch(X, y, weights))
+    return _join([_at_once(model, part.X, part.y, part.weights, learn) for part in parts])
+
+
+def _join(answers: list[Array]) -> Array:
+    """Return the predictions of all blocks; later ones have more columns if classes appeared."""
+    if answers[0].ndim == 1:
+        return np.concatenate(answers)
+    joined = np.full((sum(map(len, answers)), answers[-1].shape[1]), ABSENT)
+    first = 0
+    for block in answers:
+        joined[first : first + len(block), : block.shape[1]] = block
+        first += len(block)
+    return joined

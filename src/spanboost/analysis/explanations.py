@@ -1,28 +1,18 @@
 """Explain predictions: the contribution of each feature, in the units of predictions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanboost.analysis.explanation import Explanation
 from spanboost.compiling.arrays import Array
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
+from spanboost.losses import has_log_link, scores_of
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
 from spanboost.rows.feature_names import feature_name
-from spanboost.rows.times import expand_times
-
-
-class Explanation(NamedTuple):
-    """The parts of one prediction: prediction = base + sum of all contributions + rest.
-
-    For predictions in R^d, every part is a vector.
-    """
-
-    prediction: Any
-    base: Any  # the part that depends on no feature
-    contributions: dict[str | int, Any]  # by feature, the largest first
-    rest: Any  # rounding errors for a booster; for AutoBoost see `explain`
+from spanboost.rows.user_types import RowLike
 
 
 class _Parts(NamedTuple):
@@ -33,10 +23,24 @@ class _Parts(NamedTuple):
     contributions: dict[int, Array]  # each [d]
 
 
-def explain(model: Model, x: Any) -> Explanation:
+class ExplainedRows(NamedTuple):
+    """How to explain the prediction of an estimator for one row."""
+
+    models: Sequence[Model]  # one for each target
+    X: Any  # the row, as a block that the models read
+    name: Callable[[Any], Any] = lambda feature: feature  # the user's name for a model's feature
+    several: bool = False  # whether predictions are vectors of targets
+    in_order: Callable[[Array], Array] = lambda scores: scores  # of classes, [rows, d]
+
+
+def explain(model: Any, x: RowLike) -> Explanation:
     """Return the contribution of each feature of row x to its prediction.
 
-    x: a row, as for `predict_one`.
+    model: a model, or a fitted estimator of `spanboost.sklearn` or `spanboost.river`.
+    x: a row, as for `predict_one`; a frame with one row, or a pandas Series.
+
+    With a log link (Poisson, Gamma and Tweedie loss), the parts add up to the logarithm of the
+    predicted mean, which is `prediction` here: a part of 0.1 is a factor of exp(0.1).
 
     The prediction of a booster is a weighted sum over its copies. The weight of a copy is the
     product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
@@ -66,7 +70,40 @@ def explain(model: Model, x: Any) -> Explanation:
     >>> abs(prediction - base - sum(contributions.values())) < 1e-4
     True
     """
-    return next(explain_many(model, [x]))
+    if hasattr(model, "explained_rows"):
+        return _explain_estimator(model.explained_rows(x))
+    if hasattr(x, "columns"):  # a frame
+        (explanation,) = explain_many(model, x)
+        return explanation
+    return next(explain_many(model, [x.to_dict() if hasattr(x, "to_dict") else x]))
+
+
+def _explain_estimator(row: ExplainedRows) -> Explanation:
+    """Return the explanation of an estimator's prediction, in the user's names and order."""
+    each = [next(explain_many(model, row.X)) for model in row.models]
+    sums = [dict[Any, Any]() for _ in each]
+    for one, known in zip(each, sums, strict=True):
+        for feature, part in one.contributions.items():
+            name = row.name(feature)
+            known[name] = known.get(name, 0.0) + _reorder(row, part)
+
+    def join(parts: Sequence[Any]) -> Any:
+        return np.array(parts) if row.several else parts[0]
+
+    names = dict.fromkeys(name for known in sums for name in known)
+    contributions = {name: join([known.get(name, 0.0) for known in sums]) for name in names}
+    largest = sorted(contributions, key=lambda name: -float(np.abs(contributions[name]).sum()))
+    prediction, base, rest = (
+        join([_reorder(row, part) for part in parts])
+        for parts in zip(*((one.prediction, one.base, one.rest) for one in each), strict=True)
+    )
+    return Explanation(prediction, base, {name: contributions[name] for name in largest}, rest)
+
+
+def _reorder(row: ExplainedRows, part: Any) -> Any:
+    """Return a part of a prediction with its classes in the user's order."""
+    ordered = row.in_order(part[None])[0] if np.ndim(part) else part
+    return float(ordered) if np.ndim(ordered) == 0 else ordered
 
 
 def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
@@ -93,10 +130,13 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
     core = model.core
     rows = core.encoder.read(X)
     state, labels = core.prepare(rows, 0), core.labels
-    unit = 1.0 if labels.scores else labels.half
-    centre = np.zeros(core.d) if labels.scores else labels.centre
+    plain = not (labels.scores or labels.log_link)
+    unit, centre = (labels.half, labels.centre) if plain else (1.0, np.zeros(core.d))
+    if labels.log_link:
+        centre = np.log([labels.half])
     for t in range(rows.number):
         prediction = model.predict_encoded(rows, t, t + 1).reshape(core.d)
+        prediction = scores_of(model.loss_, prediction)
         try:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
@@ -115,9 +155,11 @@ def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
     """Yield the sums of the explanations of a model's parts, multiplied by their weights."""
     each = (_explain_booster(part, X) for part in model.parts.values())
     for explained in zip(*each, strict=True):
-        whole = model.compose([parts.prediction[None] for parts in explained])
+        link = np.exp if has_log_link(model.loss_) else np.asarray
+        whole = model.compose([link(parts.prediction[None]) for parts in explained])
         base, contributions = _weighted_sum(explained, whole.weights)
-        yield _Parts(whole.prediction, base + whole.constant, contributions)
+        prediction = scores_of(model.loss_, whole.prediction)
+        yield _Parts(prediction, base + whole.constant, contributions)
 
 
 def _weighted_sum(explained: Sequence[_Parts], weights: Array) -> tuple[Array, dict[int, Array]]:
@@ -153,7 +195,7 @@ def _feature_names(model: Model, X: Any) -> Mapping[int, str]:
     if not (isinstance(X, list | tuple) and isinstance(X[0], dict)):
         return {}
     # the model does not store hashed names, but the rows contain them
-    rows = expand_times(X)
+    rows = known.expand(X)
     texts = {feature_name(name, value) for row in rows for name, value in row.items()}
     mask = 2**known.bits - 1
     return {2 * ((known.column(text) or 0) & mask): text for text in texts}

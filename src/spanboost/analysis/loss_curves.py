@@ -3,62 +3,43 @@
 The other plots, in the same style, are in pictures.py.
 """
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spanboost.analysis.figures import (
+    COLOURS,
+    INK,
+    Panels,
+    Plot,
+    format_amount,
+    format_count,
+    inline,
+    present,
+)
 from spanboost.analysis.progressive import LossTape
-from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.compiling.arrays import Array
-from spanboost.errors import UserError, install_hint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WINDOWS = 200
 POINTS = 400  # points of a running average; more draw the same line
-INK = "#010203"  # text and axes: a colour used for nothing else, so that a page can replace it
-# Okabe and Ito's palette for colour-blind readers; a seventh model repeats the first one, dashed
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", "--", ":")
-LOOK = {
-    "svg.hashsalt": "spanboost",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.15,
-    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "grid.color"), INK),
-    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
-}
 
 
-def check_plot_path(path: str | Path) -> None:
-    """Raise UserError if a plot cannot be written to `path`."""
-    if Path(path).suffix.lower() not in (".png", ".svg"):
-        raise UserError(f"{path}: plots are .png or .svg files")
-    check_writable(path)
-    check_matplotlib()
-
-
-def check_matplotlib() -> None:
-    """Raise UserError if matplotlib is not installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise UserError(f"plots need matplotlib: {install_hint('plot')}") from None
-
-
-def save(
-    path: str | Path,
+def plot(
     names: Sequence[str],
     tape: LossTape,
     constant: float | None,
     moments: Sequence[int] = (),
-) -> None:
-    """Write loss curves to a PNG or SVG file, chosen by its suffix.
+    path: str | Path | None = None,
+    ax: "Sequence[Axes] | None" = None,
+) -> "tuple[Axes, Axes]":
+    """Plot loss curves; see `figures.present` for `path` and `ax`.
 
     The same losses give the same bytes.
 
@@ -66,29 +47,15 @@ def save(
     constant: the average loss of the best constant prediction, drawn as a line.
     moments: numbers of rows to mark, such as those where drift was detected.
     """
-    check_plot_path(path)
-    write(path, lambda: _figure(names, tape, constant, moments))
-
-
-def write(path: str | Path, figure: Callable[[], Any]) -> None:
-    """Write a figure to a PNG or SVG file, chosen by its suffix."""
-    data = _render(Path(path).suffix.lower()[1:], figure, facecolor="white")
-    with atomic_write(path) as file:
-        file.write(data)
+    running, window = present(_plot(names, tape, constant, moments), path, ax)
+    return running, window
 
 
 def inline_svg(
     names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int] = ()
 ) -> str:
     """Return loss curves as an <svg> element whose text has the colour of the page around it."""
-    return inline(lambda: _figure(names, tape, constant, moments))
-
-
-def inline(figure: Callable[[], Any]) -> str:
-    """Return a figure as an <svg> element."""
-    check_matplotlib()
-    text = _render("svg", figure, facecolor="none").decode()
-    return text[text.index("<svg") :].replace(INK, "currentColor")
+    return inline(_plot(names, tape, constant, moments).figure)
 
 
 def running_averages(tape: LossTape) -> tuple[Array, Array]:
@@ -117,29 +84,22 @@ def _averages(totals: Array) -> Array:
     return averages
 
 
-def _render(format: str, figure: Callable[[], Any], facecolor: str) -> bytes:
-    from matplotlib import style
-
-    file = io.BytesIO()
-    # the bytes must not depend on the date, the version or the user's settings
-    metadata = {
-        "png": {"Software": None},
-        "svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
-    }
-    with style.context(["default", LOOK]):
-        look = {"metadata": metadata[format], "dpi": 150, "facecolor": facecolor}
-        figure().savefig(file, format=format, **look)
-    return file.getvalue()
+def _plot(
+    names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int]
+) -> Plot:
+    return Plot(partial(_draw, names, tape, constant, moments), (10, 4.6), 2)
 
 
-def _figure(
-    names: Sequence[str], tape: LossTape, constant: float | None, moments: Sequence[int] = ()
-) -> Any:
-    from matplotlib.figure import Figure
+def _draw(
+    names: Sequence[str],
+    tape: LossTape,
+    constant: float | None,
+    moments: Sequence[int],
+    panels: Panels,
+) -> None:
     from matplotlib.ticker import MaxNLocator, NullLocator
 
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    running, window = figure.subplots(1, 2)
+    running, window = panels.axes
     rows, averages = running_averages(tape)
     _curves(running, rows, averages, names, constant)
     _scale_losses(running, averages, ratio=3)
@@ -164,10 +124,7 @@ def _figure(
         axes.set_ylabel("loss")
         axes.xaxis.set_major_formatter(format_count)
         axes.yaxis.set_major_formatter(format_amount)
-    handles, labels = running.get_legend_handles_labels()
-    columns = min(4, len(labels))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
-    return figure
+    panels.legend(4)
 
 
 def _curves(
@@ -201,16 +158,3 @@ def _scale_losses(axes: Any, averages: Array, ratio: float) -> None:
     few = losses.max() < 1e3 * losses.min()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
     axes.yaxis.set_minor_locator(NullLocator())
-
-
-def format_count(rows: float, _: Any = None) -> str:
-    """Return a number of rows as short text: 1500 is "1.5k"."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if rows >= size:
-            return f"{rows / size:g}{letter}"
-    return f"{rows:g}"
-
-
-def format_amount(loss: float, _: Any = None) -> str:
-    """Return a loss as short text."""
-    return f"{loss:,.0f}" if 1000 <= abs(loss) < 1e7 else f"{loss:g}"

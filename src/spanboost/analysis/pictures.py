@@ -1,116 +1,174 @@
-"""Plots of a pass and of models, one function for each; the suffix chooses PNG or SVG."""
+"""Plots of a pass and of models, one function for each.
+
+All of them return the axes of Matplotlib and take two options:
+
+path: the file to write, PNG or SVG. Without one, notebooks show the plot, and scripts call
+    `pyplot.show()`.
+ax: axes to draw into, for a figure of your own. A plot with two panels takes two axes.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from spanboost.analysis import loss_curves
-from spanboost.analysis.loss_curves import (
+from spanboost.analysis import interval_picture, loss_curves
+from spanboost.analysis.figures import (
     COLOURS,
     INK,
-    check_plot_path,
+    Panels,
+    Plot,
     format_amount,
     format_count,
-    write,
+    present,
 )
 from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.arrays import Array
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 SCATTERED = 2000  # draw up to this many points one by one, more as a density
 WINDOWS = 60  # of the quantiles of residuals
 MAP = "viridis"
+plot_intervals = interval_picture.plot_intervals
 THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
 
 
-def save_losses(
-    path: str | Path,
-    losses: Mapping[str, Any],
+def plot_losses(
+    losses: Mapping[str, ArrayLike],
     constant: float | None = None,
     moments: Sequence[int] = (),
-) -> None:
-    """Plot loss curves of models.
+    *,
+    path: str | Path | None = None,
+    ax: "Sequence[Axes] | None" = None,
+) -> "tuple[Axes, Axes]":
+    """Plot loss curves of models: running averages, and averages of windows.
 
     losses: for each model's name, the loss of each row [rows], in order.
     constant: the average loss of the best constant prediction.
     moments: numbers of rows to mark, such as those where drift was detected.
     """
+    _check_names(losses, "losses", "models to the losses of all rows")
     each = [np.asarray(one, np.float64) for one in losses.values()]
     with closing(LossTape(1 + len(each))) as tape:
         tape.extend(np.column_stack([np.ones(len(each[0])), *each]))
-        loss_curves.save(path, list(losses), tape, constant, moments)
+        return loss_curves.plot(list(losses), tape, constant, moments, path, ax)
 
 
-def save_predictions(path: str | Path, truth: Any, predictions: Any, of: int | None = None) -> None:
-    """Plot predictions against labels; `of` is the number of all rows if these are a sample."""
-    check_plot_path(path)
-    write(path, lambda: _predictions(np.asarray(truth), np.asarray(predictions), of))
+def plot_predictions(
+    truth: ArrayLike,
+    predictions: ArrayLike,
+    of: int | None = None,
+    *,
+    path: str | Path | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Plot predictions against labels.
+
+    of: the number of all rows if these are a sample.
+    """
+    labels, answers = np.asarray(truth), np.asarray(predictions)
+    kinds = {labels.dtype.kind, answers.dtype.kind}
+    if labels.shape != answers.shape or not kinds <= set("biuf"):
+        raise ValueError(
+            "labels and predictions must be numbers, one of each per row "
+            f"(got shapes {labels.shape} and {answers.shape})"
+        )
+    draw = partial(_predictions, labels, answers, of)
+    return present(Plot(draw, (6, 5)), path, ax)[0]
 
 
-def save_classes(
-    path: str | Path, truth: Any, chances: Any, names: Sequence[str], of: int | None = None
-) -> None:
+def plot_classes(
+    truth: ArrayLike,
+    chances: ArrayLike,
+    names: Sequence[str],
+    of: int | None = None,
+    *,
+    path: str | Path | None = None,
+    ax: "Sequence[Axes] | None" = None,
+) -> "tuple[Axes, Axes]":
     """Plot the mean predicted probabilities of the rows of each class, and their calibration.
 
     truth: the class of each row, [rows] integers.
     chances: the predicted probabilities, [rows, classes].
     of: the number of all rows if these are a sample.
     """
-    check_plot_path(path)
-    write(path, lambda: _classes(np.asarray(truth, np.int64), np.asarray(chances), names, of))
+    draw = partial(_classes, np.asarray(truth, np.int64), np.asarray(chances), names, of)
+    matrix, calibration = present(Plot(draw, (10, 4.6), 2), path, ax)
+    return matrix, calibration
 
 
-def save_residuals(
-    path: str | Path,
-    residuals: Any,
-    rows: Any = None,
+def plot_residuals(
+    residuals: ArrayLike,
+    rows: ArrayLike | None = None,
     of: int | None = None,
     name: str = "label - prediction",
-) -> None:
+    *,
+    path: str | Path | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
     """Plot residuals over time.
 
     rows: their row numbers in the stream, counted from 1.
     of: the number of all rows if these are a sample.
     name: the label of the axis.
     """
-    check_plot_path(path)
     residuals = np.asarray(residuals)
-    rows = np.arange(1, len(residuals) + 1) if rows is None else np.asarray(rows)
-    write(path, lambda: _residuals(residuals, rows, of, name))
+    numbers = np.arange(1, len(residuals) + 1) if rows is None else np.asarray(rows)
+    draw = partial(_residuals, residuals, numbers, of, name)
+    return present(Plot(draw, (10, 4.6)), path, ax)[0]
 
 
-def save_stages(path: str | Path, moves: Any, losses: Any) -> None:
+def plot_stages(
+    moves: ArrayLike,
+    losses: ArrayLike,
+    *,
+    path: str | Path | None = None,
+    ax: "Sequence[Axes] | None" = None,
+) -> "tuple[Axes, Axes]":
     """Plot the two results of `analysis.partial_sums.moves_and_losses`, each [N]."""
-    check_plot_path(path)
-    write(path, lambda: _stages(np.asarray(moves), np.asarray(losses)))
+    draw = partial(_stages, np.asarray(moves), np.asarray(losses))
+    left, right = present(Plot(draw, (10, 4.2), 2), path, ax)
+    return left, right
 
 
-def save_sigma(path: str | Path, rows: Any, sigma: Any) -> None:
+def plot_sigma(
+    rows: ArrayLike, sigma: ArrayLike, *, path: str | Path | None = None, ax: "Axes | None" = None
+) -> "Axes":
     """Plot the shrinkage sigma of Algorithm 1, [times, N]; `rows` learned by then, [times]."""
-    check_plot_path(path)
-    write(path, lambda: _sigma(np.asarray(rows), np.asarray(sigma)))
+    draw = partial(_sigma, np.asarray(rows), np.asarray(sigma))
+    return present(Plot(draw, (8, 4.2)), path, ax)[0]
 
 
-def save_importances(path: str | Path, importances: Mapping[Any, float], name: str) -> None:
-    """Plot feature importances, the largest first; `name` is the label of the axis."""
-    check_plot_path(path)
-    write(path, lambda: _importances(importances, name))
+def plot_importances(
+    importances: Mapping[Any, float],
+    name: str = "share of the increase in loss",
+    *,
+    path: str | Path | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Plot the result of `feature_importances`; `name` is the label of the axis."""
+    _check_names(importances, "importances", "features to numbers, as feature_importances returns")
+    size = 7, 1.4 + 0.28 * len(importances)
+    return present(Plot(partial(_importances, importances, name), size), path, ax)[0]
 
 
-def _new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
+def _check_names(given: Any, name: str, content: str) -> None:
+    """Raise a TypeError if the argument of this name is no mapping."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must map the names of {content} (got {type(given).__name__})")
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, panels)
 
-
-def _predictions(truth: Array, predictions: Array, of: int | None) -> Any:
-    figure, axes = _new_figure(6, 5)
+def _predictions(truth: Array, predictions: Array, of: int | None, panels: Panels) -> None:
+    (axes,) = panels.axes
     good = np.isfinite(truth) & np.isfinite(predictions)
     truth, predictions = truth[good], predictions[good]
-    _draw_points(figure, axes, truth, predictions)
+    _draw_points(axes, truth, predictions)
     low, high = _limits(np.append(truth, predictions))
     axes.plot([low, high], [low, high], color=INK, **THIN)
     axes.set_xlim(low, high)
@@ -121,11 +179,12 @@ def _predictions(truth: Array, predictions: Array, of: int | None) -> Any:
     axes.set_title(_title("predictions and labels", len(truth), of))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(format_amount)
-    return figure
 
 
-def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None) -> Any:
-    figure, (matrix, calibration) = _new_figure(10, 4.6, 2)
+def _classes(
+    truth: Array, chances: Array, names: Sequence[str], of: int | None, panels: Panels
+) -> None:
+    matrix, calibration = panels.axes
     K = len(names)
     shares = np.array(
         [
@@ -135,7 +194,7 @@ def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None)
     )
     image = matrix.imshow(shares, cmap=MAP, vmin=0, vmax=1)
     matrix.grid(visible=False)
-    figure.colorbar(image, ax=matrix, label="mean probability")
+    panels.figure.colorbar(image, ax=matrix, label="mean probability")
     step = max(1, -(-K // 12))  # at most a dozen names
     for set_ticks in (matrix.set_xticks, matrix.set_yticks):
         set_ticks(range(0, K, step), [f"{name:.12}" for name in names[::step]])
@@ -154,7 +213,6 @@ def _classes(truth: Array, chances: Array, names: Sequence[str], of: int | None)
     matrix.set_ylabel("label")
     matrix.set_title(_title("mean probability of each class", len(truth), of))
     _draw_calibration(calibration, np.eye(K)[truth], chances)
-    return figure
 
 
 def _draw_calibration(axes: Any, outcomes: Array, chances: Array) -> None:
@@ -177,11 +235,11 @@ def _draw_calibration(axes: Any, outcomes: Array, chances: Array) -> None:
     axes.set_title("calibration")
 
 
-def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
-    figure, axes = _new_figure(10, 4.6)
+def _residuals(residuals: Array, rows: Array, of: int | None, name: str, panels: Panels) -> None:
+    (axes,) = panels.axes
     good = np.isfinite(residuals)
     residuals, rows = residuals[good], rows[good]
-    _draw_points(figure, axes, rows, residuals)
+    _draw_points(axes, rows, residuals)
     axes.axhline(0, color=INK, **THIN)
     parts = [part for part in np.array_split(np.arange(len(rows)), WINDOWS) if len(part) >= 10]
     if parts:
@@ -190,20 +248,19 @@ def _residuals(residuals: Array, rows: Array, of: int | None, name: str) -> Any:
         for k, label in ((1, "median"), (0, "5% and 95%"), (2, "")):
             dash = "-" if k == 1 else (0, (3, 2))
             axes.plot(middle, levels[:, k], linestyle=dash, color=COLOURS[1], label=label)
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+        panels.legend(2)
     axes.set_ylim(_limits(residuals))
     axes.set_xlabel("rows")
     axes.set_ylabel(name)
     axes.set_title(_title("residuals over time", len(rows), of))
     axes.xaxis.set_major_formatter(format_count)
     axes.yaxis.set_major_formatter(format_amount)
-    return figure
 
 
-def _stages(moves: Array, losses: Array) -> Any:
+def _stages(moves: Array, losses: Array, panels: Panels) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    figure, (left, right) = _new_figure(10, 4.2, 2)
+    left, right = panels.axes
     stage = np.arange(1, len(moves) + 1)
     left.bar(stage, moves, width=0.8, color=COLOURS[0])
     left.set_title("how far each stage moves the prediction")
@@ -216,16 +273,15 @@ def _stages(moves: Array, losses: Array) -> Any:
         axes.set_xlim(0.2, len(stage) + 0.8)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(format_amount)
-    return figure
 
 
-def _sigma(rows: Array, sigma: Array) -> Any:
+def _sigma(rows: Array, sigma: Array, panels: Panels) -> None:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _new_figure(8, 4.2)
+    (axes,) = panels.axes
     N = sigma.shape[1]
     colours = ScalarMappable(Normalize(1, max(N, 2)), colormaps[MAP])
     each = colours.to_rgba(np.arange(1, N + 1))
@@ -233,17 +289,16 @@ def _sigma(rows: Array, sigma: Array) -> Any:
         mark = "o" if len(rows) <= 20 else ""
         axes.plot(rows, sigma[:, i], color=each[i], linewidth=1, marker=mark, markersize=3)
     if N > 1:
-        figure.colorbar(colours, ax=axes, label="stage", ticks=MaxNLocator(6, integer=True))
+        panels.figure.colorbar(colours, ax=axes, label="stage", ticks=MaxNLocator(6, integer=True))
     axes.set_ylim(-0.02, max(0.1, 1.05 * float(sigma.max(initial=0))))
     axes.set_xlabel("rows")
     axes.set_ylabel("sigma")
     axes.set_title("shrinkage sigma of Algorithm 1")
     axes.xaxis.set_major_formatter(format_count)
-    return figure
 
 
-def _importances(importances: Mapping[Any, float], name: str) -> Any:
-    figure, axes = _new_figure(7, 1.4 + 0.28 * len(importances))
+def _importances(importances: Mapping[Any, float], name: str, panels: Panels) -> None:
+    (axes,) = panels.axes
     names = [text if len(text) <= 40 else f"{text[:37]}..." for text in map(str, importances)]
     positions = np.arange(len(names))
     axes.barh(positions, list(importances.values()), color=COLOURS[0])
@@ -253,10 +308,9 @@ def _importances(importances: Mapping[Any, float], name: str) -> Any:
     axes.set_xlabel(name)
     axes.xaxis.set_major_formatter(format_amount)
     axes.set_title("feature importance")
-    return figure
 
 
-def _draw_points(figure: Any, axes: Any, x: Array, y: Array) -> None:
+def _draw_points(axes: Any, x: Array, y: Array) -> None:
     """Draw the points, or their density if there are many."""
     if len(x) <= SCATTERED:
         size = 14 if len(x) <= 200 else 5
@@ -266,7 +320,7 @@ def _draw_points(figure: Any, axes: Any, x: Array, y: Array) -> None:
     cells = axes.hexbin(
         x[inside], y[inside], gridsize=(60, 30), bins="log", mincnt=1, cmap=MAP, linewidths=0.1
     )
-    figure.colorbar(cells, ax=axes, label="rows", format="%g")
+    axes.figure.colorbar(cells, ax=axes, label="rows", format="%g")
 
 
 def _limits(values: Array) -> tuple[float, float]:

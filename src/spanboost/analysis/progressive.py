@@ -1,7 +1,8 @@
 """Progressive validation: models predict each row before they learn from it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ from spanboost.analysis.row_file import RowFile
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit
 from spanboost.data.batch import Batch
-from spanboost.losses import Softmax, on_vectors, values_of
+from spanboost.losses import Softmax, on_vectors, scores_of, values_of
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 
 
@@ -22,6 +24,7 @@ class Step(NamedTuple):
     first: int  # number of rows before the batch
     totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
     losses: Array  # [rows, models] of each row, without its weight
+    quantiles: Mapping[str, Array] = MappingProxyType({})  # [rows, levels], by the model's name
 
 
 class LossTape:
@@ -67,26 +70,42 @@ class LossTape:
 
 
 def progressive(
-    models: Mapping[str, Model], batches: Iterable[Batch], tape: LossTape, *, learn: bool = True
+    models: Mapping[str, Model],
+    batches: Iterable[Batch],
+    tape: LossTape,
+    *,
+    learn: bool = True,
+    levels: Sequence[float] = (),
 ) -> Iterator[Step]:
     """Run every model over the same batches, in one pass; yield a step for each batch.
 
     Losses are in the units of the labels and are appended to `tape`. With learn=False the models
-    only predict.
+    only predict. With levels, all models must be `Intervals`, and the steps have their quantiles.
     """
     for batch in batches:
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-        answers = {
-            name: model.learn_many(batch.X, batch.y, batch.weights)
-            if learn
-            else model.predict_many(batch.X)
-            for name, model in models.items()
-        }
+        answers, quantiles = {}, {}
+        for name, model in models.items():
+            if levels and isinstance(model, Intervals):
+                answers[name], quantiles[name] = _both(model, batch, learn, levels)
+            elif learn:
+                answers[name] = model.learn_many(batch.X, batch.labels, batch.weights)
+            else:
+                answers[name] = model.predict_many(batch.X)
         losses = np.stack(
             [losses_of(model, batch.y, answers[name]) for name, model in models.items()], axis=1
         )
         gains = np.column_stack([weights, weights[:, None] * losses])
-        yield Step(batch, answers, tape.rows, tape.extend(gains), losses)
+        yield Step(batch, answers, tape.rows, tape.extend(gains), losses, quantiles)
+
+
+def _both(
+    model: Intervals, batch: Batch, learn: bool, levels: Sequence[float]
+) -> tuple[Array, Array]:
+    """Return the predictions and the quantiles of a batch."""
+    if learn:
+        return model.learn_both(batch.X, batch.labels, levels, batch.weights)
+    return model.predict_both(batch.X, levels)
 
 
 def running_totals(start: Array, gains: Array) -> Array:
@@ -120,5 +139,5 @@ def losses_of(model: Model, y: Any, answers: Array) -> Array:
     loss = on_vectors(model.loss_)
     if isinstance(model.loss_, Softmax):
         y = np.eye(loss.d)[np.asarray(y, np.int64)]
-    shape = len(answers), loss.d
+    shape, answers = (len(answers), loss.d), scores_of(model.loss_, answers)
     return values_of(loss, *(np.array(v, np.float64).reshape(shape) for v in (y, answers)))

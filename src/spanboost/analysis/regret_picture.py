@@ -1,20 +1,25 @@
 """A plot of where the regret of a booster comes from: cause by cause, and stage by stage."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spanboost.analysis.loss_curves import (
+from spanboost.analysis.figures import (
     COLOURS,
     INK,
-    check_plot_path,
+    Panels,
+    Plot,
     format_amount,
     inline,
-    write,
+    present,
 )
 from spanboost.compiling.arrays import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Regret(NamedTuple):
@@ -26,28 +31,31 @@ class Regret(NamedTuple):
     stages: Mapping[str, Array]  # those causes that arise in stages, [N] each
 
 
-def save_regret(path: str | Path, regret: Regret) -> None:
-    """Plot a measured bound on a regret."""
-    check_plot_path(path)
-    write(path, lambda: _figure(regret))
+def plot_regret(
+    regret: Regret, path: str | Path | None = None, ax: "Sequence[Axes] | None" = None
+) -> "tuple[Axes, Axes]":
+    """Plot a measured bound on a regret; see `figures.present` for `path` and `ax`."""
+    causes, stages = present(_plot(regret), path, ax)
+    return causes, stages
 
 
 def inline_regret(regret: Regret) -> str:
     """Return the plot as an <svg> element."""
-    return inline(lambda: _figure(regret))
+    return inline(_plot(regret).figure)
 
 
-def _figure(regret: Regret) -> Any:
-    from matplotlib.figure import Figure
+def _plot(regret: Regret) -> Plot:
+    return Plot(partial(_draw, regret), (10, 4.6), 2)
 
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    causes, stages = figure.subplots(1, 2)
-    colours = dict(zip(("copies", "sigma", "curvature", "projection"), COLOURS, strict=False))
+
+def _draw(regret: Regret, panels: Panels) -> None:
+    causes, stages = panels.axes
+    names = list(regret.stages)  # the others are grey
+    colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(names)}
     _draw_causes(causes, regret, colours)
     _draw_stages(stages, regret, colours)
-    title = f"regret against {regret.comparator}"
-    figure.suptitle(title, fontsize=11)
-    return figure
+    if panels.own:
+        panels.figure.suptitle(f"regret against {regret.comparator}", fontsize=11)
 
 
 def _draw_causes(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:

@@ -9,12 +9,16 @@ import sys
 from typing import Any
 
 from spanboost.checks import LABEL_RANGES
+from spanboost.errors import did_you_mean
 from spanboost.models.model_spec import model_options
 from spanboost.models.spec import Option
 
 OPTIONS = model_options()
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
-LOSSES = ("squared", "absolute", "quantile:TAU", "logistic", "hinge", "softmax")
+LOSSES = (
+    *("squared", "absolute", "quantile:TAU", "poisson", "gamma", "tweedie:POWER"),
+    *("logistic", "hinge", "softmax"),
+)
 PLOTS = {
     "predictions": "Plot predictions against labels (for classes: confusion and calibration)",
     "residuals": "Plot label minus prediction over time",
@@ -59,6 +63,12 @@ def add_data(parser: Any, learning: bool = True) -> None:
         action=argparse.BooleanOptionalAction,
         help="Whether line 1 of CSV files contains column names; without, columns are named 1, 2, "
         "3, ... (default: found in the first lines)",
+    )
+    data.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        help="Decimal mark of the numbers in CSV files (default: found in the first lines; a point "
+        "if commas separate the fields)",
     )
     data.add_argument(
         "--on-error",
@@ -141,6 +151,7 @@ def parse_parameter(name: str, text: str) -> Any:
     if option.choices is not None and value not in option.choices:
         raise argparse.ArgumentTypeError(
             f"invalid choice: {text!r} (choose from {', '.join(option.choices)})"
+            f"{did_you_mean(text, option.choices)}"
         )
     return value
 
@@ -237,6 +248,17 @@ def days(text: str) -> float:
 days.__name__ = "number"
 
 
+def share(text: str) -> float:
+    """Parse a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1 (got {text!r})")
+    return value
+
+
 def names(text: str) -> list[str]:
     """Parse names separated by commas."""
     return [name for name in text.split(",") if name]
@@ -265,14 +287,17 @@ def _delimiter(text: str) -> str:
 
 
 def _loss(text: str) -> str:
-    name, _, tau = text.partition(":")
+    name, _, number = text.partition(":")
+    low, high = {"quantile": (0, 1), "tweedie": (1, 2)}.get(name, (0, 0))
     try:
-        known = name == "quantile" and 0 < float(tau) < 1
+        known = low < float(number) < high
     except ValueError:
         known = False
-    if not known and text not in LOSSES:
+    if not known and (":" in text or text not in LOSSES):
+        names = [one.partition(":")[0] for one in LOSSES]
         raise argparse.ArgumentTypeError(
-            f"unknown loss {text!r}; choose from {', '.join(LOSSES)}, with TAU between 0 and 1"
+            f"unknown loss {text!r}; choose from {', '.join(LOSSES)}, with TAU between 0 and 1 "
+            f"and POWER between 1 and 2{did_you_mean(name, names)}"
         )
     return text
 
@@ -287,5 +312,6 @@ def _range(text: str) -> Any:
     if not low < high < float("inf") or low == float("-inf"):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a range; give LO,HI with LO < HI, or one of {', '.join(LABEL_RANGES)}"
+            f"{did_you_mean(text, LABEL_RANGES)}"
         )
     return low, high

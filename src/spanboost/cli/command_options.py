@@ -13,6 +13,11 @@ from spanboost.cli.arguments import (
     names,
     numbers,
 )
+from spanboost.cli.interval_options import (
+    add_evaluate_intervals,
+    add_predict_intervals,
+    add_train_intervals,
+)
 from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
 
@@ -25,7 +30,7 @@ def add_demo_options(demo: Any) -> None:
     """Add the options of `spanboost demo`."""
     demo.add_argument(
         "--rows",
-        type=at_least(2),
+        type=at_least(10),
         default=20_000,
         metavar="N",
         help="Number of rows in the stream (default: 20,000)",
@@ -54,6 +59,7 @@ def add_train_options(train: Any) -> None:
     train.add_argument(
         *MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
     )
+    add_train_intervals(train)
     add_data(train)
     add_model(train)
     add_run(train)
@@ -67,6 +73,7 @@ def add_evaluate_options(evaluate: Any) -> None:
     add_model(evaluate)
     add_run(evaluate)
     _add_comparison(evaluate)
+    add_evaluate_intervals(evaluate)
 
 
 def add_tune_options(tune: Any) -> None:
@@ -94,6 +101,7 @@ def add_predict_options(predict: Any) -> None:
         help="Columns of DATA to copy into the output, such as an id, separated by commas; can be "
         "repeated",
     )
+    add_predict_intervals(predict)
     predict.add_argument(
         "-t", "--test", action="store_true", help="Ignored; `predict` never learns"
     )
@@ -119,9 +127,16 @@ def add_explain_options(explain: Any) -> None:
 
 def add_inspect_options(inspect: Any) -> None:
     """Add the options of `spanboost inspect`."""
-    inspect.add_argument("model", metavar="MODEL", help="Model file (.sb) or checkpoint")
+    inspect.add_argument(
+        "model", metavar="MODEL", help="Model file (.sb), checkpoint, or state folder of a service"
+    )
     _add_top(inspect)
-    inspect.add_argument("--json", action="store_true", help="Print one JSON object")
+    inspect.add_argument(
+        "--all",
+        action="store_true",
+        help="Print also all parameters, the effects of features and the stages of the booster",
+    )
+    inspect.add_argument("--json", action="store_true", help="Print everything as one JSON object")
 
 
 def add_reproduce_options(reproduce: Any) -> None:
@@ -238,8 +253,7 @@ def _add_grid(tune: Any) -> None:
     model.add_argument(
         "--learner",
         choices=TUNABLE,
-        default="linear",
-        help="Learner to boost (default: linear)",
+        help="Learner to boost (default: trees, compared with AutoBoost in the same pass)",
     )
     add_loss(model)
     grid = tune.add_argument_group("values to try (LIST: one or more, separated by commas)")
@@ -262,7 +276,8 @@ def _add_grid(tune: Any) -> None:
         (
             ("-l", "--rate"),
             numbers,
-            "Learning rates, for labels scaled to [-1, 1] (default: 0.1,0.2,0.5,1,2)",
+            "Learning rates of --learner linear, stumps or network, for labels scaled to [-1, 1] "
+            "(default: 0.1,0.2,0.5,1,2)",
         ),
         (
             ("--step", "--learning-rate"),
@@ -289,7 +304,8 @@ def _add_tune_output(tune: Any) -> None:
     group.add_argument(
         *MODEL_FILE,
         metavar="MODEL",
-        help="Write the chosen model, which has learned from all rows (.sb)",
+        help="Write the chosen model, which has learned from all rows (.sb); without --learner, "
+        "the better one of the tuned trees and AutoBoost",
     )
     group.add_argument(
         "--plot", metavar="FILE", help="Plot losses against copies and parameters (.png or .svg)"

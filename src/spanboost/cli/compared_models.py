@@ -13,10 +13,12 @@ from spanboost.cli.from_args import (
     schema_from_args,
     spec_from_args,
     usage_errors,
+    with_intervals,
 )
 from spanboost.data.schema import Schema
 from spanboost.data.target import NumberTarget
 from spanboost.errors import UsageError, did_you_mean
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, LEARNERS, ModelSpec, single_booster_parameters
 from spanboost.models.spec import BOOSTERS
@@ -39,12 +41,28 @@ def models_to_evaluate(args: Namespace, form: str) -> dict[str, Model]:
     """Return the models by name, in order. All read rows by the schema of the first."""
     if args.initial is not None:
         refuse_with_model(args, "-i")
-        return _models_with_initial(args, form)
+        return _with_intervals(args, _models_with_initial(args, form))
     spec = spec_from_args(args, form)
     schema = schema_from_args(args, form, spec)
     models = {name: build_model(one, form) for name, one in _specs(args, spec).items()}
     for model in models.values():
         model.schema = schema
+    return _with_intervals(args, models)
+
+
+def _with_intervals(args: Namespace, models: dict[str, Model]) -> dict[str, Model]:
+    """Return the models with intervals if --interval asks for them."""
+    if args.interval is None:
+        return models
+    for name, model in models.items():
+        if isinstance(model, Intervals):
+            continue
+        if model.started:
+            path = args.initial if name == "model" else name
+            raise UsageError(
+                f"--interval: {path} has no intervals; train it with `train --intervals`"
+            )
+        models[name] = with_intervals(model, "--interval")
     return models
 
 
@@ -116,10 +134,13 @@ def _spec_of_entry(spec: ModelSpec, entry: str) -> tuple[str, ModelSpec]:
     learner, *rest = entry.split(":")
     boosters = [word for word in rest[:1] if "=" not in word]
     booster = boosters[0] if boosters else spec.booster
-    if (learner != AUTO and learner not in LEARNERS) or booster not in BOOSTERS:
+    learners = (AUTO, *LEARNERS)
+    if learner not in learners or booster not in BOOSTERS:
+        name, known = (booster, BOOSTERS) if learner in learners else (learner, learners)
         raise UsageError(
             f"--compare: unknown model {entry!r}; use auto, LEARNER or LEARNER:BOOSTER with "
             f"learners {', '.join(LEARNERS)} and boosters span, hull; or, with -i, a model file"
+            f"{did_you_mean(name, known)}"
         )
     own = dict(_parse_option(entry, word) for word in rest[len(boosters) :])
     if learner == AUTO:

@@ -30,7 +30,7 @@ def _values(identity: dict[str, Any]) -> dict[str, Any]:
     """Return the values of all options by name."""
     parameters = ModelSpec.identity_parameters(identity["recipe"])
     values: dict[str, Any] = json.loads(json.dumps(parameters)) | identity.get("reading", {})
-    return values
+    return values | {"intervals": identity.get("intervals", False)}
 
 
 def _format(value: Any) -> str:

@@ -10,9 +10,12 @@ from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
 from spanboost.errors import UsageError
+from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.files import load
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, ModelSpec, model_options
+from spanboost.models.sets import PredictionSets
 from spanboost.models.spec import parameter_names
 
 OPTIONS = model_options()
@@ -32,6 +35,7 @@ def stream_from_args(args: Namespace) -> Stream:
         skip_bad=args.on_error == "skip",
         delimiter=args.delimiter,
         header=args.header,
+        decimal=args.decimal,
     )
 
 
@@ -77,18 +81,33 @@ def spec_from_args(args: Namespace, form: str) -> ModelSpec:
     return spec.replace(bits=18) if form == "vw" and spec.bits is None else spec
 
 
-def refuse_new_classes(spec: ModelSpec) -> None:
-    """Raise UsageError if a model would add classes: clients of a service could make it grow."""
-    if spec.loss == "softmax" and spec.classes is None:
-        raise UsageError("a service requires --classes K with --loss softmax")
-
-
 def build_model(spec: ModelSpec, form: str) -> Model:
     """Return a new model for data of this form."""
     if spec.learner == "ball" and form != "table":
         raise UsageError("--learner ball requires a table of numbers: CSV, TSV, Parquet or Arrow")
     with usage_errors():
         return spec.build()
+
+
+def with_intervals(model: Model, option: str) -> Intervals:
+    """Return a new model with intervals; `option` asks for them."""
+    if predicts_scores(model.loss_):
+        raise UsageError(
+            f"{option} requires numeric labels; --loss {type(model.loss_).__name__.lower()} has "
+            "classes"
+        )
+    wrapped = Intervals(model)
+    wrapped.schema = model.schema
+    return wrapped
+
+
+def with_sets(model: Model) -> PredictionSets:
+    """Return a new model with prediction sets."""
+    if not isinstance(model.loss_, Logistic | Softmax):
+        raise UsageError("--sets requires --loss logistic or softmax")
+    wrapped = PredictionSets(model)
+    wrapped.schema = model.schema
+    return wrapped
 
 
 @contextmanager
@@ -134,6 +153,8 @@ def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[st
     how = ("label", "weight", "ignore", "categorical", "positive", "delimiter", "on_error")
     reading = {name: getattr(args, name) for name in how}
     reading["no_header"] = args.header is False  # as checkpoints of version 0.1.0 have it
+    if args.decimal is not None:
+        reading["decimal"] = args.decimal
     return {
         "recipe": None if spec is None else spec.identity(),
         "reading": reading | {"formats": stream.formats},
@@ -142,7 +163,7 @@ def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[st
 
 def refuse_with_model(args: Namespace, option: str) -> None:
     """Raise UsageError if an option would change the parameters of a loaded model."""
-    for name in (*OF_MODELS, *OF_DATA, "baseline"):
+    for name in (*OF_MODELS, *OF_DATA, "baseline", "intervals", "sets"):
         given = getattr(args, name, None)
         if given is not None and given is not False:
             raise UsageError(
@@ -167,4 +188,4 @@ def _target(args: Namespace, spec: ModelSpec) -> Target:
     if spec.predicts_scores or args.positive is not None:
         return BinaryTarget(args.positive)
     limits = spec.label_range
-    return NumberTarget(None if isinstance(limits, str) else list(limits))
+    return NumberTarget(None if isinstance(limits, str) else list(limits), spec.label_domain)

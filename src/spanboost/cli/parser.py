@@ -30,11 +30,12 @@ class Command(NamedTuple):
 COMMANDS = (
     Command(
         "demo",
-        "boost each base learner on a generated stream and print the improvement",
+        "compare AutoBoost with single learners and a batch model on a generated stream",
         """\
-Run each base learner alone, and boosted by both of the paper's algorithms, on a generated stream
-whose rule changes halfway. Print the average squared loss after 1, 2, 4, 8, ... rows. The first run
-compiles the code; later runs take a second or two.""",
+Run base learners alone, boosted stumps and AutoBoost on a generated stream whose rule changes
+halfway. Print the average squared loss after 1, 2, 4, 8, ... rows. Then compare AutoBoost with the
+best learner alone, and with gradient boosted trees that are refitted to all rows so far, before and
+after the change. The first run compiles the code (up to a minute); later runs take seconds.""",
         """examples:
   spanboost demo
   spanboost demo --rows 100000 -n 64
@@ -49,7 +50,7 @@ compiles the code; later runs take a second or two.""",
 Learn from DATA in one pass and write the model. Every row is predicted before it is learned, so the
 printed loss is measured on unseen labels.""",
         """examples:
-  spanboost train houses.csv -o houses.sb --label price
+  spanboost train houses.csv -o houses.sb --label price --intervals
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000 --resume
@@ -81,7 +82,8 @@ intervals that are valid at every row, so you may stop as soon as one model is b
         """\
 Run every combination of the given values on DATA in one pass, with every number of copies up to
 -n. Select the combination with the lowest progressive loss on the first part of the rows, and print
-its loss on the rest. DATA is read once and kept in memory. Ctrl-C prints the results so far.""",
+its loss on the rest. Without --learner, tune trees and compare them with AutoBoost in the same
+pass. DATA is read once and kept in memory. Ctrl-C prints the results so far.""",
         """examples:
   spanboost tune houses.csv --label price -o houses.sb
   spanboost tune houses.csv --learner stumps -l 0.1,0.5,2 --step 0.05,0.1,1 -n 64 --plot tuned.png
@@ -99,6 +101,7 @@ is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
         """examples:
   spanboost predict new-houses.csv -m houses.sb -o prices.csv
   spanboost predict new-houses.csv -m houses.sb --keep id,city
+  spanboost predict new-houses.csv -m houses.sb --interval 0.9
   spanboost predict new-houses.parquet -m houses.sb -o prices.parquet
   spanboost predict new.vw -t -i clicks.sb -p -""",
         "spanboost.cli.commands.predict",
@@ -109,9 +112,12 @@ is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
         "print what each feature contributes to a prediction",
         """\
 Predict the first rows of DATA and print what each feature contributes, in the units of the
-prediction (scores for classes). The contributions add up to the prediction. They are exact for
-linear functions and stumps, path-based for trees, and approximate for networks. For auto, they are
-weighted averages over its experts.""",
+prediction (scores for classes). They are exact for linear functions and stumps, path-based for
+trees, and approximate for networks. For auto, they are weighted averages over its experts.
+
+The rows add up to the prediction: (base) is the part that no feature accounts for, and (rest) is
+what is not a sum over the experts of auto. For classes, auto averages probabilities, and
+contributions refer to scores. (rest) is the difference, and may be the largest row.""",
         """examples:
   spanboost explain new-houses.csv -m houses.sb
   spanboost explain clicks.vw -m clicks.sb --top 20

@@ -24,6 +24,8 @@ def check_team(args: Namespace, model: Model) -> None:
     for name in ("workers", "average_every"):
         if args.ray is None and getattr(args, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} requires --ray")
+    if args.ray is not None and args.intervals:
+        raise UsageError("--ray cannot be combined with --intervals")
     if args.ray is not None and model.weights_:
         raise UsageError("--ray cannot train --learner auto; choose another --learner")
 

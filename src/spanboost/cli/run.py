@@ -5,26 +5,34 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spanboost.analysis import comparison_curves, loss_curves
 from spanboost.analysis.drift import Drift
+from spanboost.analysis.figures import check_plot_path
+from spanboost.analysis.interval_picture import present_intervals
 from spanboost.analysis.label_sums import LabelSums
+from spanboost.analysis.metrics.interval_tape import IntervalTape
 from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
-from spanboost.analysis.regret_picture import save_regret
+from spanboost.analysis.regret_picture import plot_regret
 from spanboost.atomic_files import check_writable
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe, pictured
 from spanboost.cli.output.comparisons import PairComparisons
+from spanboost.cli.output.interval_results import intervals_as_json, picture_of
 from spanboost.cli.output.metrics_table import metrics_as_json
+from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
-from spanboost.cli.output.summary import add_metrics, format_summary, result_of
+from spanboost.cli.output.summary import Speed, add_results, format_summary, result_of
+from spanboost.cli.positive_label import PositiveLabel
 from spanboost.cli.row_filter import row_filter
+from spanboost.compiling.compile_time import compile_seconds
 from spanboost.data.batch import Batch, concatenate
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
@@ -35,6 +43,7 @@ from spanboost.models.predictions import class_names, prediction_table
 from spanboost.theory.certificate import Witness
 
 MOST = 1 << 17  # rows in a joined batch
+DEPENDENT_PLOTS = ("plot_compare", "plot_certificate", "plot_intervals")  # need another option
 
 
 class ProgressivePass:
@@ -48,20 +57,22 @@ class ProgressivePass:
         tape: LossTape,
         outcomes: OutcomeTape | None,
         labels: LabelSums | None = None,
+        intervals: IntervalTape | None = None,
     ) -> None:
         self.args, self.stream, self.models = args, stream, models
-        self.tape, self.outcomes = tape, outcomes
+        self.tape, self.outcomes, self.intervals = tape, outcomes, intervals
         self.names = list(models)
         self.first = models[self.names[0]]
         self.labels = labels or LabelSums(self.first.loss_)
-        self.table = ProgressTable(args.quiet, self.names, stream, self.first.schema)
+        self.positive = PositiveLabel(self.first.schema.target, self.labels)
+        self.table = ProgressTable(args.quiet, self.names, stream, self.first)
         self.table.resume(tape)
         self.plots = plots.PlotCollector(args, self.first)
         detector = getattr(args, "drift", None)
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
         several = getattr(args, "compare", None) is not None and len(self.names) > 1
         self.pairs = PairComparisons(self.names) if several else None
-        self.began, self.before = time.perf_counter(), tape.rows
+        self.began, self.before, self.compiled = time.perf_counter(), tape.rows, compile_seconds()
 
     def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
         """Yield each batch after it is learned.
@@ -84,15 +95,20 @@ class ProgressivePass:
             parts = split_batches(batches, every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
+            if self.table.start_bar() and rounds is None:
+                parts = pace_batches(parts)
             parts = self.plots.pieces(parts, self.tape.rows)
             parts = _remember_last(parts, last)
+            levels = () if self.intervals is None else self.intervals.levels
             try:
-                for step in progressive(self.models, parts, self.tape, learn=learn):
+                for step in progressive(self.models, parts, self.tape, learn=learn, levels=levels):
                     answers = step.answers[self.names[0]]
                     self._count(step)
                     if self.pairs is not None:
                         self.pairs.add(step)
                     self.table.show(step)
+                    if warning := self.positive.warning(self.tape.rows):
+                        self.table.write(warning)
                     self.plots.watch(step, answers)
                     if predictions is not None:
                         predictions.write(prediction_table(self.first, answers, learning=True))
@@ -109,19 +125,24 @@ class ProgressivePass:
         self.labels.add(batch.y, weights)
         if self.outcomes is not None:
             self.outcomes.extend(batch.y, list(step.answers.values()), weights)
+        if self.intervals is not None:
+            each = [*step.answers.values()], [*step.quantiles.values()]
+            self.intervals.extend(batch.y, weights, *each)
         if self.drift is not None:
             self.drift.add(losses_of(self.first, batch.y, answers), batch.y)
 
     def _result(self) -> dict[str, Any]:
         """Return all numbers of the pass, as --json prints them."""
-        seconds, rows = time.perf_counter() - self.began, self.tape.rows - self.before
+        seconds = time.perf_counter() - self.began
+        speed = Speed(self.tape.rows - self.before, seconds, compile_seconds() - self.compiled)
         skipped = self.stream.problems.count
-        result = result_of(self.names, self.tape, self.labels, rows, seconds, skipped)
+        result = result_of(self.names, self.tape, self.labels, speed, skipped)
         if self.outcomes is not None:
             classes = class_names(self.first) if predicts_scores(self.first.loss_) else []
-            add_metrics(
-                result, metrics_as_json(self.names, self.outcomes.parts(self.first.loss_), classes)
-            )
+            parts = self.outcomes.parts(self.first.loss_)
+            add_results(result, "metrics", metrics_as_json(self.names, parts, classes))
+        if self.intervals is not None:
+            add_results(result, "intervals", intervals_as_json(self.intervals, self.names))
         if self.drift is not None:
             result["drift"] = {"detector": self.drift.name, "rows": self.drift.moments}
         if self.pairs is not None:
@@ -138,10 +159,8 @@ class ProgressivePass:
         for message in problems.first:
             self.table.write(f"left out: {message}")
         shown = [format_summary(result, self.labels.label_sum)]
-        positive = getattr(self.first.schema.target, "positive", None)
-        if positive is not None and self.labels.label_sum == -self.tape.last[0]:
-            raise StreamError(f"no label equals {positive!r} (--positive); check its spelling")
-        picture = None
+        self.positive.check()
+        picture, band = None, None if self.intervals is None else picture_of(self.intervals)
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))
             result["certificate"], picture = as_json(certificate), pictured(certificate)
@@ -152,24 +171,25 @@ class ProgressivePass:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:
             curves = (self.names, self.tape, result["best_constant_loss"], moments)
-            loss_curves.save(self.args.plot, *curves)
+            loss_curves.plot(*curves, self.args.plot)
         curves_of_pairs = {} if self.pairs is None else self.pairs.curves
         if getattr(self.args, "plot_compare", None) is not None:
-            comparison_curves.save(self.args.plot_compare, self.names[0], curves_of_pairs)
-        self.plots.save()
+            comparison_curves.plot(self.names[0], curves_of_pairs, self.args.plot_compare)
+        drawn = self.plots.draw()
         if picture is not None and self.args.plot_certificate is not None:
-            save_regret(self.args.plot_certificate, picture)
+            plot_regret(picture, self.args.plot_certificate)
+        if band is not None and self.args.plot_intervals is not None:
+            present_intervals(band, self.args.plot_intervals)
         if self.args.report is not None:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
-            report.save(self.args.report, report.page(*page, curves_of_pairs, picture))
+            report.save(self.args.report, report.page(*page, curves_of_pairs, picture, drawn, band))
 
 
 def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:
     """Check that all requested files can be written, before anything is learned."""
-    pairs = getattr(args, "plot_compare", None)
-    certificate = getattr(args, "plot_certificate", None)
-    drawn = (args.plot, pairs, certificate, *plots.plot_paths(args).values())
+    dependent = map(partial(_given, args), DEPENDENT_PLOTS)
+    drawn = (args.plot, *dependent, *plots.plot_paths(args).values())
     written = (output, args.predictions, args.report, *drawn)
     check_apart([source.name for source in stream.sources], written)
     if output == "-":
@@ -190,19 +210,33 @@ def check_outputs(args: Namespace, stream: Stream, output: str | None = None) ->
         )
     if args.predictions not in (None, "-"):
         check_writable(args.predictions)
-    if args.plot is not None:
-        loss_curves.check_plot_path(args.plot)
-    if pairs is not None:
-        if "," not in (args.compare or "") and (args.compare is None or args.initial is None):
-            raise UsageError("--plot-compare requires --compare with at least two models")
-        loss_curves.check_plot_path(pairs)
-    if certificate is not None:
-        if not args.certificate:
-            raise UsageError("--plot-certificate needs --certificate")
-        loss_curves.check_plot_path(certificate)
+    _check_plots(args)
     plots.check_plot_paths(args)
     if args.report is not None:
         report.check(args.report)
+
+
+def _check_plots(args: Namespace) -> None:
+    """Check that the options allow the plots that need other options."""
+    if args.plot is not None:
+        check_plot_path(args.plot)
+    pairs, certificate, band = map(partial(_given, args), DEPENDENT_PLOTS)
+    if pairs is not None:
+        if "," not in (args.compare or "") and (args.compare is None or args.initial is None):
+            raise UsageError("--plot-compare requires --compare with at least two models")
+        check_plot_path(pairs)
+    if certificate is not None:
+        if not args.certificate:
+            raise UsageError("--plot-certificate needs --certificate")
+        check_plot_path(certificate)
+    if band is not None:
+        if not args.interval:
+            raise UsageError("--plot-intervals needs --interval")
+        check_plot_path(band)
+
+
+def _given(args: Namespace, name: str) -> Any:
+    return getattr(args, name, None)
 
 
 def _remember_last(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:

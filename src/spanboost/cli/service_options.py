@@ -69,6 +69,12 @@ def add_serve_options(serve: Any) -> None:
     )
     add_columns(columns, "`label`")
     add_model(serve, ("-m", "-i", "--model"))
+    serve.add_argument(
+        "--intervals",
+        action="store_true",
+        help="Also learn prediction intervals, for POST /predict?interval=0.9; for numeric labels "
+        "(docs/intervals.md)",
+    )
     _add_limits(serve.add_argument_group("state folder"), StateLimits)
     _add_limits(serve.add_argument_group("request limits"), RequestLimits)
 

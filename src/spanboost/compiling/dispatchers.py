@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spanboost.compiling import numba_internals
+from spanboost.compiling.compile_time import measure_compiling
 from spanboost.compiling.registration import register_kernels
 from spanboost.compiling.source_stamp import source_stamp
 
@@ -58,6 +59,7 @@ def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) ->
     """Return a dispatcher, and whether it has a disk cache."""
     import numba
 
+    measure_compiling()
     if not _uses_internals():
         # Numba's public disk cache would run old code after an edit of another file
         return numba.njit(error_model="numpy", nogil=True)(function), False

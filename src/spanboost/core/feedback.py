@@ -2,7 +2,8 @@
 
 `linear` feedback is that of the paper's algorithms, h -> (1/L_B) grad l(y^{i-1}) . h. Its slope is
 the same at every h. `greedy` feedback is that of the supplement, h -> w l(offset + alpha h): the
-loss itself, at the point that the partial sum reaches when h is added.
+loss itself, at the point that the partial sum reaches when h is added. Losses with a log link have
+no useful bound on their curvature, so each row has its own unit (`ScaledMode`).
 
 Both compute the slope and the loss at any h, for all N copies in one call. Arrays are indexed
 [output, copy], so the copies are contiguous and the loops over them vectorise.
@@ -15,6 +16,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.losses import VectorLoss
+from spanboost.losses.log_link import ScaledLoss
 
 
 @kernel
@@ -121,3 +123,26 @@ class GreedyMode(NamedTuple):
         """Return the feedback that replaces that of line 13 (Algorithm 2: line 11)."""
         offset = trace.kept if self.shrunk else trace.before
         return GreedyFeedback(loss, label, weight, offset, self.alpha, trace.point)
+
+
+@kernel
+class ScaledMode(NamedTuple):
+    """Greedy feedback for losses with a log link: w l is learned as (w c) (l / c).
+
+    c is the curvature at the prediction. The losses l / c have a curvature of about 1, which
+    learners can rely on, and their weighted sum has the same minimum. Of several lanes, the one
+    with the largest curvature counts, so that no step is too long.
+    """
+
+    alpha: Array  # [N]
+    shrunk: bool  # as in `GreedyMode`
+
+    def feedback(self, loss: Any, label: Array, weight: float, trace: Any) -> GreedyFeedback:
+        """Return the feedback that replaces that of line 13 (Algorithm 2: line 11)."""
+        answers, c = trace.y.reshape(-1), 0.0
+        for y in answers:
+            c = max(c, loss.loss.curvature(np.float64(label[0]), np.float64(y)))
+        real = answers.dtype.type
+        offset = trace.kept if self.shrunk else trace.before
+        scaled, heavy = ScaledLoss(loss, real(c)), real(weight * c)
+        return GreedyFeedback(scaled, label, heavy, offset, self.alpha, trace.point)

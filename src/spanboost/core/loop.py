@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.feedback import GreedyMode, LinearMode
+from spanboost.core.feedback import GreedyMode, LinearMode, ScaledMode
 from spanboost.losses import VectorLoss
 
 
@@ -16,7 +16,7 @@ class BoosterState(NamedTuple):
     """The state of a booster: arrays only, if its bank consists of arrays."""
 
     algorithm: Any  # Span or Hull
-    mode: LinearMode | GreedyMode
+    mode: LinearMode | GreedyMode | ScaledMode
     loss: VectorLoss
     bank: Any
     D: float

@@ -28,6 +28,12 @@ class Batch(NamedTuple):
         """Number of rows."""
         return len(self.lines)
 
+    @property
+    def labels(self) -> Array:
+        """The labels of a batch that was read to be learned."""
+        assert self.y is not None, "the labels were not read"
+        return self.y
+
     def part(self, first: int, last: int) -> "Batch":
         """Return the rows from `first` up to, but excluding, `last`."""
         return Batch(

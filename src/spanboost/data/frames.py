@@ -1,6 +1,7 @@
 """Read data frames (pandas, Polars, Arrow) with columns of categories or times."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from spanboost.data.kinds import (
     hash_category,
 )
 from spanboost.data.sampling import text_kind
-from spanboost.errors import DataError, warn_caller
+from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
 from spanboost.rows.times import PARTS, time_features
 
@@ -27,23 +28,67 @@ _MISSING = -1
 class FrameReader:
     """Reads frames with the columns of the first one. `codes` holds the learned categories."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self.names: list[str] = table.column_names
-        samples = {j: _first_texts(table.column(j)) for j in range(len(self.names))}
-        self.times = [
-            j
-            for j, field in enumerate(table.schema)
-            if is_moment(field.type) or text_kind(samples[j]) == TIME
-        ]
-        self.codes: dict[int, dict[Any, int]] = {
-            j: {}
-            for j, field in enumerate(table.schema)
-            if j not in self.times and _is_category(field.type)
-        }
+    def __init__(
+        self,
+        names: list[str],
+        times: list[int],
+        codes: dict[int, dict[Any, int]],
+        identifiers: set[int],
+    ) -> None:
+        self.names, self.times, self.codes = names, times, codes
         # their categories are hashed: a table of them would grow with every row
-        self.identifiers = {j for j in self.codes if are_identifiers(samples[j])}
-        for j in sorted(self.identifiers):
-            warn_caller(UserWarning(describe_column(self.names[j], CATEGORY, samples[j])))
+        self.identifiers = identifiers
+
+    @classmethod
+    def like(cls, table: pa.Table) -> Self:
+        """Return a reader of frames with the columns of this one; warn about special columns."""
+        names, kinds = table.column_names, table.schema.types
+        samples = {j: _first_texts(table.column(j)) for j in range(len(names))}
+        texts = [j for j in samples if text_kind(samples[j]) == TIME]
+        times = [j for j, kind in enumerate(kinds) if is_moment(kind) or j in texts]
+        categories = [j for j, kind in enumerate(kinds) if j not in times and _is_category(kind)]
+        identifiers = {j for j in categories if are_identifiers(samples[j])}
+        for j in texts:
+            warn_caller(UserWarning(describe_column(names[j], TIME, samples[j])))
+        for j in categories:
+            if note := describe_column(names[j], CATEGORY, samples[j]):
+                warn_caller(UserWarning(note))
+        return cls(names, times, {j: {} for j in categories}, identifiers)
+
+    def state(self) -> dict[str, Any]:
+        """Return what the reader knows as plain values."""
+        codes = {j: list(known) for j, known in self.codes.items()}
+        return {
+            "names": self.names,
+            "times": self.times,
+            "categories": codes,
+            "identifiers": self.identifiers,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Self:
+        """Return the reader of a state."""
+        names, times, identifiers = state["names"], state["times"], state["identifiers"]
+        codes = {
+            j: {category: code for code, category in enumerate(known)}
+            for j, known in state["categories"].items()
+        }
+        if not {*times, *codes} <= set(range(len(names))) or not identifiers <= codes.keys():
+            raise ValueError("a column of categories or times does not exist")
+        return cls(names, times, codes, identifiers)
+
+    def row(self, x: Mapping[str, Any]) -> pa.Table:
+        """Return a table with one row, given the values by column; absent ones are missing."""
+        for name in x:
+            if name not in self.names:
+                raise ValueError(f"column {name!r:.40} not found{did_you_mean(name, self.names)}")
+        columns = [
+            pa.array([x.get(name)], from_pandas=True)
+            if x.get(name) is not None
+            else pa.array([None], pa.string() if j in self.codes else pa.null())
+            for j, name in enumerate(self.names)
+        ]
+        return pa.table(columns, names=self.names)
 
     @property
     def numbers(self) -> list[int]:
@@ -106,7 +151,7 @@ def frame_reader(X: Any) -> FrameReader | None:
     for field in table.schema:
         if not _is_category(field.type) and not is_moment(field.type):
             _check_numeric(field, "which is neither numeric nor categorical nor a time")
-    reader = FrameReader(table)
+    reader = FrameReader.like(table)
     return reader if reader.codes or reader.times else None
 
 

@@ -9,7 +9,8 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 
-from spanboost.data.target import as_number
+from spanboost.data.decimal_marks import POINT, parse_decimal
+from spanboost.data.local_formats import describe_local_format
 from spanboost.rows.times import parse_time, part_names
 
 NUMBER, TIME, CATEGORY = "number", "time", "category"
@@ -21,12 +22,11 @@ MISSING = (
 )
 HASHED_BITS = 12  # of the codes of a column of identifiers
 _FEWEST = 100  # values from which on a column can be recognised as identifiers
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _INDEX = re.compile(r"Unnamed: 0|__index_level_\d+__")
 
 
-def column_kind(values: Sequence[str | None]) -> str:
-    """Return the kind of a column, given the values of its first rows.
+def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
+    """Return the kind of a column, given the values of its first rows and the decimal mark.
 
     Of the values that are not missing, at least half are numbers: the column contains numbers. At
     least half are times: it contains times. Otherwise, it contains categories.
@@ -34,7 +34,7 @@ def column_kind(values: Sequence[str | None]) -> str:
     numbers = times = total = 0
     for text, count in _count(values).items():
         total += count
-        if as_number(text) is not None:
+        if parse_decimal(text, mark) is not None:
             numbers += count
         elif parse_time(text) is not None:
             times += count
@@ -43,9 +43,9 @@ def column_kind(values: Sequence[str | None]) -> str:
     return TIME if 2 * times >= total else CATEGORY
 
 
-def is_of_kind(kind: str, text: str) -> bool:
+def is_of_kind(kind: str, text: str, mark: str = POINT) -> bool:
     """Return whether a value that is not missing is a number or a time, as its column."""
-    return (as_number(text) if kind == NUMBER else parse_time(text)) is not None
+    return (parse_decimal(text, mark) if kind == NUMBER else parse_time(text)) is not None
 
 
 def are_identifiers(values: Sequence[str | None]) -> bool:
@@ -76,17 +76,12 @@ def describe_column(
     if kind == NUMBER:
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
         return note if _counts_rows(values) else None
+    if local := describe_local_format(name, _count(values)):
+        return local
     if are_identifiers(values):
         return (
             f"column {name!r:.40} has a different value in most rows; its categories are hashed to "
             f"{2**HASHED_BITS:,} codes; consider {remedy}"
-        )
-    texts = _count(values)
-    commas = [text for text in texts if _DECIMAL_COMMA.fullmatch(text)]
-    if commas and 2 * sum(texts[text] for text in commas) >= texts.total():
-        return (
-            f"column {name!r:.40} is read as categories, because numbers like {commas[0]!r:.40} "
-            "have a decimal comma; write them with a decimal point"
         )
     return None
 

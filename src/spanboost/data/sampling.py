@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from spanboost.data.decimal_marks import POINT
 from spanboost.data.kinds import CATEGORY, NUMBER, are_identifiers, column_kind, describe_column
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Schema
@@ -13,13 +14,16 @@ def set_columns(
     file: str,
     samples: Mapping[str, Sequence[str | None]],
     typed: Mapping[str, str] | None = None,
+    mark: str = POINT,
 ) -> None:
     """Set the columns of a schema, with notes on those that are read in a special way.
 
     samples: the first values of each feature, as text; empty if its kind is all that matters.
     typed: the kinds of features whose file has types; others are found in the sample.
+    mark: the decimal mark of the file.
     """
-    kinds = {name: (typed or {}).get(name) or column_kind(samples[name]) for name in samples}
+    given = typed or {}
+    kinds = {name: given.get(name) or column_kind(samples[name], mark) for name in samples}
     identifiers = set[str]()
     for name, kind in kinds.items():
         if name in schema.categorical:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from spanboost.data.decimal_marks import COMMA, POINT
 from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
 from spanboost.data.problems import StreamError
 from spanboost.data.target import Target, target_from_json
@@ -63,6 +64,7 @@ class Schema:
     bits: int | None = None
     columns: list[Column] | None = None
     iso_times: bool = False  # whether strings of JSON that are dates or times are read as times
+    decimal: str = POINT  # the decimal mark of the first file
 
     @property
     def numbers(self) -> list[Column]:
@@ -186,8 +188,9 @@ class Schema:
             "categorical": list(self.categorical),
             "columns": columns,
         }
-        if not self.iso_times:  # version 0.1.0 does not know it
-            del state["iso_times"]
+        for name, default in (("iso_times", False), ("decimal", POINT)):
+            if state[name] == default:  # version 0.1.0 does not know it
+                del state[name]
         return state
 
 
@@ -243,6 +246,8 @@ def _check(schema: Schema) -> None:
         raise ValueError(f"bits must be an integer from 0 to 62 (got {schema.bits!r:.40})")
     if not isinstance(schema.iso_times, bool):
         raise ValueError(f"iso_times must be true or false (got {schema.iso_times!r:.40})")
+    if schema.decimal not in (POINT, COMMA):
+        raise ValueError(f"decimal must be a point or a comma (got {schema.decimal!r:.40})")
     names = [column.name for column in schema.columns or []]
     if len(set(names)) < len(names):
         raise ValueError("duplicate column names")

@@ -28,6 +28,11 @@ def format_of_line(line: bytes) -> str | None:
     return "svmlight" if _is_svmlight(text) else "csv"
 
 
+def is_json_array(line: bytes) -> bool:
+    """Return whether a file that begins with this line is a JSON array of objects."""
+    return re.match(rb"\[\s*(\{|$)", line.removeprefix(b"\xef\xbb\xbf").strip()) is not None
+
+
 def _is_vw(text: str) -> bool:
     """Return whether a line is a label, or nothing, and a namespace: `1 |a x:2`, `| x y`."""
     label, bar, features = text.partition("|")

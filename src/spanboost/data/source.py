@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from spanboost.data.problems import StreamError
+from spanboost.data.utf16 import Utf8Bytes
 from spanboost.errors import install_hint
 
 _FIRST = 1 << 16  # bytes in a fingerprint
@@ -48,7 +49,7 @@ class Source:
         self._pipe: BinaryIO | None = None  # the open pipe
 
     def open(self) -> io.RawIOBase:
-        """Open the decompressed bytes; compression is detected from the first bytes.
+        """Open the text, decompressed and in UTF-8; both are detected from the first bytes.
 
         A read returns the bytes that are available, which may be fewer than requested.
         """
@@ -57,7 +58,8 @@ class Source:
             head, file = self._start(len(_ZSTD))
             self._spent = self._once
             self._pipe = file if self._once else None
-            return _Decompressed(self.name, _Stored(self, head, file), head)
+            stored = _Decompressed(self.name, _Stored(self, head, file), head)
+            return Utf8Bytes(self.name, stored)
 
     def would_block(self) -> bool:
         """Return whether this is an open pipe without data, so that reading would block."""
@@ -84,7 +86,7 @@ class Source:
         with _readable_errors(self.name):
             head, file = self._start(len(_ZSTD))
             stored = _Recorded(head, file)
-            stream = _Decompressed(self.name, stored, head)
+            stream = Utf8Bytes(self.name, _Decompressed(self.name, stored, head))
             text = b""
             while len(text) < limit and b"\n" not in text.lstrip():
                 more = stream.read(limit - len(text))

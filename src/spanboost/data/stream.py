@@ -9,7 +9,7 @@ from spanboost.data.batch import Batch
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
-from spanboost.data.sniffing import LIMIT, format_of_line
+from spanboost.data.sniffing import LIMIT, format_of_line, is_json_array
 from spanboost.data.source import Source, find_sources, suffix
 
 SUFFIXES = {
@@ -41,8 +41,9 @@ class Stream:
         skip_bad: bool = False,
         delimiter: str | None = None,
         header: bool | None = None,
+        decimal: str | None = None,
     ) -> None:
-        """Open files; a format, CSV delimiter or CSV header that is None is found in the file."""
+        """Open files; a format, delimiter, header or decimal mark that is None is found in them."""
         self.sources = find_sources(paths)
         self.formats = [format or format_of(source) for source in self.sources]
         self.form = FORMS[self.formats[0]]
@@ -52,7 +53,8 @@ class Stream:
                     f"{source.name}: cannot read {other} and {self.formats[0]} files together"
                 )
         self.problems = Problems(skip_bad)
-        self.delimiter, self.header = delimiter, header
+        self._rows = self._position = 0  # rows read so far, ahead of their use; see position_after
+        self.delimiter, self.header, self.decimal = delimiter, header, decimal
 
     @property
     def size(self) -> int | None:
@@ -60,10 +62,15 @@ class Stream:
         sizes = [source.size for source in self.sources]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
-    @property
-    def position(self) -> int:
-        """Number of stored bytes read so far."""
-        return sum(source.position for source in self.sources)
+    def position_after(self, rows: int) -> int:
+        """Return about how many stored bytes the first rows take, never fewer than before.
+
+        Files are read ahead, so the position in the files says little about small ones.
+        """
+        position = sum(source.position for source in self.sources)
+        estimate = position * min(rows, self._rows) // max(self._rows, 1)
+        self._position = max(self._position, estimate)
+        return self._position
 
     def fingerprint(self) -> list[Any]:
         """Return sizes and checksums that tell these files from others."""
@@ -89,7 +96,7 @@ class Stream:
             keep: Columns to pass on as they are, in `Batch.kept`.
             filter_rows: Reports and removes the rows of a batch that a model cannot read.
         """
-        if schema.form != self.form:
+        if {schema.form, self.form} not in ({schema.form}, {"table", "json"}):
             raise StreamError(
                 f"{self.sources[0].name}: the model reads {_TITLES[schema.form]}, "
                 f"not {_TITLES[self.form]}"
@@ -104,7 +111,10 @@ class Stream:
     ) -> Generator[Batch, None, None]:
         for source, format in zip(self.sources, self.formats, strict=True):
             with closing(reader(format).batches(source)) as batches:
-                yield from (batch for batch in map(filter_rows, batches) if batch.rows)
+                for batch in map(filter_rows, batches):
+                    self._rows += batch.rows
+                    if batch.rows:
+                        yield batch
 
     def _reader(
         self, format: str, *, schema: Schema, labelled: bool, learn: bool, keep: Sequence[str]
@@ -119,9 +129,25 @@ class Stream:
 
             return SvmlightReader(schema, self.problems, labelled=labelled)
         if format == "jsonl":
+            if schema.form == "table":
+                from spanboost.data.formats.cross_forms import TableFromJson
+
+                return TableFromJson(
+                    schema, self.problems, labelled=labelled, learn=learn, keep=keep
+                )
             from spanboost.data.formats.jsonl import JsonReader
 
             return JsonReader(schema, self.problems, labelled=labelled, keep=keep)
+        reader = partial(self._table_reader, format, labelled=labelled, learn=learn, keep=keep)
+        if schema.form == "json":
+            from spanboost.data.formats.cross_forms import JsonFromTable
+
+            return JsonFromTable(schema, labelled, reader)
+        return reader(schema)
+
+    def _table_reader(
+        self, format: str, schema: Schema, *, labelled: bool, learn: bool, keep: Sequence[str]
+    ) -> Any:
         if format in ("csv", "tsv"):
             from spanboost.data.formats.csv import CsvReader
 
@@ -133,6 +159,7 @@ class Stream:
                 learn=learn,
                 delimiter=delimiter,
                 header=self.header,
+                decimal=self.decimal,
                 keep=keep,
             )
         from spanboost.data.formats.arrow import TableReader
@@ -142,7 +169,14 @@ class Stream:
 
 def format_of(source: Source) -> str:
     """Return the format of a file, according to its name or else to its first line."""
-    format = SUFFIXES.get(suffix(source.name)) or format_of_line(source.first_line(LIMIT))
+    format = SUFFIXES.get(suffix(source.name))
+    line = b"" if format is not None else source.first_line(LIMIT)
+    if is_json_array(line):
+        raise StreamError(
+            f"{source.name}: the file is a JSON array; convert it to JSON Lines, one object on "
+            "each line, with jq -c '.[]'"
+        )
+    format = format or format_of_line(line)
     if format is None:
         raise StreamError(
             f"{source.name}: cannot tell the format from the name or the first line; use --format "

@@ -13,6 +13,9 @@ import numpy as np
 
 from spanboost.checks import MOST_CLASSES, is_integer, is_number
 from spanboost.compiling.arrays import Array
+from spanboost.data.local_formats import comma_advice
+
+NON_NEGATIVE, POSITIVE = "non-negative", "positive"  # domains of labels
 
 
 class Target:
@@ -73,22 +76,35 @@ class Target:
 
 
 class NumberTarget(Target):
-    """Numeric labels, optionally within limits."""
+    """Numeric labels, optionally within limits.
+
+    domain: "non-negative" or "positive" if the loss takes only such labels.
+    """
 
     kind = "number"
     as_text = False
 
-    def __init__(self, limits: Sequence[float] | None = None) -> None:
+    def __init__(self, limits: Sequence[float] | None = None, domain: str | None = None) -> None:
         super().__init__()
-        self.limits = limits
+        self.limits, self.domain = limits, domain
 
     def encode_numbers(self, labels: Array) -> Array:
         """Return the labels [rows]; NaN for invalid labels."""
         low, high = self.limits or (-math.inf, math.inf)
-        return np.where(np.isfinite(labels) & (labels >= low) & (labels <= high), labels, math.nan)
+        good = np.isfinite(labels) & (labels >= low) & (labels <= high)
+        if self.domain is not None:
+            good &= labels > 0 if self.domain == POSITIVE else labels >= 0
+        return np.where(good, labels, math.nan)
+
+    def state(self) -> dict[str, Any]:
+        """Return the target as JSON values; other models have no domain, as in version 0.1.0."""
+        known = super().state()
+        return {name: value for name, value in known.items() if (name, value) != ("domain", None)}
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is invalid."""
+        if self.domain not in (None, NON_NEGATIVE, POSITIVE):
+            raise ValueError(f"unknown domain of labels {self.domain!r:.40}")
         limits = self.limits
         if limits is None:
             return
@@ -101,8 +117,12 @@ class NumberTarget(Target):
 
     def _error(self, text: str) -> str:
         number = as_number(text)
+        if number is None and (advice := comma_advice(text)):
+            return advice
         if number is None:
             return "is not a number; for two classes use --loss logistic, for more --loss softmax"
+        if self.domain is not None and (number < 0 or (number == 0 and self.domain == POSITIVE)):
+            return f"is not {self.domain}, as the loss needs it"
         if not math.isfinite(number) or self.limits is None:
             return "is not finite"
         return "is outside the label range {:g} to {:g}".format(*self.limits)

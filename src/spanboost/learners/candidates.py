@@ -8,6 +8,10 @@ and their targets on the left side of every candidate.
 The values of a row are stored in pairs: feature f (numbered as by `Cells` in rows/block.py) has the
 places 2 f and 2 f + 1. Both hold the same number, unless it is missing: then they hold -inf and
 inf. A split reads one of the two places, which determines the side that missing values go to.
+
+All trees share one pool of records. A leaf opens a record when it counts its first row and closes
+it when it splits. The open records are always the first ones of the pool, so the memory in use
+follows the leaves that exist: the rest of the pool is never touched.
 """
 
 from typing import Any, NamedTuple
@@ -17,65 +21,85 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import streams, uniform
+from spanboost.learners.pools import reduce_pool
 
 GROUP = 2  # candidates per group
 LEAST = 5.0  # the fewest rows of mean weight on each side of a split
 THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; the sums take d rows
+VALUE, MOST, SHARE = 0, 1, 2  # rows of the scratch space
 
 
 @kernel
 class Candidates(NamedTuple):
-    """The candidates of all growing leaves of N trees; those of one leaf are contiguous."""
+    """The candidates of the growing leaves of N trees; a leaf has one record in each table."""
 
-    place: Array  # [N, leaf, group] the place in the values of a row that the group reads
-    table: Array  # [N, leaf, 2 + d, C] threshold; weight and sums of targets on the left
-    total: Array  # [N, leaf, 1 + d] weight and sums of targets of all rows counted
-    seen: Array  # [N, leaf] rows that reached the leaf
-    phases: Array  # [N, leaf] rows needed to set one threshold per group; 0 if unused
+    place: Array  # [record, group] the place in the values of a row that the group reads
+    table: Array  # [record, 2 + d, C] threshold; weight and sums of targets on the left
+    total: Array  # [record, 1 + d] weight and sums of targets of all rows counted
+    seen: Array  # [record] rows that reached the leaf
+    phases: Array  # [record] rows needed to set one threshold per group; 0 if unused
+    owner: Array  # [record] the node whose record it is
+    used: Array  # [1] number of records in use, which are the first ones
     state: Array  # [N, 6] state of the random number generator
-    scratch: Array  # [C] the row's weight where it is on the left, else 0
+    scratch: Array  # [3, C] the current row: see `count_left`
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the fields with an entry per leaf.
+        """Names of the fields with an entry per record.
 
-        All are 0 for an unused leaf; `phases` is 0 only for unused leaves.
+        All are 0 for an unused record; `phases` is 0 only for unused records.
         """
-        return ("phases", "place", "table", "total", "seen")
+        return ("phases", "place", "table", "total", "seen", "owner")
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle the records in use only."""
+        return reduce_pool(self, int(self.used[0]))
+
+    def open(self, v: int) -> int:
+        """Return a new record for leaf v; -1 if there is none left."""
+        s = self.used[0]
+        if s == self.owner.shape[0]:
+            return -1
+        self.used[0] = s + 1
+        self.owner[s] = v
+        return s
+
+    def close(self, s: int) -> int:
+        """Close record s and move the last one there; return its owner, or -1 if s was the last."""
+        last = self.used[0] - 1
+        self.used[0] = last
+        move(self.place, s, last)
+        move(self.total, s, last)
+        for k in range(self.table.shape[1]):
+            move(self.table[:, k], s, last)
+        self.seen[s], self.phases[s] = self.seen[last], self.phases[last]
+        self.owner[s] = self.owner[last]
+        self.seen[last], self.phases[last], self.owner[last] = 0, 0, 0
+        return self.owner[s] if s < last else -1
 
     def count_row(
         self, i: int, s: int, feature: Array, values: Array, target: Array, weight: float
     ) -> int:
-        """Add a row to leaf s of tree i, and return the number of rows counted there."""
-        n = self.seen[i, s]
+        """Add a row to record s of tree i, and return the number of rows counted there."""
+        n = self.seen[s]
         if n == 0:
-            self.phases[i, s] = 1 + (self.place.shape[2] - 1) // max(feature.shape[0], 1)
-        first = GROUP * self.phases[i, s]
-        if n < self.phases[i, s] and feature.shape[0] == 0:
+            self.phases[s] = 1 + (self.place.shape[1] - 1) // max(feature.shape[0], 1)
+        first = GROUP * self.phases[s]
+        if n < self.phases[s] and feature.shape[0] == 0:
             return 0  # an empty row has no cell to split on
-        self.seen[i, s] = n + 1
+        self.seen[s] = n + 1
         if n < first:
             self.set_thresholds(i, s, n, feature, values)
             return 0
-        self.weigh_left(i, s, values, weight)
-        share, table, total = self.scratch, self.table[i, s], self.total[i, s]
-        left = table[WEIGHT]
+        self.count_left(s, values, weight)
+        share, table, total = self.scratch[SHARE], self.table[s], self.total[s]
         total[0] += weight
-        for c in range(share.shape[0]):
-            left[c] += share[c]
         for k in range(target.shape[0]):
             r, sums = target[k], table[SUMS + k]
             total[1 + k] += weight * r
             for c in range(share.shape[0]):
                 sums[c] += share[c] * r
         return n + 1 - first
-
-    def clear(self, i: int, s: int) -> None:
-        """Reset leaf s of tree i."""
-        self.place[i, s].fill(0)
-        self.table[i, s].fill(0)
-        self.total[i, s].fill(0)
-        self.seen[i, s], self.phases[i, s] = 0, 0
 
     def set_thresholds(self, i: int, s: int, n: int, feature: Array, values: Array) -> None:
         """Set one threshold in every group whose turn it is, from row n of the leaf.
@@ -85,7 +109,7 @@ class Candidates(NamedTuple):
         interval. The point lies in some cell; the half of the cell determines the side of missing
         values.
         """
-        place, threshold, phases = self.place[i, s], self.table[i, s, THRESHOLD], self.phases[i, s]
+        place, threshold, phases = self.place[s], self.table[s, THRESHOLD], self.phases[s]
         groups = place.shape[0]
         for g in range(n % phases, groups, phases):
             if n < phases:
@@ -94,26 +118,32 @@ class Candidates(NamedTuple):
                 place[g] = 2 * feature[a] + int(2 * (at - a))
             threshold[GROUP * g + n // phases] = threshold_near(values, place[g])
 
-    def weigh_left(self, i: int, s: int, values: Array, weight: float) -> None:
-        """Set scratch[c] to the weight if the row is on the left of candidate c, else to 0."""
-        place, threshold, share = self.place[i, s], self.table[i, s, THRESHOLD], self.scratch
-        zero = share.dtype.type(0)
-        for g in range(place.shape[0]):
-            v, c = values[place[g]], GROUP * g
-            if is_code(place[g]):
-                for k in range(c, c + GROUP):
-                    share[k] = weight if v == threshold[k] else zero
-            else:
-                for k in range(c, c + GROUP):
-                    share[k] = weight if v <= threshold[k] else zero
+    def count_left(self, s: int, values: Array, weight: float) -> None:
+        """Set the share of candidate c to the weight if the row is on its left, else to 0; add it.
 
-    def find_best(self, i: int, s: int, unit: float) -> tuple[int, float]:
+        A row is on the left if its value <= the threshold, which for a code must be equal to it.
+        The values are gathered first, so that the second loop has no branches and vectorises.
+        """
+        place, table = self.place[s], self.table[s]
+        threshold, left = table[THRESHOLD], table[WEIGHT]
+        value, most, share = self.scratch[VALUE], self.scratch[MOST], self.scratch[SHARE]
+        zero, infinity = share.dtype.type(0), share.dtype.type(np.inf)
+        for g in range(place.shape[0]):
+            v = values[place[g]]
+            for c in range(GROUP * g, GROUP * g + GROUP):
+                value[c], most[c] = v, v if is_code(place[g]) else infinity
+        for c in range(share.shape[0]):
+            inside = (value[c] <= threshold[c]) & (threshold[c] <= most[c])
+            share[c] = weight if inside else zero
+            left[c] += share[c]
+
+    def find_best(self, s: int, unit: float) -> tuple[int, float]:
         """Return the candidate with the largest gain, and the gain; -1 if none has enough rows.
 
         The gain is the decrease of the sum of squared distances from the mean when each side has a
         mean of its own. `unit` is the mean weight of a row.
         """
-        table, total = self.table[i, s], self.total[i, s]
+        table, total = self.table[s], self.total[s]
         n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST) * unit
         found, most = -1, total.dtype.type(0)
         for c in range(left.shape[0]):
@@ -134,17 +164,26 @@ class Candidates(NamedTuple):
 def new_candidates(
     copy: Array, leaves: int, number: int, d: int, *, seed: int, dtype: Any
 ) -> Candidates:
-    """Return `number` candidates for each of `leaves` unused leaves, in one tree per copy."""
-    n = len(copy)
+    """Return room for `number` candidates in each of `leaves` leaves, in one tree per copy."""
+    records = len(copy) * leaves
     return Candidates(
-        place=np.zeros((n, leaves, number // GROUP), np.int32),
-        table=np.zeros((n, leaves, SUMS + d, number), dtype),
-        total=np.zeros((n, leaves, 1 + d), dtype),
-        seen=np.zeros((n, leaves), np.int64),
-        phases=np.zeros((n, leaves), np.int64),
+        place=np.zeros((records, number // GROUP), np.int32),
+        table=np.zeros((records, SUMS + d, number), dtype),
+        total=np.zeros((records, 1 + d), dtype),
+        seen=np.zeros(records, np.int64),
+        phases=np.zeros(records, np.int64),
+        owner=np.zeros(records, np.int32),
+        used=np.zeros(1, np.int64),
         state=streams(seed, 1 + int(copy.max()))[copy],
-        scratch=np.zeros(number, dtype),
+        scratch=np.zeros((3, number), dtype),
     )
+
+
+@kernel
+def move(table: Array, s: int, last: int) -> None:
+    """Move row `last` of a table to row s, and leave zeros; if they are the same row, zeros."""
+    for j in range(table.shape[1]):
+        table[s, j], table[last, j] = table[last, j], 0
 
 
 @kernel

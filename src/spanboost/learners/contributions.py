@@ -16,7 +16,6 @@ is `NO_FEATURE`'s.
   activation differences*, ICML 2017.
 """
 
-import math
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -26,12 +25,13 @@ from spanboost.compiling.arrays import Array
 from spanboost.core.experts import hedge_rate
 from spanboost.learners.ball import BallBank
 from spanboost.learners.feature_weights import FeatureWeights
+from spanboost.learners.leaf_rules import LinearLeaves
 from spanboost.learners.linear import LinearBank
 from spanboost.learners.network import NetworkBank
 from spanboost.learners.ridge import RidgeBank
 from spanboost.learners.stumps import StumpBank
 from spanboost.learners.symmetric import SymmetrisedBank
-from spanboost.learners.trees import LinearLeaves, TreeBank
+from spanboost.learners.trees import TreeBank
 from spanboost.rows.block import Block, BlockWithMissing
 
 NO_FEATURE = -1
@@ -119,41 +119,58 @@ def _symmetrised_contributions(bank: SymmetrisedBank, rows: Any, t: int) -> Cont
 
 @contributions_of.register
 def _trees_contributions(bank: TreeBank, rows: Any, t: int) -> Contributions:
-    mean, trees = _node_means(bank), np.arange(len(bank.place))
+    mean, parents, trees = _node_means(bank), _parents(bank), np.arange(len(bank.start))
     node = bank.scratch.node.copy()
-    features, amounts = [np.full(len(trees), NO_FEATURE)], [mean[:, 0]]
+    features, amounts = [np.full(len(trees), NO_FEATURE)], [mean[: len(trees)]]
     copies = [trees]
-    while (below := np.flatnonzero(node)).size:
+    while (below := np.flatnonzero(node >= len(trees))).size:
         v = node[below]
-        parent = (v - 1) // 2
-        features.append(bank.place[below, parent] // 2)
-        amounts.append(mean[below, v] - mean[below, parent])
+        parent = parents[v]
+        features.append(bank.place[parent] // 2)
+        amounts.append(mean[v] - mean[parent])
         copies.append(below)
         node[below] = parent
     feature, number = np.unique(np.concatenate(features), return_inverse=True)
-    amount = np.zeros((len(feature), len(trees), mean.shape[2]))
+    amount = np.zeros((len(feature), len(trees), mean.shape[1]))
     np.add.at(amount, (number, np.concatenate(copies)), np.concatenate(amounts))
     return Contributions(feature, amount.swapaxes(1, 2))
 
 
+def _parents(bank: TreeBank) -> Array:
+    """Return the parent of each node; roots have none, which is 0 here."""
+    link = bank.link[: bank.used[0]]
+    inner = np.flatnonzero(link > 0)
+    parents = np.zeros(len(link), np.int64)
+    parents[link[inner]] = parents[link[inner] + 1] = inner
+    return parents
+
+
 def _node_means(bank: TreeBank) -> Array:
-    """Return [N, node, d]: predictions of leaves, and for inner nodes the mean of those below."""
-    mean, weight = bank.mean.astype(np.float64), bank.weight.astype(np.float64)
+    """Return [node, d]: predictions of leaves, and for inner nodes the mean of those below."""
+    used = bank.used[0]
+    mean, weight = (table[:used].astype(np.float64) for table in (bank.mean, bank.weight))
     if isinstance(bank.aim, LinearLeaves):
-        root = np.sqrt(2.0 * bank.spread)
+        root = np.sqrt(2.0 * bank.spread[:used])
         mean *= np.divide(bank.aim.D * weight, root, out=np.zeros_like(root), where=root > 0)[
-            :, :, None
+            :, None
         ]
-    for level in range(int(math.log2(mean.shape[1] + 1)) - 2, -1, -1):
-        here = slice(2**level - 1, 2 ** (level + 1) - 1)
-        left, right = (slice(2 * here.start + k, 2 * here.stop + k, 2) for k in (1, 2))
-        inner = bank.place[:, here] >= 0
-        both = weight[:, left] + weight[:, right]
-        share = np.divide(weight[:, left], both, out=np.full(both.shape, 0.5), where=both > 0)
-        middle = mean[:, right] + share[:, :, None] * (mean[:, left] - mean[:, right])
-        mean[:, here] = np.where(inner[:, :, None], middle, mean[:, here])
-        weight[:, here] = np.where(inner, both, weight[:, here])
+    for inner in reversed(_levels(bank)):
+        left = bank.link[inner]
+        right = left + 1
+        both = weight[left] + weight[right]
+        share = np.divide(weight[left], both, out=np.full(both.shape, 0.5), where=both > 0)
+        mean[inner] = mean[right] + share[:, None] * (mean[left] - mean[right])
+        weight[inner] = both
     return mean
+
+
+def _levels(bank: TreeBank) -> list[Array]:
+    """Return the inner nodes of all trees, level by level from the roots."""
+    levels, node = [], np.arange(len(bank.start))
+    while (inner := node[bank.link[node] > 0]).size:
+        levels.append(inner)
+        node = np.concatenate([bank.link[inner], bank.link[inner] + 1])
+    return levels
 
 
 def shrinkage(columns: Array, radius: float) -> Array:

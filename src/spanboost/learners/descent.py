@@ -48,7 +48,7 @@ class Descent(ReadsFeatures):
     rate: float | Sequence[float] = 0.5
     decay: float | None = None
     bits: int | None = None
-    dtype: Any = np.float32
+    dtype: type[np.floating[Any]] = np.float32
 
     def check(self, task: Task) -> None:
         """Raise a ValueError if a parameter is out of range."""
@@ -158,6 +158,15 @@ class Steps(NamedTuple):
         exponent = c * weight * u * reach
         # where c is 0, an infinite reach would make the exponent NaN
         return u * flow(exponent if c > 0 else c, self.rate)
+
+    def scale_slopes(self, pace: float, weight: float, reach: Array, slope: Array) -> None:
+        """Multiply the slope of every copy by its step size."""
+        if self.curvature[0] == 0:  # then it is 0 in all copies: linear feedback
+            for i in range(slope.shape[0]):
+                slope[i] *= self.rate[i] * pace
+        else:
+            for i in range(slope.shape[0]):
+                slope[i] *= self.step_size(i, pace, weight, reach[i])
 
 
 @kernel

@@ -21,6 +21,10 @@ from spanboost.learners.feature_weights import FeatureWeights, new_feature_weigh
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.block import Row
 
+# Below it, `keep` is multiplied into the weights. Weights up to D / FAINTEST and their steps fit
+# into 32 bits. A larger value costs time, because the weights of a copy are far apart in memory.
+FAINTEST = 1e-20
+
 
 @dataclass(frozen=True)
 class LinearSGD(Descent):
@@ -112,13 +116,15 @@ class LinearBank(NamedTuple):
         for i in range(self.mass.shape[0]):
             if self.keep[i] * self.mass[i] > self.D:
                 self.keep[i] = self.D / self.mass[i]
-                if self.keep[i] < 1e-9:  # before it is too small to divide by
+                if self.keep[i] < FAINTEST:
                     self.fold(i)
 
     def fold(self, i: int) -> None:
         """Multiply the weights of copy i by `keep`, and reset `keep` to 1."""
         for g in range(self.inputs.W.shape[0]):
-            for lane in range(i, self.inputs.W.shape[1], self.mass.shape[0]):
-                self.inputs.W[g, lane] *= self.keep[i]
+            if self.inputs.S[g] > 0:  # the others have weight 0
+                for lane in range(i, self.inputs.W.shape[1], self.mass.shape[0]):
+                    w = self.inputs.W[g, lane] * self.keep[i]
+                    self.inputs.W[g, lane] = w if abs(w) > 1e-30 else 0  # subnormals are slow
         self.mass[i] *= self.keep[i]
         self.keep[i] = 1

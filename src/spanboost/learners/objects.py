@@ -84,6 +84,10 @@ class ObjectLearner:
     """
 
     def __init__(self, prototype: Any) -> None:
+        if isinstance(prototype, str):
+            raise TypeError(
+                f"learner must be an object, such as Trees() or LinearSGD() (got {prototype!r})"
+            )
         if not _updates_by_loss(prototype):
             prototype = adapt_external(prototype)
         if not _updates_by_loss(prototype):
@@ -135,6 +139,11 @@ def as_learner(learner: Any) -> Learner:
     if isinstance(learner, type):
         raise TypeError(f"{learner.__name__} is a class: pass an instance, {learner.__name__}(...)")
     return learner if isinstance(learner, Learner) else ObjectLearner(learner)
+
+
+def is_foreign(learner: Any) -> bool:
+    """Return whether a learner is an object that `as_learner` wraps."""
+    return not isinstance(learner, Learner)
 
 
 def _updates_by_loss(item: Any) -> bool:
@@ -204,7 +213,7 @@ class FromTargets:
         if not self.weighted and not task.smoothness.all():
             raise ValueError(
                 f"{name}.learn_one takes no weight, but the rows of linear losses are weighted by "
-                "the slope: use feedback='greedy' and a loss that is smooth and not linear"
+                "the slope: use greedy feedback and a loss that is smooth and not linear"
             )
         if not np.isfinite(task.smoothness).all():
             raise ValueError(

@@ -52,7 +52,7 @@ class Ridge(ReadsFeatures):
     ridge: float = 0.01
     columns: int = 256
     bits: int | None = None
-    dtype: Any = np.float64
+    dtype: type[np.floating[Any]] = np.float64
 
     @property
     def greedy_step(self) -> float:

@@ -236,8 +236,7 @@ class StumpBank(NamedTuple):
                 v = z if p == 0 else one
                 G, rate = self.G[f, p, k], self.scratch.rate[p, k]
                 self.steps.accumulate(G, slope, v * v, weight, self.seen[f, 0], rate, reach)
-            for i in range(slope.shape[0]):
-                slope[i] *= self.steps.step_size(i, pace, weight, reach[i])
+            self.steps.scale_slopes(pace, weight, reach, slope)
             for p in range(parts):
                 v = z if p == 0 else one
                 U, rate = self.U[f, p, k], self.scratch.rate[p, k]

@@ -12,16 +12,8 @@ valid if the targets shift while the earlier copies learn. The children start at
 leaf, shifted by the sums on their side. Weights are relative: they are measured in units of the
 mean weight of the rows counted.
 
-The target of a row depends on the feedback:
-
-- Greedy feedback: the leaf's prediction after a full step along the slope, of length one over the
-  smoothness. For squared loss that is the residual, so the leaf predicts the mean residual. For a
-  loss with a kink, the step is D times the slope over the Lipschitz constant.
-- Linear feedback: the negative slope. The leaf follows the regularised leader: it predicts
-  -D G / sqrt(2 Q), projected to norm D, where G is the sum of the slopes and Q that of their
-  squares.
-
-Trees are complete binary trees in arrays: the children of node v are 2 v + 1 and 2 v + 2.
+All trees share one pool of nodes. Node i is the root of tree i. A split takes the next two nodes of
+the pool as children, so the memory in use follows the nodes that exist.
 """
 
 import math
@@ -45,6 +37,8 @@ from spanboost.learners.candidates import (
     new_candidates,
 )
 from spanboost.learners.feature_weights import grow_table
+from spanboost.learners.leaf_rules import GreedyLeaves, LinearLeaves, leaf_rule
+from spanboost.learners.pools import reduce_pool
 from spanboost.learners.protocol import BankSize, Feedback, ReadsFeatures, Task
 from spanboost.rows.block import Cells, Row, block_of
 
@@ -68,8 +62,8 @@ class Trees(ReadsFeatures):
     dtype: type of all state, float32 or float64.
     bits: None to keep all columns of sparse rows apart; otherwise they are hashed into 2^bits.
 
-    A tree takes 2^(depth - 1) times 4 (2 + d) + 2 bytes per candidate, and little more: 100 trees
-    of the default size with one output take 13 MB.
+    A leaf that can still split takes 4 (2 + d) + 2 bytes per candidate, and little more. 100 full
+    trees of the default size with one output take 13 MB; young trees take much less.
     """
 
     depth: int = 8
@@ -78,7 +72,7 @@ class Trees(ReadsFeatures):
     grace: int = 32
     delay: int = 5
     recency: int = 1
-    dtype: Any = np.float32
+    dtype: type[np.floating[Any]] = np.float32
     bits: int | None = None
 
     @property
@@ -110,22 +104,27 @@ class Trees(ReadsFeatures):
         return Cells(*block_of(X, self.dtype, self.bits))
 
     def bank_size(self, n: int, d: int, features: int) -> BankSize:
-        """Return the numbers in n copies: the places of nodes start at -1."""
+        """Return the numbers in n copies; the room for nodes is limited, although it is zeros."""
         return BankSize(n, n * 2 ** (1 + min(max(int(self.depth), 0), DEEPEST)))
 
     def bank(self, task: Task) -> "TreeBank":
         """Return N copies, each a root that has seen no rows."""
-        n, d, nodes = task.n, task.d, 2 ** (self.depth + 1) - 1
+        n, d = task.n, task.d
+        nodes = n * (2 ** (self.depth + 1) - 1)
+        if nodes >= 2**31:
+            raise ParameterError("depth", f"must be smaller for {n} copies (got {self.depth})")
 
         def zeros(*shape: int) -> Array:
             return np.zeros(shape, self.dtype)
 
         return TreeBank(
-            place=np.full((n, nodes), -1, np.int32),
-            threshold=zeros(n, nodes),
-            weight=zeros(n, nodes),
-            mean=zeros(n, nodes, d),
-            spread=zeros(n, nodes),
+            link=np.zeros(nodes, np.int32),
+            place=np.zeros(nodes, np.int32),
+            threshold=zeros(nodes),
+            weight=zeros(nodes),
+            mean=zeros(nodes, d),
+            spread=zeros(nodes),
+            used=np.array([n], np.int64),
             candidates=new_candidates(
                 task.copy,
                 2 ** (self.depth - 1),
@@ -136,9 +135,10 @@ class Trees(ReadsFeatures):
             ),
             rounds=np.zeros(1, np.int64),
             start=self.delay * task.rounds * task.copy.astype(np.int64),
-            aim=_leaf_rule(task, self.dtype),
+            aim=leaf_rule(task, self.dtype),
             # replayed rows inflate gains and counts by this factor
             evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
+            depth=int(self.depth),
             grace=int(self.grace),
             recency=int(self.recency),
             scratch=TreeScratch(
@@ -146,7 +146,7 @@ class Trees(ReadsFeatures):
                 filled=np.zeros(0, np.int64),
                 cells=np.zeros(1, np.int64),
                 node=np.zeros(n, np.int64),
-                leaf=np.zeros(n, np.int64),
+                level=np.zeros(n, np.int64),
                 slope=zeros(d, n),
                 target=zeros(d),
             ),
@@ -157,55 +157,6 @@ def _is_in(value: Any, low: int, high: int) -> bool:
     return is_integer(value) and bool(low <= value <= high)
 
 
-def _leaf_rule(task: Task, dtype: Any) -> "GreedyLeaves | LinearLeaves":
-    if task.linear:
-        return LinearLeaves(np.dtype(dtype).type(task.D))
-    curved = np.isfinite(task.smoothness) & (task.smoothness > 0)
-    step = np.divide(1, task.smoothness, out=task.D / task.lipschitz, where=curved)
-    return GreedyLeaves(step.astype(dtype))
-
-
-@kernel
-class GreedyLeaves(NamedTuple):
-    """Leaves under greedy feedback: targets are predictions; a leaf predicts their mean."""
-
-    step: Array  # [N] distance of the target from the prediction, per unit of slope
-
-    def target(self, i: int, h: float, slope: float, weight: float) -> float:
-        """Return the target of copy i, which predicts h."""
-        return h - slope / weight * self.step[i]
-
-    def square(self, target: float, before: float, after: float) -> float:
-        """Return what a row of weight 1 adds to the spread, given the mean before and after."""
-        return (target - before) * (target - after)
-
-    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
-        """Set h[:, i] to the prediction of a leaf of copy i."""
-        for k in range(mean.shape[0]):
-            h[k, i] = mean[k]
-
-
-@kernel
-class LinearLeaves(NamedTuple):
-    """Leaves under linear feedback: targets are negative slopes; a leaf follows their sum."""
-
-    D: float  # bound on the predictions
-
-    def target(self, i: int, h: float, slope: float, weight: float) -> float:
-        """Return the target of copy i, whatever it predicts."""
-        return -slope / weight
-
-    def square(self, target: float, before: float, after: float) -> float:
-        """Return what a row of weight 1 adds to the spread, which is around 0 here."""
-        return target * target
-
-    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
-        """Set h[:, i] to the prediction of a leaf of copy i, before the projection to norm D."""
-        far = self.D * weight / np.sqrt(spread + spread) if spread > 0 else spread
-        for k in range(mean.shape[0]):
-            h[k, i] = far * mean[k]
-
-
 class TreeScratch(NamedTuple):
     """The current row, and the leaves it reaches."""
 
@@ -213,7 +164,7 @@ class TreeScratch(NamedTuple):
     filled: Array  # [width] the places in `values` that are set
     cells: Array  # [1] number of these places
     node: Array  # [N] the leaf that the row reaches
-    leaf: Array  # [N] its number among the growing leaves; -1 at the full depth
+    level: Array  # [N] number of splits on the way to it
     slope: Array  # [d, N] slopes of the losses
     target: Array  # [d] target of one copy
 
@@ -222,17 +173,21 @@ class TreeScratch(NamedTuple):
 class TreeBank(NamedTuple):
     """N trees. A node without a split is a leaf."""
 
-    place: Array  # [N, node] the place in the values of a row that its split reads; -1 for a leaf
-    threshold: Array  # [N, node] rows with values up to it, or with this category, go left
-    weight: Array  # [N, node] weight of the rows it has learned
-    mean: Array  # [N, node, d] of their targets
-    spread: Array  # [N, node] leaf: summed squared distances of targets from the mean (of slopes,
+    link: Array  # [node] > 0: the left child, and the right one follows it; 0 or less: a leaf, and
+    # -1 - link is its record among the candidates (0: it has none)
+    place: Array  # [node] the place in the values of a row that its split reads; 0 for a leaf
+    threshold: Array  # [node] rows with values up to it, or with this category, go left
+    weight: Array  # [node] weight of the rows it has learned
+    mean: Array  # [node, d] of their targets
+    spread: Array  # [node] leaf: summed squared distances of targets from the mean (of slopes,
     # from 0); inner node: the gain of its split
+    used: Array  # [1] number of nodes in use, which are the first ones
     candidates: Candidates
     rounds: Array  # [1] number of rows learned
     start: Array  # [N] number of rows after which a copy starts to learn
     aim: GreedyLeaves | LinearLeaves
     evidence: float
+    depth: int
     grace: int
     recency: int
     scratch: TreeScratch
@@ -240,7 +195,11 @@ class TreeBank(NamedTuple):
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the fields with an entry per node; unused nodes have weight 0."""
-        return ("weight", "place", "threshold", "mean", "spread")
+        return ("weight", "link", "place", "threshold", "mean", "spread")
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle the nodes in use only."""
+        return reduce_pool(self, int(self.used[0]))
 
     def grown(self, features: int, width: int) -> "TreeBank":
         """Return the same trees with room for more features and wider rows."""
@@ -259,34 +218,44 @@ class TreeBank(NamedTuple):
         Under linear feedback a sum of slopes has the units of a function value times a slope.
         """
         sums, squares = (a * b, b * b) if isinstance(self.aim, LinearLeaves) else (a, a * a)
-        self.mean[...] *= sums
-        self.spread[...] *= squares
-        self.candidates.table[:, :, SUMS:] *= sums
-        self.candidates.total[:, :, 1:] *= sums
+        nodes, records = self.used[0], self.candidates.used[0]
+        self.mean[:nodes] *= sums
+        self.spread[:nodes] *= squares
+        self.candidates.table[:records, SUMS:] *= sums
+        self.candidates.total[:records, 1:] *= sums
 
     @property
     def sound(self) -> bool:
         """Whether all indices are in range; compiled code does not check."""
-        places, leaves = len(self.scratch.values), self.candidates.seen.shape[1]
-        choices = self.candidates.place[self.candidates.phases != 0]  # the others are 0
+        places, pool = len(self.scratch.values), self.candidates
+        nodes, records = int(self.used[0]), int(pool.used[0])
+        if not (
+            len(self.start) <= nodes <= len(self.link)
+            and 0 <= records <= len(pool.owner)
+            and not self.link[nodes:].any()
+            and not pool.phases[records:].any()
+        ):
+            return False
+        link, place, owner = self.link[:nodes], self.place[:nodes], pool.owner[:records]
+        inner = np.flatnonzero(link > 0)
         return bool(
-            (self.place >= -1).all()
-            and (self.place < places).all()
-            and (self.place[:, 2 * leaves - 1 :] == -1).all()
-            and (choices >= 0).all()
-            and (choices < places).all()
-            and are_streams(self.candidates.state)
-            and (self.candidates.seen >= 0).all()
-            and (self.candidates.seen < 2**62).all()
-            and (self.candidates.phases <= self.candidates.place.shape[2]).all()
-            and (self.candidates.phases[self.candidates.seen > 0] > 0).all()
+            # children come after their parents, so every path ends
+            (link[inner] > inner).all()
+            and (link[inner] < nodes - 1).all()
+            and (place >= 0).all()
+            and (place < places).all()
+            and np.count_nonzero(link < 0) == records
+            and (owner >= 0).all()
+            and (owner < nodes).all()
+            and (link[owner] == -1 - np.arange(records)).all()
+            and (pool.place[:records] >= 0).all()
+            and (pool.place[:records] < places).all()
+            and (pool.seen[:records] >= 0).all()
+            and (pool.seen[:records] < 2**62).all()
+            and (pool.phases[:records] > 0).all()
+            and (pool.phases[:records] <= pool.place.shape[1]).all()
+            and are_streams(pool.state)
         )
-
-    @property
-    def gains(self) -> Array:
-        """The total gain of the splits on each feature, numbered as in `Cells`."""
-        inner = self.place >= 0
-        return np.bincount(self.place[inner] // 2, self.spread[inner])
 
     def predict(self, x: Row, h: Array) -> None:
         """Predict with the leaves that the row reaches."""
@@ -294,7 +263,7 @@ class TreeBank(NamedTuple):
         self.find_leaves()
         for i in range(h.shape[1]):
             v = self.scratch.node[i]
-            self.aim.predict_leaf(i, self.mean[i, v], self.weight[i, v], self.spread[i, v], h)
+            self.aim.predict_leaf(i, self.mean[v], self.weight[v], self.spread[v], h)
 
     def load_row(self, x: Row) -> None:
         """Write the values of the row, each to its two places, and 0 to all others."""
@@ -314,29 +283,23 @@ class TreeBank(NamedTuple):
         """Find the leaf that the row reaches in each tree.
 
         All trees descend one level at a time, branch-free; one tree after the other, with a branch
-        at each node, takes twice as long. The number of a growing leaf is that of its leftmost
-        descendant one level above the full depth, counted from the left, so numbers are unique.
+        at each node, takes twice as long.
         """
-        values, node, leaf = self.scratch.values, self.scratch.node, self.scratch.leaf
-        below = self.candidates.seen.shape[1]
+        values, node, level = self.scratch.values, self.scratch.node, self.scratch.level
+        for i in range(node.shape[0]):
+            node[i], level[i] = i, 0
         moved: Any = 1
-        node.fill(0)
-        leaf.fill(0)
-        while moved > 0 and below > 0:
+        while moved > 0:
             moved = 0
-            below //= 2
             for i in range(node.shape[0]):
                 v = node[i]
-                p, t = self.place[i, v], self.threshold[i, v]
-                inner = np.int64(p >= 0)  # int() would compile to a branch
-                x = values[max(p, 0)]
+                p, t, left = self.place[v], self.threshold[v], np.int64(self.link[v])
+                inner = np.int64(left > 0)  # int() would compile to a branch
+                x = values[p]
                 right = np.int64(x != t) if is_code(p) else np.int64(x > t)
-                node[i] = v + inner * (v + 1 + right)
-                leaf[i] += inner * right * below
+                node[i] = v + inner * (left + right - v)
+                level[i] += inner
                 moved += inner
-        deepest = 2 * self.candidates.seen.shape[1] - 1
-        for i in range(node.shape[0]):
-            leaf[i] = leaf[i] if node[i] < deepest else -1
 
     def update(self, x: Row, h: Array, feedback: Feedback) -> None:
         """Add the row to the leaves it reaches."""
@@ -348,51 +311,66 @@ class TreeBank(NamedTuple):
                 continue
             for k in range(h.shape[0]):
                 target[k] = self.aim.target(i, h[k, i], slope[k, i], weight)
-            v, s = self.scratch.node[i], self.scratch.leaf[i]
-            self.update_leaf(i, v, weight)
-            if s >= 0:
-                values = self.scratch.values
-                rows = self.candidates.count_row(i, s, x.feature, values, target, weight)
-                if rows > 0 and rows % self.grace == 0:
-                    self.try_split(i, v, s, rows)
+            v = self.scratch.node[i]
+            self.update_leaf(v, weight)
+            if self.scratch.level[i] < self.depth:
+                self.grow_leaf(i, v, x, weight)
         self.rounds[0] += 1
 
-    def update_leaf(self, i: int, v: int, weight: float) -> None:
+    def grow_leaf(self, i: int, v: int, x: Row, weight: float) -> None:
+        """Add the row to the candidates of leaf v of tree i, and split the leaf if it is due."""
+        if self.link[v] == 0:
+            self.link[v] = -1 - self.candidates.open(v)
+        s = -1 - self.link[v]
+        if s < 0:
+            return  # the pool is full, as only a forged file can make it
+        values, target = self.scratch.values, self.scratch.target
+        rows = self.candidates.count_row(i, s, x.feature, values, target, weight)
+        if rows > 0 and rows % self.grace == 0:
+            self.try_split(v, s, rows)
+
+    def update_leaf(self, v: int, weight: float) -> None:
         """Add the target to the mean of leaf v, then replace it by its distance from the mean."""
-        mean, target, one = self.mean[i, v], self.scratch.target, self.mean.dtype.type(1)
-        self.weight[i, v] += weight
-        old = one - weight / self.weight[i, v]
+        mean, target, one = self.mean[v], self.scratch.target, self.mean.dtype.type(1)
+        self.weight[v] += weight
+        old = one - weight / self.weight[v]
         kept = old
         for _ in range(1, self.recency):
             kept *= old
         for k in range(mean.shape[0]):
             before = mean[k]
             mean[k] += (target[k] - before) * (one - kept)
-            self.spread[i, v] += weight * self.aim.square(target[k], before, mean[k])
+            self.spread[v] += weight * self.aim.square(target[k], before, mean[k])
             target[k] -= before
 
-    def try_split(self, i: int, v: int, s: int, rows: int) -> None:
+    def try_split(self, v: int, s: int, rows: int) -> None:
         """Split leaf v if the gain of its best candidate is large enough."""
         real = self.mean.dtype.type
-        unit = self.candidates.total[i, s, 0] / real(rows)
-        c, gain = self.candidates.find_best(i, s, unit)
-        chance = unit * (self.spread[i, v] / self.weight[i, v] + real(FLOOR))
+        unit = self.candidates.total[s, 0] / real(rows)
+        c, gain = self.candidates.find_best(s, unit)
+        chance = unit * (self.spread[v] / self.weight[v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
-            self.split(i, v, s, c)
-            self.spread[i, v] = gain
+            self.split(v, s, c)
+            self.spread[v] = gain
 
-    def split(self, i: int, v: int, s: int, c: int) -> None:
+    def split(self, v: int, s: int, c: int) -> None:
         """Split leaf v by its candidate c; the children start with the statistics of c."""
-        table, total = self.candidates.table[i, s], self.candidates.total[i, s]
+        table, total, first = self.candidates.table[s], self.candidates.total[s], self.used[0]
+        if first + 1 >= self.link.shape[0]:
+            return  # the pool is full, as only a forged file can make it
+        self.used[0] = first + 2
         n, m = total[0], table[WEIGHT, c]
-        variance = self.spread[i, v] / self.weight[i, v]
-        for child, weight in ((2 * v + 1, m), (2 * v + 2, n - m)):
-            self.weight[i, child] = weight
-            self.spread[i, child] = weight * variance
-        for k in range(self.mean.shape[2]):
-            left, middle = table[SUMS + k, c], self.mean[i, v, k] - total[1 + k] / n
-            self.mean[i, 2 * v + 1, k] = middle + left / m
-            self.mean[i, 2 * v + 2, k] = middle + (total[1 + k] - left) / (n - m)
-        self.place[i, v] = self.candidates.place[i, s, c // GROUP]
-        self.threshold[i, v] = table[THRESHOLD, c]
-        self.candidates.clear(i, s)  # the left child has the same number among the growing leaves
+        variance = self.spread[v] / self.weight[v]
+        for child, weight in ((first, m), (first + 1, n - m)):
+            self.weight[child] = weight
+            self.spread[child] = weight * variance
+        for k in range(self.mean.shape[1]):
+            left, middle = table[SUMS + k, c], self.mean[v, k] - total[1 + k] / n
+            self.mean[first, k] = middle + left / m
+            self.mean[first + 1, k] = middle + (total[1 + k] - left) / (n - m)
+        self.place[v] = self.candidates.place[s, c // GROUP]
+        self.threshold[v] = table[THRESHOLD, c]
+        self.link[v] = first
+        moved = self.candidates.close(s)
+        if moved >= 0:
+            self.link[moved] = -1 - s

@@ -5,12 +5,15 @@ from spanboost.losses.constants import (
     adds_classes,
     constant,
     degree,
+    has_log_link,
     is_binary,
     predicts_scores,
     radius,
     require_fixed_classes,
     resolve,
+    scores_of,
 )
+from spanboost.losses.log_link import Gamma, Poisson, Tweedie
 from spanboost.losses.protocol import Loss, VectorLoss
 from spanboost.losses.scalar import (
     Absolute,
@@ -28,6 +31,7 @@ from spanboost.losses.vector import Scalar, Softmax, SquaredEuclidean, on_vector
 __all__ = [
     "NAMES",
     "Absolute",
+    "Gamma",
     "Hinge",
     "Huber",
     "Linear",
@@ -35,20 +39,24 @@ __all__ = [
     "Loss",
     "ModifiedLeastSquares",
     "PNorm",
+    "Poisson",
     "Quantile",
     "Scalar",
     "Softmax",
     "Squared",
     "SquaredEuclidean",
+    "Tweedie",
     "VectorLoss",
     "adds_classes",
     "constant",
     "degree",
+    "has_log_link",
     "is_binary",
     "on_vectors",
     "predicts_scores",
     "radius",
     "require_fixed_classes",
     "resolve",
+    "scores_of",
     "values_of",
 ]

@@ -2,13 +2,16 @@
 
 import math
 import sys
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from spanboost.checks import is_number
-from spanboost.errors import ConstantWarning, ParameterError, warn_caller
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ConstantWarning, ParameterError, did_you_mean, warn_caller
 from spanboost.losses.estimates import can_estimate, estimate
+from spanboost.losses.log_link import Gamma, Poisson, Tweedie
 from spanboost.losses.scalar import (
     Absolute,
     Hinge,
@@ -32,7 +35,14 @@ NAMES = {
     "logistic": Logistic(),
     "absolute": Absolute(),
     "hinge": Hinge(),
+    "poisson": Poisson(),
+    "gamma": Gamma(),
     "softmax": Softmax(2),  # to begin with: a model adds classes as they appear
+}
+WITH_NUMBER = {"quantile": Quantile, "tweedie": Tweedie}  # names followed by : and a number
+NUMBERS = {
+    "quantile": "'quantile:TAU' with TAU between 0 and 1",
+    "tweedie": "'tweedie:POWER' with POWER between 1 and 2",
 }
 
 
@@ -60,17 +70,20 @@ def resolve(loss: Any) -> Any:
 
 
 def _by_name(name: str) -> Any:
-    """Return the loss of a name: one of `NAMES`, or "quantile:TAU"."""
-    kind, _, tau = name.partition(":")
-    if kind == "quantile":
-        with suppress(ValueError):
-            return resolve(Quantile(float(tau)))
+    """Return the loss of a name: one of `NAMES`, "quantile:TAU" or "tweedie:POWER"."""
+    kind, _, number = name.partition(":")
+    if kind in WITH_NUMBER:
+        try:
+            return resolve(WITH_NUMBER[kind](float(number)))
+        except ValueError:
+            needed = NUMBERS[kind]
+            raise ParameterError("loss", f"must be {needed} (got {name!r})") from None
     if name not in NAMES:
         raise ParameterError(
             "loss",
-            f"must be one of {', '.join(map(repr, NAMES))}, 'quantile:TAU' with TAU between 0 and "
-            "1, or a loss object such as PNorm(4), Huber(0.1) or Softmax(3) "
-            f"(got {name!r})",
+            f"must be one of {', '.join([*map(repr, NAMES), *NUMBERS.values()])}, or a loss "
+            "object such as PNorm(4), Huber(0.1) or Softmax(3) "
+            f"(got {name!r}){did_you_mean(kind, [*NAMES, *WITH_NUMBER])}",
         )
     return NAMES[name]
 
@@ -93,6 +106,19 @@ def require_fixed_classes(loss: Any, what: str) -> None:
 def predicts_scores(loss: Any) -> bool:
     """Return whether predictions are scores rather than numbers in label units."""
     return is_binary(loss) or getattr(loss, "margin", False) is True
+
+
+def has_log_link(loss: Any) -> bool:
+    """Return whether models predict means, and the loss takes their logarithms."""
+    return getattr(loss, "log_link", False) is True
+
+
+def scores_of(loss: Any, predictions: Array) -> Array:
+    """Return predictions in the units of the labels, or scores, as the loss takes them."""
+    if not has_log_link(loss):
+        return predictions
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(predictions)
 
 
 def is_binary(loss: Any) -> bool:

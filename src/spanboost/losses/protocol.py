@@ -11,13 +11,17 @@ Upper bounds are enough. Constants that a scalar loss does not define are estima
 (estimates.py).
 
 To write your own loss, define a NamedTuple with these methods; names of helper methods must not
-begin with an underscore. An ordinary class works too, but is not compiled. Three optional
-properties describe the labels:
+begin with an underscore. An ordinary class works too, but is not compiled. Optional properties
+describe the labels:
 
 - ``binary``: true if the labels are -1 and +1; a prediction is then a score whose sign is the
   predicted label,
 - ``margin``: true if predictions are scores although the labels are not binary,
-- ``degree``: the p for which l(a y*, a y) = a^p l(y*, y) (default: 2).
+- ``degree``: the p for which l(a y*, a y) = a^p l(y*, y) (default: 2),
+- ``log_link``: true for the losses of log_link.py: y is the logarithm of a mean, which is what the
+  model predicts. They also have ``takes_zero`` (whether the label 0 is allowed), ``power`` (the
+  variance is proportional to this power of the mean) and the method ``curvature``, by which greedy
+  feedback divides a slope to get a step.
 """
 
 from typing import Protocol

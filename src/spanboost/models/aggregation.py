@@ -14,7 +14,15 @@ from spanboost.compiling.kernels import kernel
 from spanboost.core.experts import new_ridge, new_share
 from spanboost.core.regressions import STRENGTHS, Regressions, new_regressions
 from spanboost.core.second_order import SecondOrder, new_second_order
-from spanboost.losses import Logistic, Softmax, Squared, VectorLoss, on_vectors, predicts_scores
+from spanboost.losses import (
+    Logistic,
+    Softmax,
+    Squared,
+    VectorLoss,
+    has_log_link,
+    on_vectors,
+    predicts_scores,
+)
 from spanboost.models.score_aggregation import (
     RIDGE,
     LogisticAggregator,
@@ -212,7 +220,7 @@ def new_aggregator(loss: Any, K: int) -> Any:
         second_order=new_second_order(C),
         regressions=new_regressions(K, strengths),
         loss=vectors,
-        clips=d == 1 and not predicts_scores(loss),
+        clips=d == 1 and not (predicts_scores(loss) or has_log_link(loss)),
         ends=np.zeros((2, 2)),
         scratch=LabelScratch(
             candidates=np.zeros((d, C)),

@@ -23,6 +23,8 @@ from spanboost.models.model import Composition, Model, own_constructor, single_a
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
+from spanboost.rows.row_sample import RowSample
+from spanboost.rows.user_types import RowLike, RowsLike
 
 _FEW = 64  # blocks with fewer rows run in one thread
 
@@ -43,7 +45,7 @@ class AutoBlock(NamedTuple):
 
     experts: list[CheckedBlock]
     labels: Array  # [rows, d] as the aggregator scores them
-    weights: Array  # [rows]
+    weights: Array  # [rows] for the aggregator
     units: Units  # before the first row
 
 
@@ -141,11 +143,11 @@ class AutoBoost(AutoSpec, Model):
         """The weight of each expert, and of the regressions over all of them."""
         return self.mixture.named_weights(self.experts)
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
         return self._combine_one([expert.predict_one(x) for expert in self.experts.values()])
 
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         label = self.labels.single(y) if weight == 1 else None
         if label is None or self.encoder.single(x) is None:
@@ -158,18 +160,18 @@ class AutoBoost(AutoSpec, Model):
         self.mixture.learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
         return single_answer(out[:, 0])
 
-    def predict_many(self, X: Any) -> Array:
+    def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
         return self.mixture.combine(self.mixture.units(self.labels), self.forecasts(X))
 
     def forecasts(self, X: Any) -> Array:
         """Return the predictions of all experts, [rows, d, K]; learn nothing."""
         block, experts = self._encode(X), self.experts.values()
-        return stack(_for_each(lambda one: one.predict_many(block), experts, block.rows))
+        return stack(self._for_each(lambda one: one.predict_many(block), experts, block.rows))
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
         """Return the block in the experts' terms; a `DataError` names the first bad row."""
-        encoded = self._encode(X)
+        encoded = self._encode(X, learn=True)
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
@@ -183,9 +185,18 @@ class AutoBoost(AutoSpec, Model):
         pairs = list(zip(self.experts.values(), block.experts, strict=True))
         for expert, part in pairs:  # reserve memory: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
-        answers = _for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, len(block.weights))
+        rows = len(block.weights)
+        answers = self._for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, rows)
         changes = block.experts[0].changes
         return self.mixture.learn(block.units, stack(answers), block.labels, block.weights, changes)
+
+    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+        """Learn a block of rows that the experts have learned before; their weights stay.
+
+        Losses of rows that were seen favour the experts that remember them best.
+        """
+        block = self.check(X, y, weights)
+        return self.learn_checked(block._replace(weights=0 * block.weights))
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the experts compose the prediction for one row."""
@@ -194,9 +205,10 @@ class AutoBoost(AutoSpec, Model):
         weights, constant = self.mixture.aggregator.expert_weights()
         return Composition(answer.reshape(-1), weights, constant)
 
-    def boosters_for_importances(self) -> list[Booster]:
-        """Return the expert with the largest weight among those that boost trees."""
-        return [self.experts[self.best_trees]]
+    @property
+    def row_sample(self) -> RowSample | None:
+        """Some of the rows that the model has learned."""
+        return self._first.row_sample
 
     @property
     def best_trees(self) -> str:
@@ -252,15 +264,17 @@ class AutoBoost(AutoSpec, Model):
     def __repr__(self) -> str:
         return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {describe(self)}>"
 
-    def _encode(self, X: Any) -> NumberedBlock:
+    def _encode(self, X: Any, learn: bool = False) -> NumberedBlock:
         """Encode a block once for all experts: they only add scratch arrays of their own."""
-        block = self.encoder.numbered(X)
+        block = self.encoder.numbered(X, learn)
         return block._replace(X=self.encoder.read(block).encoded)
 
     def _assemble(self, experts: dict[str, Booster]) -> None:
         """Set the experts, which have learned the same rows, with equal weights."""
         self.experts, self.n = experts, len(experts)
-        self._first = next(iter(experts.values()))
+        self._first, *others = experts.values()
+        for expert in others:
+            expert.core.sample = None  # one sample of the rows is enough
         self.mixture = Mixture(self.loss_, self.n)
 
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:
@@ -282,6 +296,15 @@ class AutoBoost(AutoSpec, Model):
                 bounds = score_bounds(loss, "boosted")
                 yield name, SpanBoost(single, n=n, eta=eta, **shared, **bounds)
 
+    def _for_each(
+        self, task: Callable[[Any], Array], items: Iterable[Any], rows: int
+    ) -> list[Array]:
+        """Run the task for every item, in threads; the items share nothing."""
+        threads = self.threads or cpu_count()
+        if rows < _FEW or threads == 1:
+            return list(map(task, items))
+        return run_in_threads(task, items, threads)
+
     def _combine(self, answers: list[Array]) -> Array:
         """Combine the predictions of all experts."""
         return self.mixture.combine(self.mixture.units(self.labels), stack(answers))
@@ -295,10 +318,3 @@ def _stream_key(expert: Booster) -> tuple[Any, ...]:
     labels = expert.labels
     seen = labels.half, labels.rows, labels.seen, *labels.centre.tolist()
     return expert.started, expert.core.dtype, expert.label_range, expert.encoder.kind, *seen
-
-
-def _for_each(task: Callable[[Any], Array], items: Iterable[Any], rows: int) -> list[Array]:
-    """Run the task for every item, in threads; items share nothing, so the result is the same."""
-    if rows < _FEW or cpu_count() == 1:
-        return list(map(task, items))
-    return run_in_threads(task, items, cpu_count())

@@ -16,8 +16,10 @@ from spanboost.errors import ParameterError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Learner
+from spanboost.learners.text import copies_text
 from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
+from spanboost.models.default_choice import chooses_by_default
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
 from spanboost.models.label_ranges import new_labels
@@ -29,6 +31,8 @@ from spanboost.models.widening import ABSENT, class_spans, widen_core
 from spanboost.rows.encoder import EncodedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.replay import ReplayMemory
+from spanboost.rows.row_sample import RowSample
+from spanboost.rows.user_types import RowLike, RowsLike
 
 
 class Booster(BoosterSpec, Model):
@@ -42,9 +46,10 @@ class Booster(BoosterSpec, Model):
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
-    def __new__(cls, learner: Any = None, n: Any = None, eta: Any = None, **_: Any) -> Any:
-        """Return a booster; one with n="auto" or eta="auto" is a `Choosing`."""
-        if CHOOSE in [value for value in (n, eta) if isinstance(value, str)]:
+    def __new__(cls, learner: Any = None, n: Any = None, eta: Any = None, **given: Any) -> Any:
+        """Return a booster; one that chooses n or eta online is a `Choosing`."""
+        chooses = CHOOSE in [value for value in (n, eta) if isinstance(value, str)]
+        if chooses or (n is None and chooses_by_default(learner, **given)):
             from spanboost.models.choice import CLASSES
 
             return object.__new__(CLASSES.get(cls, cls))
@@ -70,7 +75,7 @@ class Booster(BoosterSpec, Model):
         ):
             raise ValueError(
                 "a loss with a kink under linear feedback (Corollary 1) needs a deterministic "
-                "learner: use feedback='greedy' or a learner that does not draw at random"
+                "learner: use greedy feedback or a learner that does not draw at random"
             )
         self._set_steps()
         dtype = float_type(getattr(learner, "dtype", np.float64))
@@ -104,7 +109,7 @@ class Booster(BoosterSpec, Model):
         """Whether the booster has seen a row."""
         return self.core.started
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
         rows = self.encoder.single(x)
         if rows is None:
@@ -113,7 +118,7 @@ class Booster(BoosterSpec, Model):
         core.call(predict, core.prepare(rows, 0), rows.rows, self._out, 0, 1)
         return core.labels.answer(self._out)
 
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         core = self.core
         label = core.labels.single(y) if weight == 1 and core.records is None else None
@@ -121,12 +126,11 @@ class Booster(BoosterSpec, Model):
         if rows is None:
             return super().learn_one(x, y, weight)
         self._label[0, 0] = label
-        core.accept(rows)
-        core.labels.count_single(y)
+        core.count_single(rows, y)
         core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
         return core.labels.answer(self._out)
 
-    def predict_many(self, X: Any) -> Array:
+    def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
         rows = self.core.encoder.read(X)
         return self.predict_encoded(rows, 0, rows.number)
@@ -201,9 +205,10 @@ class Booster(BoosterSpec, Model):
         weights = coefficients(self.steps_, self.sigma_, shrinkage(sums, self.reach_))
         return self.scale * weights, 0.0
 
-    def boosters_for_importances(self) -> "list[Booster]":
-        """Return the boosters whose trees measure the importance of features."""
-        return [self]
+    @property
+    def row_sample(self) -> RowSample | None:
+        """Some of the rows that the booster has learned; None if it is part of AutoBoost."""
+        return self.core.sample
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster") and the parameters of the model, as JSON."""
@@ -235,7 +240,8 @@ class Booster(BoosterSpec, Model):
         restore_core(self.core, header, tensors)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.n} copies of {self.learner!r}, {describe(self)}>"
+        copies = copies_text(self.n, self.learner)
+        return f"<{type(self).__name__}: {copies}, {describe(self)}>"
 
     def new_algorithm(self, dtype: Any) -> Any:
         """Return the algorithm before its first round."""
@@ -274,7 +280,8 @@ class SpanBoost(Booster, SpanSpec):
     learner: a built-in learner, or any object with predict(x) and update(x, loss), or with
         predict_one(x) and learn_one(x, y).
     n: number of copies N. "auto" chooses it online, up to 100 trees, 8 copies of an object that
-        runs as plain Python, or 32 copies of another learner (docs/online-choice.md).
+        runs as plain Python, or 32 copies of another learner (docs/online-choice.md). None is
+        "auto" for such objects, with eta="auto", and 32 for other learners.
     eta: step in [1/n, 1]; None is max(1/n, ln n / n). "auto" chooses it online.
     loss: a name or a loss object (spanboost.losses).
     feedback: "linear" gives the copies the linear losses of the listing, "greedy" the losses

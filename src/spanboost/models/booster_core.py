@@ -15,13 +15,13 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import BoosterState, learn_recorded, record_size
 from spanboost.learners.protocol import Learner, Task
-from spanboost.losses import degree
+from spanboost.losses import Softmax, degree
 from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
 from spanboost.rows.label_ends import LabelEnds
-from spanboost.rows.label_history import LabelHistory
 from spanboost.rows.labels import Labels, RangeChange, check_weights
 from spanboost.rows.replay import ReplayMemory
+from spanboost.rows.row_sample import RowSample
 
 # (rows, labels, weights, out, first, last): run the loop over the rows first to last - 1
 Run = Callable[[Any, Array, Array, Array, int, int], None]
@@ -35,7 +35,7 @@ class CheckedBlock(NamedTuple):
     weights: Array  # [rows]
     learned: Array  # [rows, d] the labels that are learned, in the units of the user
     changes: list[RangeChange]
-    history: LabelHistory | None  # of the labels after the block
+    history: Any  # what is known about the labels after the block
     ends: LabelEnds | None  # the smallest and the largest label of the block
 
 
@@ -56,9 +56,11 @@ class BoosterCore:
         rows are.
     features, width: number of features that the bank has room for, in total and in one row.
     records: the stages of the block that was learned last; None, the default, records nothing.
+    sample: some of the rows, to measure features; None if another core of the model keeps them.
     """
 
     records: list[StageRecord] | None = None
+    sample: RowSample | None = None
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class BoosterCore:
         self.d, self.dtype = task.d, float_type(getattr(learner, "dtype", np.float64))
         self.encoder = RowEncoder(learner, task.D)
         self.features, self.width = 0, 0
+        self.sample = RowSample()
         self.call = Caller()
 
     @property
@@ -87,7 +90,7 @@ class BoosterCore:
 
     def check(self, X: Any, y: Any, weights: Any = None) -> CheckedBlock:
         """Return a block that the model can learn; a `DataError` names the first bad row."""
-        rows = self.encoder.read(X)
+        rows = self.encoder.read(X, learn=True)
         weighted = getattr(self.learner, "weighted", True)
         weights = check_weights(weights, rows.number, weighted, self.dtype)
         plan = self.labels.plan(y, weights)
@@ -134,8 +137,24 @@ class BoosterCore:
     def count(self, block: CheckedBlock) -> None:
         """Make room for the rows of a block, which are about to be learned, and count them."""
         self.accept(block.rows)
+        if self.sample is not None:
+            labels, seen = self.sampled_labels(block), self.labels.seen
+            self.sample.offer(block.rows.encoded, labels, block.weights, seen)
         learned = int(np.count_nonzero(block.weights))
         self.labels.count(block.rows.number, learned, block.history, block.ends)
+
+    def count_single(self, rows: EncodedBlock, y: float) -> None:
+        """Make room for one row of weight 1, which is about to be learned, and count it."""
+        self.accept(rows)
+        if self.sample is not None:
+            self.sample.offer(rows.encoded, np.full((1, 1), y), np.ones(1), self.labels.seen)
+        self.labels.count_single(y)
+
+    def sampled_labels(self, block: CheckedBlock) -> Array:
+        """Return the labels of a block as the sample keeps them: with classes as numbers."""
+        if isinstance(self.labels.loss, Softmax):
+            return block.labels.argmax(axis=1)[:, None]
+        return block.labels if self.labels.scores else block.learned
 
     def learn_parts(
         self, block: CheckedBlock, run: Run, convert: Callable[[Array], Array]
@@ -199,9 +218,11 @@ class BoosterCore:
         a = self.labels.change(new)
         if not new.exact:
             return
+        log_link = self.labels.log_link
         if self.memory is not None:
-            self.memory.rescale(a)
-        if self.state.bank is not None:  # slopes have one degree less than the loss
+            self.memory.rescale(a, bounded=not log_link)
+        # slopes have one degree less than the loss
+        if self.state.bank is not None and not log_link:
             self.state.bank.rescale(a, a ** (degree(self.labels.loss) - 1))
 
     def learn_span(

@@ -23,6 +23,7 @@ from spanboost.core.stacked import learn_partial_sums, predict_partial_sums
 from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import ObjectLearner, as_learner
+from spanboost.learners.text import copies_text
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.health import describe
@@ -32,6 +33,7 @@ from spanboost.models.spec import CHOOSE, default_copies
 from spanboost.models.stacking import renew_trace, stack_cores
 from spanboost.models.state import core_header, core_tensors, restore_core
 from spanboost.rows.encoder import EncodedBlock
+from spanboost.rows.user_types import RowLike, RowsLike
 
 # The step 1 is first: its candidate with one copy is the learner alone.
 STEPS = (1.0, 1 / 3, 1 / 9, 1 / 27)
@@ -56,15 +58,16 @@ class Choosing(Booster):
     """
 
     fixed: ClassVar[type[Booster]]  # the class of the lanes
+    default_n = CHOOSE
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
         rows = self.encoder.single(x)
         if rows is None:
             return Model.predict_one(self, x)
         return single_answer(self.predict_encoded(rows, 0, 1))
 
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         core, mixture = self.core, self.mixture
         label = core.labels.single(y) if weight == 1 else None
@@ -73,15 +76,14 @@ class Choosing(Booster):
             return Model.learn_one(self, x, y, weight)
         known = np.full((1, 1), label, core.dtype)
         units, sums = mixture.units(core.labels), np.empty((1, len(self.places)), core.dtype)
-        core.accept(rows)
-        core.labels.count_single(y)
+        core.count_single(rows, y)
         core.learn_span(rows, known, np.ones(1, core.dtype), sums, self._run, 0, 1)
         scored = known if mixture.aggregator.relative else np.full((1, 1), y)
         out = np.empty((1, 1))
         mixture.learn_span(units, self._forecasts(sums), scored.astype(np.float64), np.ones(1), out)
         return single_answer(out[:, 0])
 
-    def predict_many(self, X: Any) -> Array:
+    def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
         rows = self.core.encoder.read(X)
         return self.predict_encoded(rows, 0, rows.number)
@@ -98,6 +100,15 @@ class Choosing(Booster):
 
     def learn_checked(self, block: CheckedBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
+        return self._learn(block, block.weights)
+
+    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+        """Learn a block of rows that were learned before; the weights of candidates stay."""
+        block = self.check(X, y, weights)
+        return self._learn(block, 0 * block.weights)
+
+    def _learn(self, block: CheckedBlock, weights: Array) -> Array:
+        """Learn a block; `weights` are those of its rows for the mixture."""
         core, parts, done = self.core, list[Array](), 0
         units = self.mixture.units(self.labels)
         out = np.empty((len(block.labels), core.d * len(self.places)), core.dtype)
@@ -111,8 +122,8 @@ class Choosing(Booster):
         finish(len(out) - 1)
         in_units = self.labels.scores or self.mixture.aggregator.relative
         labels = np.array(block.labels if in_units else block.learned, np.float64)
-        weights = block.weights.astype(np.float64)
-        return self.mixture.learn(units, np.concatenate(parts), labels, weights, block.changes)
+        forecasts, weights = np.concatenate(parts), weights.astype(np.float64)
+        return self.mixture.learn(units, forecasts, labels, weights, block.changes)
 
     def check_fixed(self, use: str) -> NoReturn:
         """Raise a UserError: n or eta is chosen online."""
@@ -174,11 +185,9 @@ class Choosing(Booster):
         restore_core(self.core, header, tensors)
 
     def __repr__(self) -> str:
-        number, copies = len(self.candidates), self.lanes[0].n
-        return (
-            f"<{self.fixed.__name__}: {number} candidates with up to {copies} copies of "
-            f"{self.learner!r}, {describe(self)}>"
-        )
+        copies = copies_text(self.lanes[0].n, self.learner)
+        candidates = f"{len(self.candidates)} candidates with up to {copies}"
+        return f"<{self.fixed.__name__}: {candidates}, {describe(self)}>"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -206,7 +215,7 @@ class Choosing(Booster):
             raise ParameterError(
                 "n",
                 "must be a number for a loss with a kink under linear feedback: there every copy "
-                "depends on all the others; use feedback='greedy'",
+                "depends on all the others; use greedy feedback",
             )
         self.steps_ = np.concatenate([lane.steps_ for lane in self.lanes])
         self.core = stack_cores(self.lanes)
@@ -240,8 +249,7 @@ class Choosing(Booster):
     def _forecasts(self, sums: Array) -> Array:
         """Return partial sums in the units of the labels, [rows, d, K]."""
         values = sums.reshape(len(sums), self.core.d, len(self.places)).astype(np.float64)
-        labels = self.labels
-        return values if labels.scores else labels.centre[:, None] + labels.half * values
+        return self.labels.to_units(values.swapaxes(1, 2)).swapaxes(1, 2)
 
     def _run(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int

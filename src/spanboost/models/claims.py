@@ -26,10 +26,12 @@ RATIO = 64  # or this many times the numbers in the file, if that is more
 def check_claims(header: dict[str, Any], tensors: dict[str, Array], trusted: bool) -> None:
     """Raise a ModelFileError if the header claims more than the file can hold."""
     held = sum(array.size for array in tensors.values())
-    boosters = _boosters(header)
-    for one in boosters:
-        _check_outputs(one, one)
-        _check_outputs(header, one)
+    boosters = []
+    for model in header.get("models", [header]):
+        for one in _boosters(model):
+            _check_outputs(one, one)
+            _check_outputs(model, one)
+            boosters.append(one)
     sizes = [_size(one) for one in boosters]
     stored, filled = (sum(column) for column in zip(*sizes, strict=True))
     if stored > max(held, FRESH):

@@ -36,6 +36,9 @@ class ClassTable:
         for row, label in enumerate(labels):
             if label is None or (isinstance(label, float) and math.isnan(label)):
                 raise DataError(row, "the label is missing")
+            if not isinstance(label, Hashable):
+                kind = type(label).__name__
+                raise DataError(row, f"the label must be text, a number or a boolean (got {kind})")
             codes.append(numbers.setdefault(label, len(numbers)))
         return codes
 

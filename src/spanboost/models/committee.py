@@ -8,6 +8,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
+from spanboost.learners.text import copies_text
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.health import describe
@@ -16,6 +17,7 @@ from spanboost.models.model import Composition, Model
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds, merge_ends
 from spanboost.rows.labels import LabelHealth, Labels
+from spanboost.rows.user_types import RowsLike
 
 
 class Committee(Model):
@@ -60,6 +62,7 @@ class Committee(Model):
             widened=_latest(one.widened for one in each),
             shrunk=_latest(one.shrunk for one in each),
             new_units=_latest(one.new_units for one in each),
+            unchecked=sum(one.unchecked for one in each),
         )
 
     @property
@@ -72,7 +75,7 @@ class Committee(Model):
         """Whether the committee has seen a row."""
         return all(member.started for member in self.members)
 
-    def predict_many(self, X: Any) -> Array:
+    def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
         return np.mean([member.predict_many(X) for member in self.members], axis=0)
 
@@ -90,10 +93,6 @@ class Committee(Model):
         n = len(predictions)
         mean = np.mean([prediction[0] for prediction in predictions], axis=0)
         return Composition(mean, np.full(n, 1 / n), 0.0)
-
-    def boosters_for_importances(self) -> list[Booster]:
-        """Return all members: their importances are averaged."""
-        return self.members
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster") and the parameters of the members, as JSON."""
@@ -121,7 +120,7 @@ class Committee(Model):
 
     def __repr__(self) -> str:
         boosters = f"{len(self.members)} {type(self.members[0]).__name__}"
-        copies = f"{self.n} copies of {self.learner!r}"
+        copies = copies_text(self.n, self.learner)
         return f"<Committee of {boosters}: {copies}, {describe(self)}>"
 
 

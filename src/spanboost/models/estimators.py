@@ -8,11 +8,29 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ParameterError
-from spanboost.losses import on_vectors, predicts_scores
+from spanboost.errors import ParameterError, did_you_mean
+from spanboost.losses import (
+    Absolute,
+    Gamma,
+    Huber,
+    Poisson,
+    Squared,
+    on_vectors,
+    predicts_scores,
+    resolve,
+)
+from spanboost.losses.constants import WITH_NUMBER
 from spanboost.models.model import Model
 from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import parameter_names, shared_defaults
+
+SKLEARN_LOSSES = {
+    "squared_error": Squared(),
+    "absolute_error": Absolute(),
+    "huber": Huber(),
+    "poisson": Poisson(),
+    "gamma": Gamma(),
+}
 
 
 def constructor(
@@ -34,10 +52,12 @@ def constructor(
     """
     spec = {one.name: one.default for one in fields(ModelSpec)}
     defaults = {local: spec[name] for name, local in names.items()} | own | shared_defaults()
+    types = {names.get(one.name, one.name): one.type for one in fields(ModelSpec)}
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     parameters = [Parameter("self", kind)]
     for name, default in defaults.items():
-        parameters.append(Parameter(name, kind, default=default))
+        annotation = Parameter.empty if name in own else types[name]
+        parameters.append(Parameter(name, kind, default=default, annotation=annotation))
         kind = Parameter.KEYWORD_ONLY if name == keyword_only_after else kind
     signature = Signature(parameters)
 
@@ -77,6 +97,14 @@ def check_regression_loss(loss: Any) -> None:
         )
 
 
+def sklearn_regression_loss(loss: Any) -> Any:
+    """Return the loss of a name that scikit-learn's users know; a loss object stays as it is."""
+    if isinstance(loss, str) and loss.partition(":")[0] not in WITH_NUMBER:
+        loss = named_loss(loss, SKLEARN_LOSSES, "'quantile:TAU'", "'tweedie:POWER'")
+    check_regression_loss(resolve(loss))
+    return loss
+
+
 def class_codes(classes: Array, y: Array) -> Array:
     """Return labels as the loss expects them: -1 and 1 for two classes, else class numbers."""
     if len(classes) < 2:
@@ -92,5 +120,5 @@ def named_loss(loss: Any, losses: Mapping[str, Any], *others: str) -> Any:
     """Return the loss of a name that the estimator knows; `others` are further values it takes."""
     if not isinstance(loss, str) or loss not in losses:
         names = " or ".join([*map(repr, losses), *others])
-        raise ValueError(f"loss must be {names} (got {loss!r})")
+        raise ValueError(f"loss must be {names} (got {loss!r}){did_you_mean(loss, losses)}")
     return losses[loss]

@@ -23,17 +23,16 @@ from spanboost.checks import BREATHING, GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
-from spanboost.models.auto import AutoBoost
 from spanboost.models.claims import check_claims
-from spanboost.models.committee import Committee
-from spanboost.models.members import BOOSTERS
+from spanboost.models.intervals import BASES, Intervals
 from spanboost.models.model import Model
+from spanboost.models.sets import PredictionSets
 
-FORMAT = 2  # 1: up to version 0.1
+FORMAT = 3  # 1: up to version 0.1; 2: trees without pools
 _ATTACHMENT = "attachment"  # name of the array with the attachment of a run
 MODELS: dict[str, type[Model]] = {
-    **BOOSTERS,
-    **{cls.__name__: cls for cls in (AutoBoost, Committee)},
+    **BASES,
+    **{cls.__name__: cls for cls in (Intervals, PredictionSets)},
 }
 
 
@@ -57,11 +56,7 @@ def save(
 
 def to_bytes(model: Model, *, run: Any = None, attachment: bytes = b"") -> bytes:
     """Return the bytes of a model's file."""
-    from safetensors.numpy import save as tensors_to_bytes
-
     header = {
-        "format": FORMAT,
-        "library": __version__,
         **model.header(),
         "schema": None if model.schema is None else model.schema.state(),
         "run": run,
@@ -69,6 +64,14 @@ def to_bytes(model: Model, *, run: Any = None, attachment: bytes = b"") -> bytes
     tensors = dict(model.tensors()) if model.started else {}
     if attachment:
         tensors[_ATTACHMENT] = np.frombuffer(attachment, np.uint8)
+    return pack(header, tensors)
+
+
+def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:
+    """Return the bytes of a file, with its format and a checksum."""
+    from safetensors.numpy import save as tensors_to_bytes
+
+    header = {"format": FORMAT, "library": __version__} | header
     header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
     return tensors_to_bytes(tensors, metadata={"spanboost": text})
@@ -85,8 +88,8 @@ def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:
 
 def from_bytes(data: bytes, *, trusted: bool = True) -> Model:
     """Return the model of a file, given the bytes of the file; `trusted` as in `load`."""
-    with _describe_errors("model"):
-        return _restore(*_parse(data), trusted)[0]
+    with describe_errors("model"):
+        return restore(*_parse(data), trusted)[0]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> tuple[Model, Any]:
@@ -107,12 +110,12 @@ def read_run(path: str | os.PathLike[str]) -> Any:
 
 
 def _load(path: str | os.PathLike[str], trusted: bool) -> tuple[Model, Any]:
-    with _describe_errors(path):
-        return _restore(*_read(Path(path)), trusted)
+    with describe_errors(path):
+        return restore(*read(Path(path)), trusted)
 
 
 @contextmanager
-def _describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
+def describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of reading a file into one sentence that names the file."""
     try:
         yield
@@ -126,16 +129,16 @@ def _describe_errors(name: str | os.PathLike[str]) -> Iterator[None]:
         raise ModelFileError(f"{name}: the header is nested too deeply") from None
 
 
-def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Model, Any]:
-    try:
-        if header["format"] > FORMAT:
-            raise ModelFileError(
-                f"written by spanboost {header['library']} in a format that this version does not "
-                "know; upgrade spanboost to read it"
-            )
-        if header.pop("checksum") != _checksum(header, tensors):
-            raise ModelFileError("the checksum does not match; the file is damaged")
+def restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Model, Any]:
+    """Return the model and the progress of the run in a file, given its header and arrays."""
+    with matching_parts():
+        check_header(header, tensors)
         attachment = tensors.pop(_ATTACHMENT, None)
+        if "estimator" in header:
+            raise ModelFileError(
+                f"contains the estimator spanboost.{header['estimator']}, which only Python can "
+                "use: load it with spanboost.load"
+            )
         if header["booster"] not in MODELS:
             raise ModelFileError(f"this version does not know {header['booster']!r}")
         if header["format"] == 1:
@@ -147,11 +150,29 @@ def _restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Mod
         run = header["run"]
         if attachment is not None:
             run[_ATTACHMENT] = attachment.tobytes()
+    return model, run
+
+
+def check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """Raise a ModelFileError if the format is unknown or the checksum, which is removed, wrong."""
+    if header["format"] > FORMAT:
+        raise ModelFileError(
+            f"written by spanboost {header['library']} in a format that this version does not "
+            "know; upgrade spanboost to read it"
+        )
+    if header.pop("checksum") != _checksum(header, tensors):
+        raise ModelFileError("the checksum does not match; the file is damaged")
+
+
+@contextmanager
+def matching_parts() -> Iterator[None]:
+    """Turn errors about the content of a file into a ModelFileError."""
+    try:
+        yield
     except ModelFileError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise ModelFileError(f"the parts of the file do not match each other: {error}") from None
-    return model, run
 
 
 def _upgrade(header: dict[str, Any]) -> None:
@@ -163,7 +184,7 @@ def _upgrade(header: dict[str, Any]) -> None:
             parameters["label_range"] = old[parameters["label_range"]]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a file."""
     from safetensors import SafetensorError, safe_open
 

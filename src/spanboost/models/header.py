@@ -28,6 +28,9 @@ _PARTS = {  # the classes that a file may name, and their modules
     "PNorm": "losses",
     "Quantile": "losses",
     "Huber": "losses",
+    "Poisson": "losses",
+    "Gamma": "losses",
+    "Tweedie": "losses",
     "Softmax": "losses",
     "SquaredEuclidean": "losses",
 }
@@ -84,7 +87,9 @@ def from_json(value: Any) -> Any:
 
 def not_data_error(value: Any) -> ValueError:
     """Return the error for a part of a model that cannot be saved."""
-    return ValueError(f"{value!r:.60} is code, not data, so a model with it cannot be saved")
+    return ValueError(
+        f"{value!r:.60} is code, not data, so a model with it cannot be saved; use pickle"
+    )
 
 
 def _part(name: str) -> Any:

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spanboost.models.state import MEMORY
+from spanboost.models.kept_rows import MEMORY, SAMPLE
+from spanboost.rows.label_history import CHUNK
 from spanboost.rows.labels import LabelHealth
 
 if TYPE_CHECKING:
     from spanboost.models.model import Model
 
-# Rows for replay contain NaN where a value is missing.
-_ROWS = re.compile(rf"(\d+\.)?{re.escape(MEMORY)}")
+# Rows that a model keeps contain NaN where a value is missing. Parts have prefixes: "0.", "model.".
+_ROWS = re.compile(rf"(\w+\.)*({re.escape(MEMORY)}|{re.escape(SAMPLE)})")
 
 
 class Health(NamedTuple):
@@ -60,8 +61,10 @@ class Health(NamedTuple):
         }
 
     def __repr__(self) -> str:
-        summary = ", ".join(self.problems()) or f"good, {self.labels.learned:,} rows learned"
-        return f"<Health: {summary}>"
+        good = f"good, {self.labels.learned:,} rows learned"
+        if self.labels.unchecked:
+            good += f"; wild labels are recognised after {CHUNK} rows"
+        return f"<Health: {', '.join(self.problems()) or good}>"
 
 
 def health_of(model: "Model") -> Health:
@@ -74,7 +77,9 @@ def label_problems(labels: LabelHealth) -> list[str]:
     problems = []
     if labels.clipped:
         problems.append(f"{labels.clipped:,} of {labels.learned:,} labels clipped")
-    if labels.new_units is not None:
+    if labels.new_units == CHUNK:
+        problems.append(f"a few of the first {CHUNK} labels are far outside the others")
+    elif labels.new_units is not None:
         problems.append(f"new units of the labels at row {labels.new_units:,}")
     return problems
 

@@ -1,13 +1,31 @@
-"""HTML that notebooks show instead of the `repr` of a model."""
+"""HTML that notebooks show instead of the `repr` of models and results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from math import isnan
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from spanboost.models.model import Model
 
 MOST_ROWS = 12  # all experts of AutoBoost fit; a choice of n and eta can have more candidates
+_BAR_WIDTH = 10.0  # em
+_COLOURS = {False: "#0072b2", True: "#d55e00"}  # of positive and negative bars
+
+
+class Bar(NamedTuple):
+    """A cell of a table that shows a number as a bar."""
+
+    share: float  # its length, from -1 to 1
+
+    def html(self) -> str:
+        """Return the bar as an element; all bars of a table start at the same place."""
+        length = _BAR_WIDTH * min(abs(self.share), 1.0)
+        style = (
+            f"width:{length:.3g}em;margin-right:{_BAR_WIDTH - length:.3g}em;height:.7em;"
+            f"background:{_COLOURS[self.share < 0]}"
+        )
+        return f'<div style="{style}"></div>'
 
 
 def model_html(model: "Model") -> str:
@@ -24,15 +42,21 @@ def section(title: str, body: str) -> str:
     return f"<div><strong>{escape(title)}</strong>{body}</div>"
 
 
-def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+def table(rows: Iterable[Sequence[str | Bar]], head: Sequence[str] = ()) -> str:
     """Return a table as HTML, with all texts escaped."""
     lines = [_line(head, "th")] if head else []
     lines += [_line(row, "td") for row in rows]
     return f"<table>{''.join(lines)}</table>"
 
 
-def _line(cells: Sequence[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+def rounded(value: float | None) -> str:
+    """Return a number as people read it; one that is undefined is "n/a"."""
+    return "n/a" if value is None or isnan(value) else f"{value:z.6g}"
+
+
+def _line(cells: Sequence[str | Bar], tag: str) -> str:
+    texts = [cell.html() if isinstance(cell, Bar) else escape(cell) for cell in cells]
+    return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"
 
 
 def _facts(model: "Model") -> Iterator[tuple[str, str]]:
@@ -42,6 +66,7 @@ def _facts(model: "Model") -> Iterator[tuple[str, str]]:
     yield "rows learned", f"{health.labels.learned:,}"
     if ends is not None:
         yield "labels", f"from {ends.low:z.6g} to {ends.high:z.6g}"
+    yield from model.own_facts().items()
     yield "health", ", ".join(health.problems()) or "good"
 
 
@@ -52,9 +77,9 @@ def _parts(model: "Model") -> str:
     if not weights:
         return ""
     order = sorted(weights, key=lambda name: -weights[name])
-    rows = [(name, parts.get(name, ""), f"{weights[name]:.1%}") for name in order[:MOST_ROWS]]
+    shown = [(name, parts.get(name, ""), weights[name]) for name in order[:MOST_ROWS]]
     rest = order[MOST_ROWS:]
     if rest:
-        total = sum(weights[name] for name in rest)
-        rows.append((f"{len(rest):,} others", "", f"{total:.1%}"))
-    return table(rows, ("part", "copies", "weight"))
+        shown.append((f"{len(rest):,} others", "", sum(weights[name] for name in rest)))
+    rows = [(name, copies, f"{weight:.1%}", Bar(weight)) for name, copies, weight in shown]
+    return table(rows, ("part", "copies", "weight", ""))

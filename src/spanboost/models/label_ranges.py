@@ -8,6 +8,7 @@ from spanboost.errors import ParameterError
 from spanboost.learners.protocol import Learner
 from spanboost.rows.breathing_labels import BreathingLabels
 from spanboost.rows.labels import FixedLabels, GrowingClasses, GrowingLabels, Labels
+from spanboost.rows.mean_labels import FixedMeans, MeanLabels
 
 
 def new_labels(booster: Any, learner: Learner) -> Labels:
@@ -19,9 +20,14 @@ def new_labels(booster: Any, learner: Learner) -> Labels:
             f"must be Softmax(d) with the number of classes d for the learner "
             f"{type(booster.learner).__name__}, to which classes cannot be added",
         )
+    log_link = losses.has_log_link(booster.loss_)
     if not isinstance(booster.label_range, str):
+        if log_link:
+            return FixedMeans(booster.loss_, d, booster.label_range)
         fixed = GrowingClasses if losses.adds_classes(booster.loss) else FixedLabels
         return fixed(booster.loss_, d, booster.label_range)
+    if log_link:
+        return MeanLabels(booster.loss_, d, booster.label_range)
     if getattr(learner, "scalable", False) is not True:
         raise ValueError(
             f"label_range={booster.label_range!r} rescales what was learned when the range "

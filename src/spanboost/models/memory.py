@@ -19,13 +19,25 @@ def feature_bytes(model: "Model") -> int:
 
     Tables are doubled when they are full, so on average they are three quarters full.
     """
-    tables = sum(_table_bytes(booster) for booster in model.boosters())
-    return int(1.5 * tables) + _NAME_BYTES * (1 + len(model.boosters()))
+    tables = sum(_table_bytes(booster) for booster in model.stored_boosters())
+    return int(1.5 * tables) + _NAME_BYTES * (1 + len(model.stored_boosters()))
 
 
 def fixed_bytes(model: "Model") -> int:
     """Return the bytes that the model takes apart from features and rows for replay."""
-    return sum(_array_bytes(booster.core.fresh_bank()) for booster in model.boosters())
+    return sum(_array_bytes(booster.core.fresh_bank()) for booster in model.stored_boosters())
+
+
+def class_bytes(model: "Model") -> tuple[int, int]:
+    """Return the bytes that one more class takes: apart from features, and for each feature."""
+    fixed, table = 0, 0.0
+    for booster in model.stored_boosters():
+        core = booster.core
+        d, rows = core.d, 0 if core.memory is None else core.memory.ring
+        fixed += _array_bytes(_bank(booster, d + 1)) - _array_bytes(_bank(booster, d))
+        fixed += rows * np.dtype(core.dtype).itemsize  # the labels of rows for replay
+        table += _table_bytes(booster, d + 1) - _table_bytes(booster, d)
+    return fixed, int(1.5 * table) + 1
 
 
 def replay_slots(model: "Model") -> int:
@@ -39,14 +51,20 @@ def replay_cells(model: "Model") -> int:
 
 
 def _memories(model: "Model") -> Iterator[Any]:
-    for booster in model.boosters():
+    for booster in model.stored_boosters():
         if booster.core.memory is not None:
             yield booster.core.memory
 
 
-def _table_bytes(booster: "Booster") -> float:
-    """Return the bytes of a booster's tables for each feature."""
-    bank = booster.core.fresh_bank()
+def _bank(booster: "Booster", d: int) -> Any:
+    """Return a bank that has learned nothing, with d outputs."""
+    core = booster.core
+    return core.fresh_bank() if d == core.d else core.learner.bank(core.task._replace(d=d))
+
+
+def _table_bytes(booster: "Booster", d: int | None = None) -> float:
+    """Return the bytes of a booster's tables for each feature, with d outputs."""
+    bank = _bank(booster, d or booster.core.d)
     sizes = [_array_bytes(bank.grown(features, 1)) for features in (_PROBE, 2 * _PROBE)]
     return (sizes[1] - sizes[0]) / _PROBE
 

@@ -28,6 +28,8 @@ class Units(NamedTuple):
 
     centre: Array | float
     half: float
+    log_link: bool = False  # then it gets ln(value / half)
+    limits: tuple[float, float] = (-np.inf, np.inf)  # of the combined forecasts
 
 
 class Mixture:
@@ -45,7 +47,7 @@ class Mixture:
         """Return the units in which the aggregator gets the next row."""
         if labels.scores or not self.aggregator.relative:
             return Units(0.0, 1.0)
-        return Units(labels.centre, labels.half)
+        return Units(labels.centre, labels.half, labels.log_link, labels.limits)
 
     def combine(self, units: Units, forecasts: Array) -> Array:
         """Combine forecasts [rows, d, K] in the units of the labels; learn nothing."""
@@ -77,9 +79,10 @@ class Mixture:
             one = slice(row, row + 1)
             self.learn_span(units, forecasts[one], labels[one], 0 * weights[one], out[one])
             out[first:answered] = old
-            if change.exact:
+            if change.exact and not units.log_link:
                 self._rescale(units.half, change.half)
-            units, first, answered = Units(change.centre, change.half), row, row + 1
+            units = units._replace(centre=change.centre, half=change.half)
+            first, answered = row, row + 1
         old, rest = out[first:answered].copy(), slice(first, None)
         self.learn_span(units, forecasts[rest], labels[rest], weights[rest], out[rest])
         out[first:answered] = old
@@ -143,12 +146,16 @@ def stack(answers: Sequence[Array]) -> Array:
 
 
 def _to_units(units: Units, forecasts: Array) -> Array:
+    if units.log_link:
+        return np.log(np.ascontiguousarray(forecasts) / units.half)
     centre = np.reshape(units.centre, (-1, 1))
     return np.ascontiguousarray((forecasts - centre) / (units.half or 1.0))
 
 
 def _from_units(units: Units, out: Array) -> Array:
-    return np.asarray(units.centre + (units.half or 1.0) * out)
+    if units.log_link:
+        return np.clip(units.half * np.exp(np.ascontiguousarray(out)), *units.limits)
+    return np.clip(units.centre + (units.half or 1.0) * out, *units.limits)
 
 
 def _flat(out: Array) -> Array:

@@ -8,12 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
+from numpy.typing import ArrayLike
+
 from spanboost.compiling.arrays import Array
+from spanboost.data.table_names import apply_schema
 from spanboost.models.health import Health, health_of
 from spanboost.models.html import model_html
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
+from spanboost.rows.row_sample import RowSample
+from spanboost.rows.user_types import RowLike, RowsLike
 
 if TYPE_CHECKING:
     from spanboost.models.booster import Booster
@@ -34,10 +39,19 @@ class Model:
     """The interface of all models, with the methods that they share."""
 
     loss_: Any
-    schema: Any = (
-        None  # how to read files for this model (data/schema.py); None if it learned from arrays
-    )
+    threads: int | None = None  # number of threads to use; None: one for each processor
     why_not_covered: ClassVar[str | None] = None  # why the paper's theorems do not cover it
+
+    @property
+    def schema(self) -> Any:
+        """How to read files for this model (data/schema.py); None if it learned from arrays."""
+        return vars(self).get("schema")
+
+    @schema.setter
+    def schema(self, schema: Any) -> None:
+        vars(self)["schema"] = schema
+        for encoder in self.encoders():
+            apply_schema(encoder, schema)
 
     @property
     def parts(self) -> Mapping[str, "Booster"]:
@@ -47,6 +61,10 @@ class Model:
     def boosters(self) -> "list[Booster]":
         """Return the boosters of the model: its parts, or the model itself."""
         return list(self.parts.values()) or [self.as_booster()]
+
+    def stored_boosters(self) -> "list[Booster]":
+        """Return all boosters that take memory; some may not contribute to predictions."""
+        return self.boosters()
 
     @property
     def labels(self) -> Labels:
@@ -76,6 +94,10 @@ class Model:
         """The encoder of rows, with their kind and the names of features."""
         raise NotImplementedError
 
+    def encoders(self) -> list[RowEncoder]:
+        """Return the encoders of all boosters; those of one model may read different rows."""
+        return [booster.core.encoder for booster in self.boosters()]
+
     @property
     def started(self) -> bool:
         """Whether the model has seen a row."""
@@ -99,11 +121,11 @@ class Model:
         """Learn a block that was checked; nothing else may have been learned since."""
         raise NotImplementedError
 
-    def predict_many(self, X: Any) -> Array:
+    def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
         raise NotImplementedError
 
-    def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
+    def learn_many(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows, in order; return the predictions, each made before its label.
 
         The whole block is checked first. If a row is invalid, a `DataError` names the first bad row
@@ -112,11 +134,18 @@ class Model:
         """
         return self.learn_checked(self.check(X, y, weights))
 
-    def predict_one(self, x: Any) -> Any:
+    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+        """Learn a block of rows that the model has learned before, in a further pass.
+
+        The rows are no longer unseen, so weights of experts or candidates do not change.
+        """
+        return self.learn_many(X, y, weights)
+
+    def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
         return single_answer(self.predict_many([x]))
 
-    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Any:
+    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         return single_answer(self.learn_many([x], [y], [weight]))
 
@@ -128,9 +157,10 @@ class Model:
         """Return how the predictions [1, d] of the parts compose the prediction for one row."""
         raise NotImplementedError
 
-    def boosters_for_importances(self) -> "list[Booster]":
-        """Return the boosters whose trees measure the importance of features."""
-        raise NotImplementedError
+    @property
+    def row_sample(self) -> RowSample | None:
+        """Some of the rows that the model has learned; None if only its parts keep rows."""
+        return None
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster") and the parameters of the model, as JSON."""
@@ -139,6 +169,10 @@ class Model:
     def details(self) -> dict[str, Any]:
         """Return what `inspect` shows besides parameters, as JSON."""
         raise NotImplementedError
+
+    def own_facts(self) -> dict[str, str]:
+        """Return what notebooks and `inspect` show of this kind of model only, as text."""
+        return {}
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON."""
@@ -170,6 +204,14 @@ def own_constructor(cls: type[T]) -> type[T]:
     copy.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = copy  # type: ignore[method-assign]
     return cls
+
+
+def require_model(given: Any, what: str) -> None:
+    """Raise a TypeError if this is not a model of this package."""
+    if isinstance(given, Model):
+        return
+    kind = "an estimator" if hasattr(given, "to_parts") else repr(type(given).__name__)
+    raise TypeError(f"{what} needs a model such as AutoBoost() or SpanBoost(Trees()) (got {kind})")
 
 
 def single_answer(answers: Array) -> Any:

@@ -2,9 +2,9 @@
 
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spanboost.errors import ParameterError
+from spanboost.errors import ParameterError, did_you_mean
 from spanboost.models.spec import (
     BOOSTERS,
     BUDGETS,
@@ -33,6 +33,9 @@ _FIRST_PARAMETERS = (
 )
 COMMON_PARAMETERS = ("loss", "label_range", "bits", "seed", "classes")  # of AutoBoost too
 AUTO = "auto"  # the learner that stands for AutoBoost
+if TYPE_CHECKING:
+    from spanboost.losses import Loss, VectorLoss
+
 LEARNERS = {  # names of learners: their module, class and fixed parameters
     "linear": ("linear", "LinearSGD", {}),
     "stumps": ("stumps", "Stumps", {}),
@@ -64,10 +67,11 @@ class ModelSpec(SharedParameters):
 
     learner: "auto", another name of `LEARNERS`, or a learner.
     booster: "span" for Algorithm 1, "hull" for Algorithm 2.
-    n: number of copies; None is 100 trees, one `Ridge`, or 32 copies of any other learner.
+    n: number of copies; None is 100 trees, one `Ridge`, or 32 copies of another learner of this
+        library. For other objects, None chooses the number online.
         "auto" chooses it from the stream, as in `SpanBoost`.
     step: the step eta of Algorithm 1; None is `default_step(n)`, "auto" chooses it.
-    loss: a name ("quantile:0.9" and "softmax" included) or a loss.
+    loss: a name ("quantile:0.9", "tweedie:1.5" and "softmax" included) or a loss.
     rate: learning rate of the learner, for labels scaled to [-1, 1]; None is the learner's default.
     bits: hash features into 2^bits slots; None gives each feature its own.
     classes: number of classes for loss="softmax"; None adds classes as they appear.
@@ -110,7 +114,7 @@ class ModelSpec(SharedParameters):
             implies_booster=True,
         ),
     )
-    n: Any = parameter(
+    n: int | str | None = parameter(
         None,
         "a positive integer or 'auto'",
         is_none_or(is_auto_or(is_count(1))),
@@ -125,7 +129,7 @@ class ModelSpec(SharedParameters):
             implies_booster=True,
         ),
     )
-    step: Any = parameter(
+    step: float | str | None = parameter(
         None,
         option=Option(
             "Step size of Algorithm 1, between 1/N and 1 (default: the larger of 1/N and "
@@ -155,10 +159,12 @@ class ModelSpec(SharedParameters):
             implies_booster=True,
         ),
     )
-    loss: Any = parameter(
+    loss: "str | Loss | VectorLoss" = parameter(
         "squared",
         option=Option(
-            "Loss function: squared (default), absolute, quantile:TAU, logistic, hinge or softmax",
+            "Loss function: squared (default), absolute or quantile:TAU for numbers; poisson for "
+            "counts, gamma for positive numbers, tweedie:POWER for numbers that are often 0; "
+            "logistic, hinge or softmax for classes",
             metavar="LOSS",
             kind="loss",
         ),
@@ -220,6 +226,16 @@ class ModelSpec(SharedParameters):
 
         return predicts_scores(resolve(self.booster_loss()))
 
+    @property
+    def label_domain(self) -> str | None:
+        """The labels that the loss takes: "non-negative" or "positive"; None if all numbers."""
+        from spanboost.losses import has_log_link, resolve
+
+        loss = resolve(self.booster_loss())
+        if not has_log_link(loss):
+            return None
+        return "non-negative" if loss.takes_zero else "positive"
+
     def replace(self, **changes: Any) -> "ModelSpec":
         """Return a copy with some fields changed."""
         return replace(self, **changes)
@@ -253,10 +269,11 @@ class ModelSpec(SharedParameters):
             return self.loss
         if self.loss == "softmax" and self.classes is not None:
             return Softmax(self.classes)
-        return resolve(self.loss) if self.loss.startswith("quantile") else self.loss
+        return resolve(self.loss) if ":" in self.loss else self.loss
 
     def build(self) -> Any:
         """Return a new model; raise a ParameterError if the parameters do not fit together."""
+        from spanboost.learners.objects import is_foreign
         from spanboost.losses import resolve
         from spanboost.models.auto import AutoBoost
         from spanboost.models.booster import HullBoost, SpanBoost
@@ -271,9 +288,10 @@ class ModelSpec(SharedParameters):
             self._refuse_for_auto()
             return AutoBoost(budget=self.budget, bits=self.bits, **common)
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
-        common |= shared | {"n": self.copies, "feedback": self.feedback}
+        common |= shared | {"feedback": self.feedback}
         common |= score_bounds(resolve(loss), "booster")
         learner = self._build_learner() if isinstance(self.learner, str) else self.learner
+        common["n"] = self.n if is_foreign(learner) else self.copies
         if self.booster == "span":
             return SpanBoost(learner, eta=self.step, **common)
         if self.step is not None:
@@ -292,7 +310,10 @@ class ModelSpec(SharedParameters):
     def _build_learner(self) -> Any:
         if self.learner not in LEARNERS:
             known = ", ".join(map(repr, (AUTO, *LEARNERS)))
-            raise ParameterError("learner", f"must be {known} or an object (got {self.learner!r})")
+            hint = did_you_mean(self.learner, (AUTO, *LEARNERS))
+            raise ParameterError(
+                "learner", f"must be {known} or an object (got {self.learner!r}){hint}"
+            )
         module, name, fixed = LEARNERS[self.learner]
         cls = getattr(import_module(f"spanboost.learners.{module}"), name)
         return cls(**fixed, **self._learner_parameters())

@@ -8,13 +8,17 @@ The command line's parser reads this module and model_spec.py, so they import no
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from spanboost.checks import is_integer, is_label_range, is_number, is_positive, is_step
-from spanboost.errors import ParameterError
+from spanboost.errors import ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from spanboost.losses import Loss, VectorLoss
 
 BUDGETS = ("fast", "default", "thorough")
 BOOSTERS = ("span", "hull")
@@ -63,7 +67,9 @@ def check_fields(spec: Any) -> None:
     for one in fields(spec):
         test, value = one.metadata.get("test"), getattr(spec, one.name)
         if test is not None and not test(value):
-            raise ParameterError(one.name, f"must be {one.metadata['allowed']} (got {value!r})")
+            allowed = one.metadata["allowed"]
+            hint = did_you_mean(value, re.findall("'(.*?)'", allowed))
+            raise ParameterError(one.name, f"must be {allowed} (got {value!r}){hint}")
 
 
 def is_count(least: int, most: float = math.inf) -> Callable[[Any], bool]:
@@ -160,10 +166,14 @@ def shared_defaults() -> dict[str, Any]:
 class BoosterSpec(SharedParameters):
     """Parameters of both algorithms. `SpanBoost` documents them."""
 
+    default_n: ClassVar[Any] = COPIES  # if n is None
+
     learner: Any
-    n: Any = parameter(COPIES, "a positive integer or 'auto'", is_auto_or(is_count(1)))
+    n: int | Any = parameter(
+        None, "a positive integer or 'auto'", is_none_or(is_auto_or(is_count(1)))
+    )
     _: KW_ONLY
-    loss: Any = "squared"
+    loss: "str | Loss | VectorLoss" = "squared"
     feedback: str = feedback_parameter()
     alpha: float | None = parameter(None, "None or a positive number", is_none_or(is_positive))
     offset: str | None = parameter(
@@ -176,6 +186,10 @@ class BoosterSpec(SharedParameters):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.n is None:
+            object.__setattr__(self, "n", self.default_n)
+            if self.n == CHOOSE and getattr(self, "eta", CHOOSE) is None:
+                object.__setattr__(self, "eta", CHOOSE)
         if self.n != CHOOSE:
             object.__setattr__(self, "n", int(self.n))  # NumPy's integers are not JSON
         for name in ("alpha", "offset"):
@@ -187,7 +201,7 @@ class BoosterSpec(SharedParameters):
 class SpanSpec(BoosterSpec):
     """Parameters of Algorithm 1."""
 
-    eta: Any = None
+    eta: float | Any | None = None
     _: KW_ONLY
     B: float | None = None
 
@@ -216,7 +230,7 @@ class SpanSpec(BoosterSpec):
 class AutoSpec:
     """Parameters of `AutoBoost`, which documents them."""
 
-    loss: Any = "squared"
+    loss: "str | Loss | VectorLoss" = "squared"
     budget: str = budget_parameter()
     label_range: tuple[float, float] | str = label_range_parameter("auto")
     seed: int = seed_parameter()
@@ -256,6 +270,8 @@ def score_bounds(loss: Any, use: str) -> dict[str, Any]:
             "single": {"D": 10.0},
         },
     }
+    # logarithms of means: from 1/400 to 400 times the level of the first labels
+    bounds |= dict.fromkeys(("Poisson", "Gamma", "Tweedie"), bounds["Logistic"])
     return bounds.get(type(loss).__name__, {}).get(use, {})
 
 

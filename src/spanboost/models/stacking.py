@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.core.algorithms import Span
-from spanboost.core.feedback import GreedyMode
+from spanboost.core.feedback import LinearMode
 from spanboost.core.loop import BoosterState
 from spanboost.core.stacked import Hulls, Spans, StackedAlgorithm, new_stacked_trace
 from spanboost.learners.descent import Descent
@@ -30,7 +30,7 @@ def stack_cores(members: Sequence[Booster]) -> BoosterCore:
     shared = _concatenate(tasks, "lipschitz", "smoothness", "copy")
     modes = [core.state.mode for core in cores]
     mode = modes[0]
-    if isinstance(mode, GreedyMode):
+    if not isinstance(mode, LinearMode):
         mode = mode._replace(**_concatenate(modes, "alpha"))
     state = BoosterState(
         algorithm=_stacked_algorithm([core.state.algorithm for core in cores], N),

@@ -5,7 +5,7 @@ has reached. Before a model is built from an array, its dtype and shape are chec
 refused. Infinite numbers are allowed, because trees have infinite thresholds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,16 @@ import numpy as np
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
+from spanboost.learners.tree_selection import select_trees
+from spanboost.learners.trees import TreeBank
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import from_json, not_data_error
-from spanboost.rows.block import Rows
+from spanboost.models.kept_rows import kept_tensors, restore_memory, restore_sample, take_sample
+from spanboost.models.old_trees import pool_trees
 from spanboost.rows.encoder import RowKind
 from spanboost.rows.label_history import LEARNED, VARIED
-from spanboost.rows.validation import Sparse
 
-MEMORY = "memory."  # prefix of the arrays that hold rows for replay
 COUNTS = "labels.counts"
-MEMORY_ARRAYS = (
-    {"X", "labels", "weights"},
-    {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
-)
-
-INDICES = {"codes", "indptr", "indices"}
 
 
 def core_header(core: BoosterCore) -> dict[str, Any]:
@@ -37,19 +32,17 @@ def core_header(core: BoosterCore) -> dict[str, Any]:
 
 def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
     """Yield the arrays of a core, by name."""
-    for name, value, owner in _leaves_of_core(core):
+    for name, value, owner in _leaves_of_core(core, _in_file_order):
         if owner is None:
             yield name, np.ascontiguousarray(value)
             continue
         if _may_be_omitted(name, owner) and not value.any():
             continue
-        mark = _mark(owner)
+        mark = touched_mark(owner)
         yield name, value[np.nonzero(mark)]
         if value is mark:
             yield f"{name}.touched", np.flatnonzero(mark)
-    if core.memory is not None:
-        for name, value in core.memory.state().items():
-            yield f"{MEMORY}{name}", value
+    yield from kept_tensors(core)
 
 
 def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, Array]) -> None:
@@ -57,8 +50,10 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
     core.labels.restore(header["labels"])
     if header["rows"] is not None:
         _restore_rows(core, header["rows"])
-        _restore_memory(core, tensors)
+        restore_memory(core, tensors)
+    sample = take_sample(tensors)
     _add_last_count(tensors)
+    pool_trees(core.state.bank, "bank", tensors)
     expected = dict(_expected(core, tensors))
     if set(tensors) != set(expected):
         raise ModelFileError("the file has missing or unexpected arrays")
@@ -75,6 +70,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
             target[where] = value
     if core.state.bank is not None and not all(map(_is_sound, _parts(core).values())):
         raise ModelFileError("an array holds an invalid number or index")
+    restore_sample(core, sample)
 
 
 def _add_last_count(tensors: dict[str, Array]) -> None:
@@ -108,17 +104,28 @@ def _parts(core: BoosterCore) -> dict[str, Any]:
     return parts if core.labels.history is None else parts | {"labels": core.labels.history}
 
 
-def _leaves_of_core(core: BoosterCore) -> Iterator[tuple[str, Array, Any]]:
+def _leaves_of_core(
+    core: BoosterCore, convert: Callable[[Any], Any] = lambda part: part
+) -> Iterator[tuple[str, Array, Any]]:
     state = core.state
     if state.bank is None:
         return
     if not core.is_data:
         raise not_data_error(core.learner)
     for name, part in _parts(core).items():
-        yield from leaves(part, name)
+        yield from leaves(convert(part), name)
 
 
-def _mark(owner: Any) -> Array:
+def _in_file_order(part: Any) -> Any:
+    """Return the part with all trees in an order that does not depend on how they grew."""
+    if isinstance(part, TreeBank):
+        return select_trees(part, np.arange(len(part.start)))
+    if hasattr(part, "_fields"):
+        return type(part)(*map(_in_file_order, part))
+    return part
+
+
+def touched_mark(owner: Any) -> Array:
     """Return the table that shows which entries were touched."""
     return getattr(owner, owner.tables[0])
 
@@ -139,12 +146,15 @@ def _rows_to_json(core: BoosterCore) -> dict[str, Any] | None:
     encoder = core.encoder
     if encoder.kind is None:
         return None
+    names = encoder.names
+    iso_times = names is not None and encoder.kind.named and names.iso_times
+    frame = {} if encoder.columns is None else {"columns": [*encoder.columns]}
     return {
         "shape": encoder.kind.shape,
         "named": encoder.kind.named,
         "features": core.features,
-        "names": list(encoder.names.columns) if encoder.names else [],
-    }
+        "names": list(names.columns) if names else [],
+    } | ({"iso_times": True} if iso_times else frame)
 
 
 def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
@@ -157,9 +167,21 @@ def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
         or not _is_shape(core, kind.shape)
     ):
         raise ModelFileError("the description of the rows is invalid")
+    core.encoder.columns = _restore_columns(rows.get("columns"), kind)
     if core.encoder.names is not None:
         core.encoder.names.add(names)
+        core.encoder.names.iso_times = rows.get("iso_times", False) is True
     core.prepare_unread(kind, features)
+
+
+def _restore_columns(columns: Any, kind: RowKind) -> tuple[str, ...] | None:
+    """Return the columns of a frame; None if the rows were no frames, or of an older version."""
+    if columns is None:
+        return None
+    texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+    if not texts or kind.named or not len(set(columns)) == len(columns) == kind.shape[0]:
+        raise ModelFileError("the columns of the rows are invalid")
+    return tuple(columns)
 
 
 def _is_shape(core: BoosterCore, shape: Any) -> bool:
@@ -168,43 +190,6 @@ def _is_shape(core: BoosterCore, shape: Any) -> bool:
         return False
     counts = shape if core.encoder.names is not None else (shape[0], *shape[1])
     return all(is_integer(count) and 0 <= count < 2**40 for count in counts)
-
-
-def _restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
-    """Restore the rows for replay, and remove them from the arrays."""
-    names = [name for name in tensors if name.startswith(MEMORY)]
-    kept = {name.removeprefix(MEMORY): tensors.pop(name) for name in names}
-    memory, learned, kind = core.memory, core.labels.seen, core.encoder.kind
-    if memory is None or learned == 0 or kind is None:
-        if kept:
-            raise ModelFileError("the file holds rows for replay that are never read")
-        return
-    labels, weights, number = kept["labels"], kept["weights"], min(learned, memory.size)
-    if (
-        set(kept) not in MEMORY_ARRAYS
-        or weights.shape != (number,)
-        or labels.shape != (number, core.d)
-        or not ((weights > 0) & np.isfinite(weights)).all()
-        or not (np.abs(labels) < 1 + 1e-6).all()
-        or {labels.dtype, weights.dtype} != {np.dtype(core.dtype)}
-    ):
-        raise ModelFileError("the rows for replay are invalid")
-    rows: Any = kept["X"]
-    if len(rows) != number or any(kept[name].dtype != np.int64 for name in INDICES & set(kept)):
-        raise ModelFileError("the rows for replay are invalid")
-    if "codes" in kept:
-        sparse = Sparse(kept["indptr"], kept["indices"], kept["data"], (number,))
-        numbers = sparse if not rows.shape[1] else rows
-        rows = core.learner.encode(Rows(numbers, kept["codes"]), 1)
-        shape = (rows.X.shape[1], rows.codes.shape[1])
-        fits = shape == kind.shape and rows.features <= core.features
-        core.prepare_unread(kind, 0, width=len(rows.x))
-    else:
-        fits = (kind.shape[0], rows.shape[1:]) == kind.shape
-        fits = fits and rows.dtype == np.float64 and bool(np.isfinite(rows).all())
-    if not fits:
-        raise ModelFileError("the rows for replay are not of the kind that the model reads")
-    memory.restore(rows, labels, weights, learned)
 
 
 def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[str, Any]]:
@@ -216,7 +201,7 @@ def _expected(core: BoosterCore, tensors: dict[str, Array]) -> Iterator[tuple[st
         if owner is None:
             yield name, (value, ..., value.shape)
             continue
-        mark = _mark(owner)
+        mark = touched_mark(owner)
         key = f"{name.rpartition('.')[0]}.{owner.tables[0]}.touched"
         touched = tensors.get(key, np.zeros(0, np.int64))
         sorted_ = touched.ndim == 1 and touched.dtype == np.int64 and (np.diff(touched) > 0).all()

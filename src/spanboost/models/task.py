@@ -6,7 +6,7 @@ import numpy as np
 
 from spanboost import losses
 from spanboost.compiling.arrays import Array
-from spanboost.core.feedback import GreedyMode, LinearMode
+from spanboost.core.feedback import GreedyMode, LinearMode, ScaledMode
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import constant
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def task_and_mode(
     booster: "Booster", learner: Learner, dtype: Any
-) -> tuple[Task, LinearMode | GreedyMode]:
+) -> tuple[Task, LinearMode | GreedyMode | ScaledMode]:
     """Return the task of the learner, and the mode in which copies receive their losses."""
     linear, n = booster.feedback == "linear", booster.n
     lipschitz, smoothness = np.ones(n), np.zeros(n)
-    mode: LinearMode | GreedyMode = LinearMode()
+    mode: LinearMode | GreedyMode | ScaledMode = LinearMode()
     if not linear:
         fixed = booster.greedy_step(learner) if booster.alpha is None else booster.alpha
         step = booster.steps_ if fixed is None else np.full(n, float(fixed))
@@ -29,6 +29,8 @@ def task_and_mode(
         lipschitz = alpha * [constant(booster.loss_, "L", b) for b in farthest]
         smoothness = alpha**2 * constant(booster.loss_, "beta", booster.reach_)
         mode = GreedyMode(alpha.astype(dtype), booster.offset_ == "shrunk")
+        if losses.has_log_link(booster.loss_) and getattr(learner, "weighted", True):
+            mode, smoothness = ScaledMode(*mode), alpha**2
     task = Task(
         n=n,
         d=int(losses.on_vectors(booster.loss_).d),

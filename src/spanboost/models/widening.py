@@ -6,12 +6,13 @@ a model that has learned nothing, so its score is 0.
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.models.booster_core import BoosterCore
-from spanboost.models.state import leaves
+from spanboost.models.state import leaves, touched_mark
 
 ABSENT = -690.0  # the score of a class before its first label: its probability is about 1e-300
 
@@ -35,6 +36,7 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     The narrow core cannot be used afterwards.
     """
     core.encoder, core.memory, core.call = narrow.encoder, narrow.memory, narrow.call
+    core.sample = narrow.sample
     core.labels.rows, core.labels.seen = narrow.labels.rows, narrow.labels.seen
     kind = narrow.encoder.kind
     if kind is None:
@@ -44,7 +46,10 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     core.prepare_unread(kind, narrow.features, narrow.width)
     for part in ("algorithm", "bank"):
         wide, old = (leaves(getattr(one.state, part), part) for one in (core, narrow))
-        for (_, target, _), (_, value, _) in zip(wide, old, strict=True):
-            # tables of the old bank may have more room for features, which is not used yet
-            both = tuple(map(slice, map(min, target.shape, value.shape)))
+        for (_, target, _), (_, value, owner) in zip(wide, old, strict=True):
+            # tables of the old bank may have more room, which is not used yet
+            both: tuple[Any, ...] = tuple(map(slice, map(min, target.shape, value.shape)))
+            if owner is not None:
+                touched = np.nonzero(touched_mark(owner))
+                both = (*touched, *both[len(touched) :])
             target[both] = value[both]

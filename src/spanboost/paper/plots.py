@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, inline
+from spanboost.analysis.figures import COLOURS, INK, format_amount, inline
 from spanboost.paper.cells import Cell
 from spanboost.paper.published import ALGORITHMS, LEARNERS
 from spanboost.paper.summary import Result, SummaryLine

@@ -148,7 +148,7 @@ def squared_losses(
     model = one.model(n)
     answers = []
     for batch in split_batches([examples], 0):
-        answers.append(model.learn_many(batch.X, batch.y))
+        answers.append(model.learn_many(batch.X, batch.labels))
         if report is not None:
             report(0)
     return (np.concatenate(answers) - examples.y) ** 2

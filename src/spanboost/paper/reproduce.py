@@ -3,8 +3,9 @@
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,21 +99,23 @@ def find_datasets(sets: Sequence[str], folder: Path) -> tuple[list[str], dict[st
 
 def survey(sets: Sequence[str], folder: Path) -> dict[str, DataSetFacts]:
     """Return the facts of each data set; they include the order of its rows."""
-    facts = {}
-    for name in sets:
-        one = SETS[name]
-        table = read(one, folder)
-        content, examples = digest(table), examples_of(one, table)
-        labels = np.asarray(examples.y)
-        facts[name] = DataSetFacts(
-            content,
-            content == one.content,
-            examples.rows,
-            *count_features(examples),
-            gap_of_halves(labels),
-            headline_order(labels),
-        )
-    return facts
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        facts = pool.map(partial(_facts, folder=folder), [SETS[name] for name in sets])
+        return dict(zip(sets, facts, strict=True))
+
+
+def _facts(one: DataSet, folder: Path) -> DataSetFacts:
+    table = read(one, folder)
+    content, examples = digest(table), examples_of(one, table)
+    labels = np.asarray(examples.y)
+    return DataSetFacts(
+        content,
+        content == one.content,
+        examples.rows,
+        *count_features(examples),
+        gap_of_halves(labels),
+        headline_order(labels),
+    )
 
 
 def total_work(selection: Selection, facts: Mapping[str, DataSetFacts]) -> float:
@@ -136,23 +139,44 @@ def reproduce(
 ) -> list[Cell]:
     """Run all cells that the store lacks; return all cells.
 
-    Several cells of a data set run at once: one per processor, or `AT_ONCE` on an executor.
+    Several cells run at once: one per processor, or `AT_ONCE` on an executor. A data set is read
+    while the last cells of the one before it run, so that no processor is idle.
     """
+    here, stop = executor is None, threading.Event()
+    pool = ThreadPoolExecutor(cpu_count() if here else AT_ONCE)
     cells: list[Cell] = []
-    for name in selection.sets:
-        watcher.on_start(name)
-        work = _DataSetWork(
-            SETS[name],
-            facts[name],
-            examples_of(SETS[name], read(SETS[name], folder)),
-            stamp_of(facts[name].content, (grid, protocol.LEARNERS)),
-            store,
-            watcher,
-            grid,
-            executor,
-        )
-        cells += work.run(selection.cells(facts[name].order))
-    return cells
+    before: list[Future[Cell]] = []
+    try:
+        for name in selection.sets:
+            watcher.on_start(name)
+            work = _DataSetWork(
+                SETS[name],
+                facts[name],
+                examples_of(SETS[name], read(SETS[name], folder)),
+                stamp_of(facts[name].content, (grid, protocol.LEARNERS)),
+                store,
+                watcher,
+                grid,
+                executor,
+                stop,
+            )
+            running = work.start(pool, selection.cells(facts[name].order))
+            cells += _results(before)  # so at most two data sets are in memory
+            before = running
+        return cells + _results(before)
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(wait=here, cancel_futures=True)
+
+
+def _results(running: Sequence[Future[Cell]]) -> list[Cell]:
+    """Wait for the cells; raise the first error at once."""
+    finished, _ = wait(running, return_when=FIRST_EXCEPTION)
+    for one in finished:
+        one.result()
+    return [one.result() for one in running]
 
 
 class _DataSetWork:
@@ -168,32 +192,21 @@ class _DataSetWork:
         watcher: Watcher,
         grid: Grid,
         executor: Executor | None,
+        stop: threading.Event,
     ) -> None:
         self.one, self.facts, self.examples, self.stamp = one, facts, examples, stamp
         self.store, self.watcher, self.grid, self.executor = store, watcher, grid, executor
-        self.stop = threading.Event()
+        self.stop = stop  # set when a cell failed or the run was interrupted
 
-    def run(self, names: Sequence[CellName]) -> list[Cell]:
-        """Return all cells, in this order; the first failure stops the others.
+    def start(self, pool: ThreadPoolExecutor, names: Sequence[CellName]) -> list[Future[Cell]]:
+        """Start all cells, and return them in this order.
 
-        Expensive cells start first, so that no processor is idle at the end.
+        Expensive cells start first, so that no processor is idle at the end. They run in copies of
+        this context, which holds the error settings of NumPy.
         """
-        here = self.executor is None
-        pool = ThreadPoolExecutor(cpu_count() if here else AT_ONCE)
         first = sorted(names, key=lambda name: -_cost(self.facts, name))
-        try:  # in copies of this context, which holds the error settings of NumPy
-            running: dict[CellName, Any] = {
-                name: pool.submit(copy_context().run, self.cell, name) for name in first
-            }
-            finished, _ = wait(running.values(), return_when=FIRST_EXCEPTION)
-            for one in finished:
-                one.result()
-            return [running[name].result() for name in names]
-        except BaseException:
-            self.stop.set()
-            raise
-        finally:
-            pool.shutdown(wait=here, cancel_futures=True)
+        running = {name: pool.submit(copy_context().run, self.cell, name) for name in first}
+        return [running[name] for name in names]
 
     def cell(self, name: CellName) -> Cell:
         """Return a cell; run it if the store lacks it."""

@@ -57,6 +57,11 @@ def check_averageable(model: Booster) -> None:
     if not isinstance(model.learner, AVERAGED):
         raise ValueError(f"{type(model.learner).__name__} cannot be averaged")
     model.check_fixed("averaging")
+    if model.labels.log_link and isinstance(model.label_range, str):
+        raise ValueError(
+            f"models with {type(model.loss_).__name__} loss cannot be averaged unless their label "
+            "range is fixed: give label_range=(low, high)"
+        )
     if model.replay:
         raise ValueError("models with replay cannot be averaged; set replay to 0")
 

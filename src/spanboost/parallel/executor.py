@@ -6,12 +6,8 @@ another task; the result then does not pass through this process.
 """
 
 import pickle
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
-
-from spanboost.compiling.arrays import Array
-from spanboost.errors import LabelWarning, warn_caller
 
 
 class Executor(Protocol):
@@ -44,36 +40,6 @@ class LocalExecutor:
     def results(self, handles: Sequence[Any]) -> list[Any]:
         """Return the handles, which are the results."""
         return list(handles)
-
-
-def capture_warnings(work: Callable[[], Any]) -> tuple[Any, list[LabelWarning]]:
-    """Run `work`; return its result and its label warnings.
-
-    On a worker these warnings would be lost. Other warnings are issued again.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        answer = work()
-    labels = []
-    for one in caught:
-        if isinstance(one.message, LabelWarning):
-            labels.append(one.message)
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return answer, labels
-
-
-def renumber_warnings(
-    caught: Sequence[LabelWarning], numbers: Array, first: int = 0
-) -> list[LabelWarning]:
-    """Return label warnings with other row numbers: numbers[k - first] for row k."""
-    return [LabelWarning(int(numbers[one.row - first]), one.what) for one in caught]
-
-
-def reissue_warnings(caught: Sequence[LabelWarning]) -> None:
-    """Issue label warnings from a worker again, to the caller of this package."""
-    for warning in caught:
-        warn_caller(warning)
 
 
 def pickle_model(model: Any) -> bytes:

@@ -13,11 +13,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, as_batch
-from spanboost.errors import DataError, LabelWarning, ParameterError
+from spanboost.errors import (
+    DataError,
+    LabelWarning,
+    ParameterError,
+    capture_warnings,
+    reissue_warnings,
+    renumber_warnings,
+)
 from spanboost.losses import require_fixed_classes
 from spanboost.models.booster import Booster
 from spanboost.models.committee import Committee
@@ -26,14 +34,12 @@ from spanboost.parallel.averaging import AVERAGED, average, check_averageable
 from spanboost.parallel.executor import (
     Executor,
     LocalExecutor,
-    capture_warnings,
     pickle_model,
-    reissue_warnings,
-    renumber_warnings,
     unpickle_model,
 )
 from spanboost.rows.encoder import RowKind, count_rows
 from spanboost.rows.feature_names import FeatureNames, are_named
+from spanboost.rows.user_types import RowsLike
 from spanboost.rows.validation import parse_rows
 
 EVERY = 10_000  # rows that a worker learns between two averages
@@ -126,7 +132,7 @@ class Team:
         """Rows in a round, over all workers: between two averages, or between two snapshots."""
         return self.workers * (self.average_every if self.averages else SNAPSHOT_EVERY)
 
-    def learn_many(self, X: Any, y: Any, weights: Any = None) -> Array:
+    def learn_many(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows; return the predictions, each made before the row was learned.
 
         The worker that learns a row also predicts it. Raises `DataError` with the number of the
@@ -241,6 +247,7 @@ class Team:
         model.schema = self.schema
         if self._names is not None and model.encoder.names is not None:
             model.encoder.names.add(self._names.columns)
+            model.encoder.names.iso_times = self._names.iso_times
         if model.encoder.kind is not None:
             model.encoder.kind = model.encoder.kind._replace(named=bool(self._named))
         return model

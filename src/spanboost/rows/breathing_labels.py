@@ -61,6 +61,11 @@ class BreathingLabels(UnboundedLabels):
         self._history = history
         self._fast = _FastPath() if self.d > 1 else _FastPath(history)
 
+    @property
+    def followed(self) -> float:
+        """The half-width of the range that the history follows."""
+        return self.half
+
     def plan(self, y: Any, weights: Array) -> LabelPlan:
         """Return the labels to learn, and where the range changes."""
         given, rounds = self._bounded(y, len(weights)), weights > 0
@@ -68,7 +73,7 @@ class BreathingLabels(UnboundedLabels):
         centre = changes[-1].centre if changes else self.centre
         offsets = given - centre
         values = given[:, 0].copy() if self.d == 1 else np.hypot.reduce(np.abs(offsets), axis=1)
-        history, distances = _copy(self.history), values.copy()
+        history, distances = copy_history(self.history), values.copy()
         changes += self._follow(history, values, rounds, centre)
         learned, clipped = given, np.flatnonzero(values != distances)
         if len(clipped):
@@ -99,13 +104,11 @@ class BreathingLabels(UnboundedLabels):
         else:
             self.history = self._after_chunk
 
-    def count(
-        self, rows: int, learned: int, after: LabelHistory | None, ends: LabelEnds | None
-    ) -> None:
+    def count(self, rows: int, learned: int, after: Any, ends: LabelEnds | None) -> None:
         """Add to the counts of rows, and set the history to the one after these rows."""
         super().count(rows, learned, after, ends)
         if after is not None:
-            self.history = _copy(after)
+            self.history = copy_history(after)
 
     @property
     def changes_of_units(self) -> int:
@@ -122,11 +125,12 @@ class BreathingLabels(UnboundedLabels):
             widened=counts.item(WIDENED) or None,
             shrunk=counts.item(SHRUNK) or None,
             new_units=counts.item(UNITS) or None,
+            unchecked=0 if counts.item(COMPLETE) else self.seen,
         )
 
     def _ends_chunk(self, y: float) -> bool:
         """Return whether this label ends a chunk without any change; then keep the history."""
-        history, values = _copy(self.history), np.array([y])
+        history, values = copy_history(self.history), np.array([y])
         if self._follow(history, values, np.ones(1, bool), self.centre) or values[0] != y:
             return False
         self._after_chunk = history
@@ -137,7 +141,7 @@ class BreathingLabels(UnboundedLabels):
     ) -> list[RangeChange]:
         """Apply the rule to a block of numbers; wild ones become what is learned."""
         start = centre.item() if self.d == 1 else 0.0
-        frame, found = np.array([start, self.half]), list[RangeChange]()
+        frame, found = np.array([start, self.followed]), list[RangeChange]()
         changes = new_changes()
         while changes.done[0] < len(values):
             changes.done[1] = 0
@@ -247,5 +251,6 @@ class _FastPath:
             self.highest = min(self.high + reach, LARGEST)
 
 
-def _copy(history: LabelHistory) -> LabelHistory:
+def copy_history(history: LabelHistory) -> LabelHistory:
+    """Return a copy that shares no arrays."""
     return LabelHistory._make(x.copy() if isinstance(x, np.ndarray) else x for x in history)

@@ -1,12 +1,19 @@
 """Encoding of the rows that users pass in for the learner's bank, in blocks or one by one."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from spanboost.errors import DataError
 from spanboost.rows.block import Block, as_rows, features_of, shape_of
 from spanboost.rows.feature_names import FeatureNames, are_named
+from spanboost.rows.frame_rows import (
+    column_names,
+    frame_to_dicts,
+    in_order,
+    is_frame,
+    is_numeric_frame,
+)
 from spanboost.rows.single_row import SingleRow, are_plain, row_key
 
 
@@ -16,7 +23,8 @@ class NumberedBlock(NamedTuple):
     X: Any  # the rows
     rows: int  # number of rows
     named: bool  # whether the rows were dictionaries
-    new: dict[str, int]  # columns of names not known yet
+    new: dict[Any, int]  # columns of names not known yet, or codes of new categories of a table
+    columns: tuple[str, ...] | None = None  # of a frame of numbers
 
 
 class EncodedBlock(NamedTuple):
@@ -28,7 +36,8 @@ class EncodedBlock(NamedTuple):
     features: int  # number of features
     width: int  # upper bound on the active features of a row
     kind: "RowKind"
-    new: dict[str, int]  # columns of names not known yet
+    new: dict[Any, int]  # as in NumberedBlock
+    columns: tuple[str, ...] | None = None  # of a frame of numbers
 
 
 class RowKind(NamedTuple):
@@ -59,8 +68,26 @@ class RowKind(NamedTuple):
         )
 
 
+class ColumnNames(Protocol):
+    """Converts dictionaries to rows of numbers and codes, for a model that reads a table."""
+
+    def read(self, rows: Any, learn: bool) -> tuple[Any, dict[Any, int]]:
+        """Return the rows, and the codes of new categories; these are missing unless `learn`."""
+
+    def add(self, new: dict[Any, int]) -> None:
+        """Add new categories and their codes."""
+
+
 class RowEncoder:
-    """Encodes the rows of one model: all of the same length, or dictionaries of features."""
+    """Encodes the rows of one model: all of the same length, or dictionaries of features.
+
+    table: the columns of a model that reads a table, to convert dictionaries; None for others.
+    columns: the columns of the first frame of numbers; None without one.
+    """
+
+    # here, because pickles of earlier versions do not have them
+    table: ColumnNames | None = None
+    columns: tuple[str, ...] | None = None
 
     def __init__(self, learner: Any, D: float) -> None:
         self.learner, self.D = learner, D
@@ -71,26 +98,39 @@ class RowEncoder:
         self._single: SingleRow | None = None
         self._last: EncodedBlock | None = None
 
-    def numbered(self, X: Any) -> NumberedBlock:
-        """Return a block with numbered features; equal names give equal numbers."""
+    def numbered(self, X: Any, learn: bool = False) -> NumberedBlock:
+        """Return a block with numbered features; equal names give equal numbers.
+
+        learn: the rows are about to be learned, with the new categories of a table.
+        """
         if isinstance(X, NumberedBlock):
             return X
-        number = count_rows(X)
+        number, columns = count_rows(X), None
+        if self.table is not None and (is_frame(X) or are_named(X)):
+            matrix, new = self.table.read(frame_to_dicts(X) if is_frame(X) else X, learn)
+            return NumberedBlock(matrix, number, False, new)
+        if self.names is not None and is_frame(X):
+            named = self.kind.named if self.kind is not None else not is_numeric_frame(X)
+            columns = None if named else self.columns or column_names(X)
+            X = frame_to_dicts(X) if named else X if columns is None else in_order(X, columns)
         if self.names is None or not are_named(X):
-            return NumberedBlock(X, number, False, {})
+            return NumberedBlock(X, number, False, {}, columns)
         matrix, new = self.names.read(X)
         return NumberedBlock(matrix, number, True, new)
 
-    def read(self, X: Any) -> EncodedBlock:
-        """Check and encode a block; a DataError names the first bad row. This changes no state."""
-        X, number, named, new = self.numbered(X)
+    def read(self, X: Any, learn: bool = False) -> EncodedBlock:
+        """Check and encode a block; a DataError names the first bad row. This changes no state.
+
+        learn: as for `numbered`.
+        """
+        X, number, named, new, columns = self.numbered(X, learn)
         encoded = self.learner.encode(X, self.D)
         kind = RowKind(shape_of(X, encoded), named)
         if self.kind is not None and kind != self.kind:
             self.kind.refuse(kind)  # compiled code must not see another shape
         width = len(encoded.x) if isinstance(encoded, Block) else 0
         return EncodedBlock(
-            encoded, as_rows(encoded), number, features_of(encoded), width, kind, new
+            encoded, as_rows(encoded), number, features_of(encoded), width, kind, new, columns
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,8 +138,11 @@ class RowEncoder:
 
     def accept(self, reading: EncodedBlock) -> None:
         """Add the new names of a block, once its rows are about to be learned."""
-        if reading.new and self.names is not None:
-            self.names.add(reading.new)
+        if self.columns is None:
+            self.columns = reading.columns
+        names = self.names if reading.kind.named else self.table
+        if reading.new and names is not None:
+            names.add(reading.new)
 
     def blank(self, kind: RowKind) -> Any:
         """Return a row of zeros of this kind, for learners that need one to create a bank."""
@@ -113,6 +156,8 @@ class RowEncoder:
         Return None if the caller must use `read`: for learners that do not read features, for the
         first row of all, and for a row that is invalid, which `read` reports.
         """
+        if type(x) is dict and self.table is not None:
+            return None
         if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
             x = x.tolist()
         if self._single is not None and self._single.write(x):

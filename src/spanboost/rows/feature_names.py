@@ -2,8 +2,9 @@
 
 A value is a number, or None or NaN if it is missing, or a string, or a date or time. A string is a
 category: it becomes the feature "name=string" with value 1 (the same feature as a number of that
-name). A time becomes several features, such as "name.hour" (times.py). Rows are
-read in the order of their sorted names, so the order of the keys in a dictionary does not matter.
+name). A time becomes several features, such as "name.hour" (times.py), and so does a string in ISO
+8601. Rows are read in the order of their sorted names, so the order of the keys in a dictionary
+does not matter.
 """
 
 import zlib
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.errors import DataError
-from spanboost.rows.times import expand_times
+from spanboost.rows.times import expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
 
 
@@ -22,10 +23,18 @@ class FeatureNames:
 
     Names get columns in the order in which they are first learned, those of one row in sorted
     order. In a hashed table (`bits`) the column of a name is its CRC-32, and no names are stored.
+
+    iso_times: whether strings in ISO 8601 are times; in models of earlier versions, they are not.
+    categorical: names whose strings are never times.
+    ignored: names that are not features, such as the label.
     """
 
+    iso_times = False  # of pickles of earlier versions
+    categorical: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+
     def __init__(self, bits: int | None) -> None:
-        self.bits = bits
+        self.bits, self.iso_times = bits, True
         self.columns: dict[str, int] = {}
 
     def column(self, name: str) -> int | None:
@@ -39,8 +48,10 @@ class FeatureNames:
 
         The names are not added; `add` does that.
         """
+        if self.ignored:
+            rows = [self._select_features(row) for row in rows]
         uniform = self._read_uniform(rows)
-        if uniform is None and (expanded := expand_times(rows)) is not rows:
+        if uniform is None and (expanded := self.expand(rows)) is not rows:
             rows = expanded
             uniform = self._read_uniform(rows)
         if uniform is not None:
@@ -82,7 +93,10 @@ class FeatureNames:
                     return None
                 indices[:, j], data[:, j] = column, values
             elif kinds == {str}:
-                known = {value: self.column(f"{name}={value}") for value in {*values}}
+                distinct = {*values}
+                if any(self._parse_time(name, value) is not None for value in distinct):
+                    return None
+                known = {value: self.column(f"{name}={value}") for value in distinct}
                 columns = [known[value] for value in values]
                 if None in columns:
                     return None
@@ -91,6 +105,19 @@ class FeatureNames:
                 return None
         ends = np.arange(len(rows) + 1) * len(names)
         return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
+
+    def _select_features(self, row: Any) -> Any:
+        if not isinstance(row, dict) or self.ignored.isdisjoint(row):
+            return row
+        return {name: value for name, value in row.items() if name not in self.ignored}
+
+    def expand(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Return rows with the features of every date or time instead of it."""
+        return expand_times(rows, self._parse_time)
+
+    def _parse_time(self, name: Any, text: str) -> Any:
+        """Return the time that a string stands for; None if it is a category."""
+        return parse_time(text) if self.iso_times and name not in self.categorical else None
 
     def add(self, new: dict[str, int]) -> None:
         """Add new names and their columns."""

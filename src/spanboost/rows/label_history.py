@@ -257,7 +257,8 @@ class LabelHistory(NamedTuple):
         for i in range(CHUNK):
             self.scratch[i] = self.chunk[i]
         low, high = self.inner_ends(CHUNK)
-        if 0 < self.used(min(low, self.floor), high) < frame[HALF] / FIRST_LITTLE:
+        whole = max(frame[HALF], self.farthest(frame))  # the last label has not widened it yet
+        if 0 < self.used(min(low, self.floor), high) < whole / FIRST_LITTLE:
             self.summarise(self.chunks[CHUNKS - 1], low, high)
             self.change_units(0.0, 0.0, frame, changes)
 

@@ -8,10 +8,12 @@ import numpy as np
 from spanboost.checks import MOST_CLASSES, is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
-from spanboost.losses import Softmax, is_binary, predicts_scores
+from spanboost.losses import Softmax, has_log_link, is_binary, predicts_scores
 from spanboost.rows.label_ends import LabelEnds, are_ends, ends_of, merge_ends
 from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
 from spanboost.rows.validation import refuse_first, to_numbers
+
+NAMED = "; for named classes, use BoostingClassifier of spanboost.sklearn or spanboost.river"
 
 
 def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
@@ -40,7 +42,8 @@ class RangeChange(NamedTuple):
 
     The row is predicted in the old range and learned in the new one. If the change is `exact`, what
     was learned keeps its value in the units of the labels, so it has to be rescaled. If not, the
-    labels have new units, and what was learned keeps its value in the units of the model.
+    labels have new units, and what was learned keeps its value in the units of the model. With a
+    log link, only the labels of rows for replay are rescaled.
     """
 
     row: int
@@ -55,15 +58,15 @@ class LabelPlan(NamedTuple):
     labels: Array  # [rows, d] in the model's units; as the loss expects them
     learned: Array  # [rows, d] in the units of the user
     changes: list[RangeChange]
-    after: LabelHistory | None = None  # the history of the labels after the block
+    after: Any = None  # what is known about the labels after the block
     ends: LabelEnds | None = None  # of the labels in the block
 
 
 class LabelHealth(NamedTuple):
     """Facts about the labels so far.
 
-    The last three are numbers of learned rows up to and including the change; None if there was no
-    such change, or if the kind of label range does not record it.
+    `widened`, `shrunk` and `new_units` are numbers of learned rows up to and including the change;
+    None if there was no such change, or if the kind of label range does not record it.
     """
 
     learned: int  # rows learned
@@ -71,6 +74,7 @@ class LabelHealth(NamedTuple):
     widened: int | None = None
     shrunk: int | None = None
     new_units: int | None = None
+    unchecked: int = 0  # labels learned while there were too few others to tell wild ones
 
     @property
     def clipped_share(self) -> float:
@@ -86,12 +90,14 @@ class Labels:
     """
 
     history: LabelHistory | None = None  # of the labels so far, if the range depends on it
+    # ends of a fixed range of numbers, which the predictions of several boosters do not leave
+    limits: tuple[float, float] = (-math.inf, math.inf)
     # None before the first label, for vectors and classes, and in files of earlier versions
     ends: LabelEnds | None = None
 
     def __init__(self, loss: Any, d: int, centre: float, half: float) -> None:
         self.loss, self.d = loss, d
-        self.scores = predicts_scores(loss)
+        self.scores, self.log_link = predicts_scores(loss), has_log_link(loss)
         self.centre, self.half = np.full(d, centre), half
         self.rows, self.seen = 0, 0  # number of rows given, and of rows learned
         self.warned = False  # whether a label far outside the range was reported
@@ -110,9 +116,7 @@ class Labels:
         self.centre, self.half = new.centre, new.half
         return part
 
-    def count(
-        self, rows: int, learned: int, after: LabelHistory | None, ends: LabelEnds | None
-    ) -> None:
+    def count(self, rows: int, learned: int, after: Any, ends: LabelEnds | None) -> None:
         """Add to the counts of rows given and rows learned; `after` and `ends` are the plan's."""
         if ends is not None:
             self._extend_ends(ends)
@@ -148,14 +152,18 @@ class Labels:
         if self.d > 1:
             return self.to_user(out)[0]
         y = out.item()
+        if self.log_link:
+            return self.to_units(np.array([y])).item()
         return y if self.scores else self.centre.item() + self.half * y
 
     def to_user(self, out: Array) -> Array:
         """Return predictions in label units (scores are not converted); [rows] if d = 1."""
-        out = out.astype(np.float64)
-        if not self.scores:
-            out = self.centre + self.half * out
+        out = self.to_units(out.astype(np.float64))
         return out[:, 0] if self.d == 1 else out
+
+    def to_units(self, values: Array) -> Array:
+        """Return float64 values [rows, d] in label units; scores are not converted."""
+        return values if self.scores else np.asarray(self.centre + self.half * values)
 
     def to_json(self) -> dict[str, Any]:
         """Return the range and the counts, as a model file holds them."""
@@ -204,6 +212,8 @@ class FixedLabels(Labels):
     def __init__(self, loss: Any, d: int, label_range: tuple[float, float]) -> None:
         self.low, self.high = map(float, label_range)
         super().__init__(loss, d, (self.low + self.high) / 2, (self.high - self.low) / 2)
+        if d == 1 and not self.scores:
+            self.limits = self.low, self.high
 
     def plan(self, y: Any, weights: Array) -> LabelPlan:
         """Check a block of labels; return how they are learned. The range never changes."""
@@ -245,7 +255,7 @@ class FixedLabels(Labels):
     def _outside(self, label: Array) -> str:
         limits = f"label_range=({self.low:g}, {self.high:g})"
         if self.d == 1:
-            return f"the label {show_label(label)} is outside {limits}"
+            return f'the label {show_label(label)} is outside {limits}; "auto" finds the range'
         return (
             f"the label {show_label(label)} is more than {self.half:g} from the centre of {limits}"
         )
@@ -353,7 +363,11 @@ def _class_numbers(y: Any, rows: int, limit: int) -> Array:
         raise ValueError(f"labels must be class numbers, one for each of the {rows} rows")
     for t, c in enumerate(y):
         if isinstance(c, str) or c not in range(limit):
-            raise DataError(t, f"the label {c!r} is not a class number from 0 to {limit - 1}")
+            label = c.item() if isinstance(c, np.generic) else c
+            hint = NAMED if isinstance(c, str) else ""
+            raise DataError(
+                t, f"the label {label!r} is not a class number from 0 to {limit - 1}{hint}"
+            )
     return np.asarray(y, dtype=np.int64)
 
 
@@ -361,6 +375,7 @@ def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
     try:
         given = to_numbers(values)
     except (TypeError, ValueError, OverflowError):
+        _refuse_text(values, name)
         raise ValueError(f"{name} must be numbers, {d} for each row") from None
     if given.ndim == 0 or len(given) != rows:
         number = given.shape[0] if given.ndim else "a single value for"
@@ -368,6 +383,16 @@ def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
     if given.size != rows * d:
         raise ValueError(f"{name} must be numbers, {d} for each row (got shape {given.shape})")
     return given.reshape(rows, d).astype(np.float64)
+
+
+def _refuse_text(values: Any, name: str) -> None:
+    """Raise a DataError that names the first of these values that is text, if there is one."""
+    each = values if isinstance(values, list | tuple | np.ndarray) else np.asarray(values)
+    for row, value in enumerate(each):
+        if isinstance(value, str):
+            what = f"the {name.removesuffix('s')} {str(value)!r:.60} is not a number"
+            hint = NAMED if name == "labels" else ""
+            raise DataError(row, what + hint)
 
 
 def show_label(label: Array) -> str:

@@ -6,7 +6,7 @@ every source of rows gives the same features.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -73,26 +73,41 @@ def as_moment(value: Any) -> Any:
     return np.datetime64(plain).astype(_MICROSECONDS)
 
 
-def expand_times(rows: Sequence[Any]) -> Sequence[Any]:
-    """Return rows (dictionaries) with the features of every date or time object instead of it.
+def expand_times(rows: Sequence[Any], parse: Callable[[Any, str], Any]) -> Sequence[Any]:
+    """Return rows (dictionaries) with the features of every date or time instead of it.
 
-    If there are no such objects, the rows are returned as they are.
+    If there are no dates or times, the rows are returned as they are.
+
+    parse: returns the time that a string stands for, given its name; None if it is a category.
     """
     kinds = {kind for row in rows if isinstance(row, dict) for kind in map(type, row.values())}
-    times = tuple(kind for kind in kinds if issubclass(kind, date | np.datetime64))
-    return [_expand(row, times) for row in rows] if times else rows
+    if not any(issubclass(kind, date | np.datetime64 | str) for kind in kinds):
+        return rows
+    expanded = [_expand(row, parse) for row in rows]
+    changed = any(new is not row for new, row in zip(expanded, rows, strict=True))
+    return expanded if changed else rows
 
 
-def _expand(row: Any, times: tuple[type, ...]) -> Any:
+def _expand(row: Any, parse: Callable[[Any, str], Any]) -> Any:
+    """Return a row with the features of its times; the row itself if it has none."""
     if not isinstance(row, dict):
+        return row
+    moments = {name: _moment(name, value, parse) for name, value in row.items()}
+    if all(moment is None for moment in moments.values()):
         return row
     expanded = dict[Any, Any]()
     for name, value in row.items():
-        if isinstance(value, times):
-            expanded.update(time_entries(str(name), as_moment(value)))
-        else:
+        if moments[name] is None:
             expanded[name] = value
+        else:
+            expanded.update(time_entries(str(name), moments[name]))
     return expanded
+
+
+def _moment(name: Any, value: Any, parse: Callable[[Any, str], Any]) -> Any:
+    if isinstance(value, str):
+        return parse(name, value)
+    return as_moment(value) if is_time(value) else None
 
 
 def time_entries(name: str, moment: Any) -> dict[str, float]:

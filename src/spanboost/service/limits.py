@@ -88,6 +88,14 @@ class RequestLimits(NamedTuple):
             "--max-features",
         ),
     ] = 1_000_000
+    classes: Annotated[
+        int,
+        Limit(
+            "Maximum number of classes that the model may learn with --loss softmax; --classes "
+            "fixes their number",
+            "--max-classes",
+        ),
+    ] = 100
     body_seconds: Annotated[float, Limit("Time for a request body to arrive")] = 30.0
     request_seconds: Annotated[
         float, Limit("Time from the first byte of a request to the last byte of its response")

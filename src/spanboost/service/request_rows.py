@@ -11,6 +11,7 @@ from spanboost.data.formats.jsonl import BadRowError, JsonReader, as_row
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
+from spanboost.errors import did_you_mean
 from spanboost.rows.times import parse_time
 
 MAX_ID_LENGTH = 128
@@ -84,7 +85,10 @@ class RowParser:
     def parse_example(self, value: Any) -> Example:
         """Return a row with its label, or only the label of a pending row."""
         row = self._check_object(value)
+        labelled = self.label in row
         id, label, weight = self._split(row)
+        if not labelled and (near := did_you_mean(self.label, row)):
+            raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         plain = self._reader.parse_label(label)
         if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:
             raise BadRowError("the label is too large or not finite", self.label)

@@ -25,7 +25,7 @@ function.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,9 @@ from spanboost.compiling.kernels import jit, kernel
 from spanboost.errors import install_hint
 from spanboost.losses import Loss, Squared
 from spanboost.theory import bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SQUARED = Squared()
 
@@ -219,7 +222,7 @@ def table(result: Comparison) -> str:
     return "\n".join(lines)
 
 
-def plot(result: Comparison, path: str | Path) -> None:
+def plot(result: Comparison, path: str | Path) -> "Axes":
     """Plot errors and bounds against s_N; the suffix of the file name chooses the format."""
     try:
         from matplotlib import rc_context
@@ -256,6 +259,7 @@ def plot(result: Comparison, path: str | Path) -> None:
     metadata = {"Date": None} if Path(path).suffix == ".svg" else None
     with rc_context({"svg.hashsalt": "spanboost"}):
         figure.savefig(path, metadata=metadata, dpi=150)
+    return axes
 
 
 def main(argv: Sequence[str] | None = None) -> None:

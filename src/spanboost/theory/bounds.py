@@ -19,33 +19,7 @@ from numpy.typing import ArrayLike
 
 from spanboost.checks import is_step
 from spanboost.compiling.arrays import Array
-
-
-def _check(**values: tuple[float, str, bool]) -> None:
-    """Raise a ValueError for the first value that is not allowed: (value, allowed, test)."""
-    for name, (value, allowed, good) in values.items():
-        if not good:
-            raise ValueError(f"{name} must be {allowed} (got {value:g})")
-
-
-def _count(value: int) -> tuple[float, str, bool]:
-    return value, "a whole number of at least 1", value >= 1 and value % 1 == 0
-
-
-def _positive(value: float) -> tuple[float, str, bool]:
-    return value, "a number above 0", 0 < value < math.inf
-
-
-def _not_negative(value: float) -> tuple[float, str, bool]:
-    return value, "a number of at least 0", 0 <= value < math.inf
-
-
-def _finite(value: float) -> tuple[float, str, bool]:
-    return value, "a finite number", math.isfinite(value)
-
-
-def _norm(value: float) -> tuple[float, str, bool]:
-    return value, "a number of at least 1", 1 <= value < math.inf
+from spanboost.theory.arguments import check, count, finite, norm, not_negative, positive
 
 
 class SpanBound(NamedTuple):
@@ -127,15 +101,15 @@ def theorem_1(
     9 276 40 253
     1 41 40 253
     """
-    _check(N=_count(N), T=_count(T))
-    _check(
+    check(N=count(N), T=count(T))
+    check(
         eta=(eta, f"between 1/N = {1 / N:g} and 1", is_step(eta, N)),
-        f_norm=_norm(f_norm),
-        Delta_0=_finite(Delta_0),
-        L_B=_not_negative(L_B),
-        beta_B=_not_negative(beta_B),
-        B=_not_negative(B),
-        R=_not_negative(R),
+        f_norm=norm(f_norm),
+        Delta_0=finite(Delta_0),
+        L_B=not_negative(L_B),
+        beta_B=not_negative(beta_B),
+        B=not_negative(B),
+        R=not_negative(R),
     )
     return SpanBound(
         initial=(1 - eta / f_norm) ** N * Delta_0,
@@ -156,8 +130,8 @@ def theorem_2(*, N: int, T: int, D: float, L_D: float, beta_D: float, R: float) 
     >>> theorem_2(N=100, T=1000, D=1.0, L_D=4.0, beta_D=2.0, R=10.0)
     HullBound(smoothness=160.0, learner=40.0)
     """
-    _check(N=_count(N), T=_count(T), D=_positive(D))
-    _check(L_D=_not_negative(L_D), beta_D=_not_negative(beta_D), R=_not_negative(R))
+    check(N=count(N), T=count(T), D=positive(D))
+    check(L_D=not_negative(L_D), beta_D=not_negative(beta_D), R=not_negative(R))
     return HullBound(smoothness=8 * beta_D * D**2 * T / N, learner=L_D * R)
 
 
@@ -208,7 +182,7 @@ def scaling_corollary(
     >>> [round(scaling_corollary(lam=lam, **settings).initial, 5) for lam in (1, 2, 4, 8, 16)]
     [0.28426, 0.07952, 0.00592, 3e-05, 3e-05]
     """
-    _check(lam=_positive(lam), f_norm=_norm(f_norm))
+    check(lam=positive(lam), f_norm=norm(f_norm))
     return theorem_1(
         eta=eta,
         N=N,
@@ -235,7 +209,7 @@ def greedy_regret(*, R: float, beta: float, D: float, T: int) -> GreedyRegret:
     >>> greedy_regret(R=50.0, beta=1.0, D=1.0, T=10_000)
     GreedyRegret(alpha=0.1, regret=1000.0)
     """
-    _check(R=_not_negative(R), beta=_positive(beta), D=_positive(D), T=_count(T))
+    check(R=not_negative(R), beta=positive(beta), D=positive(D), T=count(T))
     return GreedyRegret(
         alpha=math.sqrt(2 * R / (beta * D**2 * T)), regret=math.sqrt(2 * beta * D**2 * T * R)
     )
@@ -250,7 +224,7 @@ def greedy_regret_scaling(*, R: float, beta: float, D: float, T: int) -> GreedyR
     >>> greedy_regret_scaling(R=50.0, beta=1.0, D=1.0, T=10_000)
     GreedyRegret(alpha=0.01, regret=100.0)
     """
-    _check(R=_not_negative(R), beta=_positive(beta), D=_positive(D), T=_count(T))
+    check(R=not_negative(R), beta=positive(beta), D=positive(D), T=count(T))
     return GreedyRegret(alpha=2 * R / (beta * D**2 * T), regret=2 * R)
 
 
@@ -292,7 +266,7 @@ def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLi
     """
     eta = _check_batch(Delta_0, f_norm, beta, steps)
     longest = float(eta.max(initial=0.0))
-    _check(steps=(longest, "numbers of at most 1", longest <= 1))
+    check(steps=(longest, "numbers of at most 1", longest <= 1))
     s = 1 + np.cumsum(eta)
     with np.errstate(divide="ignore"):  # log(0) = -inf is right for a term that is 0
         charge = np.log(beta / 2 * eta**2 * (s**2 + 1))
@@ -303,7 +277,7 @@ def batch_boosting(*, Delta_0: float, f_norm: float, beta: float, steps: ArrayLi
 
 def _check_batch(Delta_0: float, f_norm: float, beta: float, steps: ArrayLike) -> Array:
     """Check the arguments of a bound on batch boosting; return the steps."""
-    _check(Delta_0=_finite(Delta_0), f_norm=_norm(f_norm), beta=_not_negative(beta))
+    check(Delta_0=finite(Delta_0), f_norm=norm(f_norm), beta=not_negative(beta))
     eta = np.asarray(steps, dtype=float)
     bad = eta[~((eta >= 0) & (eta < math.inf))]
     if len(bad):

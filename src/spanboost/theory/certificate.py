@@ -21,6 +21,7 @@ from spanboost.learners.ball import LinearBall
 from spanboost.learners.stumps import Stumps
 from spanboost.losses import Hinge, Logistic, Squared
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.html import rounded, section, table
 from spanboost.models.model import Model
 from spanboost.theory.bounds import HullBound, SpanBound
 from spanboost.theory.conditions import check_weights
@@ -99,6 +100,32 @@ class Certificate(NamedTuple):
     unproved: str | None  # why there is no bound for every stream
     unmeasured: str | None  # why there is no measured bound
     too_many: bool  # whether there are too many features for linear comparators
+
+    def __repr__(self) -> str:
+        if not self.comparisons:
+            return "<Certificate: nothing to compare with>"
+        first = self.comparisons[0]
+        regret = f"regret {first.regret:z.4g} against {first.comparator}"
+        bound = "" if first.measured is None else f", measured bound {first.measured.total:z.4g}"
+        return f"<Certificate: loss {first.loss:z.4g}, {regret}{bound}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                one.comparator,
+                rounded(one.comparator_loss),
+                rounded(one.regret),
+                rounded(None if one.measured is None else one.measured.total),
+                rounded(None if one.promise is None else one.promise.bound),
+            )
+            for one in self.comparisons
+        ]
+        loss = self.comparisons[0].loss if self.comparisons else None
+        head = ("comparator", "its loss", "regret", "measured bound", "bound for every stream")
+        reasons = {"no measured bound": self.unmeasured, "no bound for every stream": self.unproved}
+        notes = [(name, why) for name, why in reasons.items() if why is not None]
+        tables = table(rows, head) + (table(notes) if notes else "")
+        return section(f"certificate: loss {rounded(loss)}", tables)
 
 
 class Witness:

@@ -26,7 +26,10 @@ from spanboost.theory.conditions import check_convex
 
 
 class ChoiceBound(NamedTuple):
-    """A candidate of a mixture: its loss, the regret of the mixture against it, and the bound."""
+    """A candidate of a mixture: its loss, the regret of the mixture against it, and the bound.
+
+    The bound includes the rounding errors of the sums, which matter if there is one candidate only.
+    """
 
     loss: float
     regret: float
@@ -54,6 +57,8 @@ def audit_choice(model: Model, X: Any, y: Any, weights: Any = None) -> dict[str,
         raise ValueError(f"{model!r} has no candidates: use n='auto', eta='auto' or AutoBoost")
     if isinstance(getattr(model, "label_range", None), str) and not model.labels.scores:
         raise ValueError("the bound needs a fixed label range: give label_range=(low, high)")
+    if model.labels.log_link:
+        raise ValueError("the bound is not computed for losses with a log link")
     if model.started:
         raise ValueError("the bound holds for a fresh model, and this one has been used")
     check_convex(model.loss_, 1.0)
@@ -67,8 +72,23 @@ def audit_choice(model: Model, X: Any, y: Any, weights: Any = None) -> dict[str,
         losses += _learn_row(model, mixture, row, ledger)
     names = [name for name in model.weights_ if name != REGRESSION]
     *each, ours = losses.tolist()
+    weight = float(stream.rows if stream.weights is None else stream.weights.sum())
     found = zip(names, each, ledger.bounds(), strict=True)
-    return {name: ChoiceBound(loss, ours - loss, bound) for name, loss, bound in found}
+    return {
+        name: ChoiceBound(
+            loss, ours - loss, bound + _rounding(stream.rows, weight + ours + 2 * loss)
+        )
+        for name, loss, bound in found
+    }
+
+
+def _rounding(rows: int, summed: float) -> float:
+    """Return how far sums over the rows can be from exact ones.
+
+    A sum of T rounded numbers is off by at most T units in the last place of the sum of their
+    sizes. A loss itself takes a few operations on predictions and labels, here at most 32.
+    """
+    return float(np.finfo(np.float64).eps) * (rows + 32) * summed
 
 
 def _learn_row(model: Any, mixture: Mixture, row: Any, ledger: Any) -> Array:

@@ -15,6 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.losses import on_vectors, values_of
 from spanboost.models.model import Model
+from spanboost.theory.audit_text import audit_html, describe_sum
 from spanboost.theory.conditions import check_convex, check_norm_range, check_values
 from spanboost.theory.recursion import MeasuredBound, Recursion, gradients
 
@@ -39,6 +40,10 @@ class PartBound(NamedTuple):
         """The regret bound."""
         return sum(self.terms.values())
 
+    def __repr__(self) -> str:
+        part = "" if self.part is None else f", through {self.part!r}"
+        return f"<PartBound: {describe_sum(self.terms)}{part}>"
+
 
 class MeasuredAudit(NamedTuple):
     """The loss of a model, that of a function, and the measured bound on the difference."""
@@ -56,6 +61,13 @@ class MeasuredAudit(NamedTuple):
     def slack(self) -> float:
         """The bound minus the measured regret; never negative, except by rounding."""
         return self.bound.total - self.regret
+
+    def __repr__(self) -> str:
+        return f"<MeasuredAudit: regret {self.regret:z.4g}, bound {self.bound.total:z.4g}>"
+
+    def _repr_html_(self) -> str:
+        terms = self.bound.terms | {"bound": self.bound.total}
+        return audit_html(self.loss, self.comparator, terms)
 
 
 def audit(

@@ -57,6 +57,7 @@ class MeasuredBound(NamedTuple):
     sigma: Array  # [N]
     curvature: Array  # [N]
     projection: Array  # [N]
+    learns_sigma: bool  # Algorithm 1 does; in Algorithm 2, sigma is 1
 
     @property
     def stages(self) -> Array:
@@ -112,6 +113,8 @@ class Recursion:
     def __init__(self, booster: Booster, *, model_units: bool = False) -> None:
         booster.check_fixed("a measured bound")
         require_fixed_classes(booster.loss, "a measured bound")
+        if booster.labels.log_link and not model_units:
+            raise ValueError("a measured bound is not computed for losses with a log link")
         self.booster, self.model_units = booster, model_units
         self.loss = on_vectors(booster.loss_)
         self.d, self.N = int(self.loss.d), booster.n
@@ -190,6 +193,7 @@ class Recursion:
             sigma=left[1:] * self.eta * (sums.along_sums / f_norm - sums.along_shrunk),
             curvature=left[1:] * sums.curvature,
             projection=left[1:] * sums.projection,
+            learns_sigma=self.booster.sigma_ is not None,
         )
 
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.core.feedback import LinearMode
+from spanboost.core.feedback import LinearMode, ScaledMode
 from spanboost.learners.protocol import Provable
 from spanboost.losses import constant, on_vectors, values_of
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.theory.audit_text import audit_html
 from spanboost.theory.bounds import HullBound, SpanBound, corollary_1, theorem_1, theorem_2
 from spanboost.theory.conditions import (
     check_booster,
@@ -47,6 +48,16 @@ class Audit(NamedTuple):
     def slack(self) -> float:
         """The bound minus the measured regret; a negative value would refute the bound."""
         return self.bound.total - self.regret
+
+    def __repr__(self) -> str:
+        measured = f"measured bound {self.measured.total:z.4g}"
+        return f"<Audit: regret {self.regret:z.4g}, bound {self.bound.total:z.4g}, {measured}>"
+
+    def _repr_html_(self) -> str:
+        terms = {f"bound: {name}": value for name, value in self.bound._asdict().items()}
+        measured = {f"measured: {name}": value for name, value in self.measured.terms.items()}
+        sums = {"bound": self.bound.total, "measured bound": self.measured.total}
+        return audit_html(self.loss, self.comparator, terms | measured | sums)
 
 
 class HullOptimum(NamedTuple):
@@ -208,6 +219,11 @@ def linear_regret(booster: Booster, T: int) -> float:
     mode = booster.core.state.mode
     if isinstance(mode, LinearMode):
         return constant(booster.loss_, "L", booster.reach_) * R
+    if isinstance(mode, ScaledMode):
+        raise ValueError(
+            "no theorem covers greedy feedback for losses with a log link, whose rows have weights "
+            "of their own; use feedback='linear'"
+        )
     if not booster.smooth_ or booster.offset_ == "shrunk":
         raise ValueError(
             "the theorems cover greedy feedback only for smooth losses with offset='printed'; use "

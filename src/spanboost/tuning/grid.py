@@ -9,7 +9,7 @@ import numpy as np
 
 from spanboost.checks import STEP_TOLERANCE, is_integer
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ParameterError
+from spanboost.errors import ParameterError, did_you_mean
 from spanboost.losses import radius, require_fixed_classes
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.spec import default_step
@@ -58,7 +58,8 @@ def configurations(
     fixed: parameters that all boosters share.
     """
     if booster not in (*BOOSTERS, "both"):
-        raise ParameterError("booster", f"must be 'span', 'hull' or 'both' (got {booster!r})")
+        hint = did_you_mean(booster, (*BOOSTERS, "both"))
+        raise ParameterError("booster", f"must be 'span', 'hull' or 'both' (got {booster!r}){hint}")
     if not (is_integer(n) and n >= 1):
         raise ParameterError("n", f"must be a positive integer (got {n!r})")
     require_fixed_classes(fixed.get("loss"), "tuning")
@@ -89,6 +90,7 @@ def _check_values(name: str, values: Any, own: set[str], learner: Any) -> None:
         raise ValueError(
             f"grid: {name!r} cannot be tuned; for {type(learner).__name__}, choose from "
             f"{', '.join([*BOOSTER_PARAMETERS, *sorted(own)])}"
+            f"{did_you_mean(name, [*BOOSTER_PARAMETERS, *own])}"
         )
     if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
         raise ValueError(f"grid: {name!r} must be a non-empty list of values (got {values!r})")

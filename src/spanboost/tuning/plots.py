@@ -1,67 +1,61 @@
 """Plots of a tuning run: the loss by number of copies, and by each parameter."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spanboost.analysis.loss_curves import COLOURS, INK, format_amount, write
+from spanboost.analysis.figures import COLOURS, INK, Panels, Plot, format_amount, present
 from spanboost.compiling.arrays import Array
 from spanboost.tuning.grid import BOOSTERS
-from spanboost.tuning.search import Choice, TuningResult
+from spanboost.tuning.result import (
+    Choice,
+    TuningResult,
+    describe,
+    values_of,
+    varied_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CURVES = len(COLOURS)  # configurations in the plot by number of copies
 ACROSS = 3  # most plots in a line
 NAMES = {"eta": "step eta", "rate": "learning rate", "scale": "scale lambda"}
 
 
-def save(path: str | Path, tuned: TuningResult) -> None:
-    """Write the plots to a PNG or SVG file, chosen by its suffix.
+def plot(
+    tuned: TuningResult, path: str | Path | None = None, ax: "Sequence[Axes] | None" = None
+) -> "tuple[Axes, ...]":
+    """Plot a tuning run, and return one axes for the copies and for each parameter.
 
     The same losses give the same bytes.
+
+    path: the file to write, PNG or SVG; None shows the plots in notebooks.
+    ax: axes to draw into, as many as there are plots.
     """
-    write(path, lambda: _figure(tuned))
-
-
-def names_of(tuned: TuningResult) -> list[str]:
-    """Return the names of the parameters that have more than one value."""
-    names = dict.fromkeys(name for one in tuned.configurations for name in one.settings)
-    return [name for name in names if len(values_of(tuned, name)) > 1]
-
-
-def values_of(tuned: TuningResult, name: str) -> list[Any]:
-    """Return the values of a parameter, in order."""
-    found = [one.settings[name] for one in tuned.configurations if name in one.settings]
-    return sorted(set(found), key=lambda value: (isinstance(value, str), value))
-
-
-def describe(settings: dict[str, Any], names: list[str]) -> str:
-    """Return a configuration's values of the named parameters as text."""
-    parts = [f"{name} {settings[name]}" for name in names if name in settings]
-    return ", ".join(part.removeprefix("booster ").removeprefix("feedback ") for part in parts)
-
-
-def _figure(tuned: TuningResult) -> Any:
-    from matplotlib.figure import Figure
-
-    names = names_of(tuned)
-    swept = [name for name in names if name != "booster"]
-    number = 1 + len(swept)
+    number = 1 + len(_swept(tuned))
     across = 2 if number in (2, 4) else min(ACROSS, number)
-    down = -(-number // across)
-    figure = Figure(figsize=(4.4 * across, 3.6 * down + 0.8), layout="constrained")
-    all_axes = figure.subplots(down, across, squeeze=False).ravel()
+    size = 4.4 * across, 3.6 * -(-number // across) + 0.8
+    return present(Plot(partial(_draw, tuned), size, number, across), path, ax)
+
+
+def _swept(tuned: TuningResult) -> list[str]:
+    """Return the parameters with more than one value, apart from the booster."""
+    return [name for name in varied_names(tuned) if name != "booster"]
+
+
+def _draw(tuned: TuningResult, panels: Panels) -> None:
+    by_copies, *others = panels.axes
     best = tuned.best()
-    _plot_by_copies(all_axes[0], tuned, names, best)
-    for axes, name in zip(all_axes[1:], swept, strict=False):
+    _plot_by_copies(by_copies, tuned, varied_names(tuned), best)
+    for axes, name in zip(others, _swept(tuned), strict=True):
         _plot_by_value(axes, tuned, name, best)
-    for axes in all_axes[:number]:
+    for axes in panels.axes:
         axes.yaxis.set_major_formatter(format_amount)
-    for axes in all_axes[number:]:
-        axes.remove()
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(across, 2), frameon=False)
-    return figure
+    panels.legend(min(2, len(panels.axes)))
 
 
 def _plot_by_copies(axes: Any, tuned: TuningResult, names: list[str], best: Choice) -> None:

@@ -7,17 +7,25 @@ losses of all numbers of copies.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from spanboost.analysis.row_bar import row_bar
 from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.data.batch import Batch, as_batch
-from spanboost.errors import DataError, LabelWarning, ParameterError
+from spanboost.errors import (
+    DataError,
+    LabelWarning,
+    ParameterError,
+    capture_warnings,
+    reissue_warnings,
+)
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.losses import on_vectors, resolve
@@ -25,104 +33,16 @@ from spanboost.models.booster import Booster
 from spanboost.models.spec import COPIES
 from spanboost.parallel.executor import (
     Executor,
-    capture_warnings,
     pickle_model,
-    reissue_warnings,
     unpickle_model,
 )
 from spanboost.rows.encoder import count_rows
 from spanboost.tuning.grid import Configuration, configurations
+from spanboost.tuning.result import TuningResult
 from spanboost.tuning.stacked import StackedBoosters, stacking_key
 
 BANK_COPIES = 512  # most copies in one bank: more are not faster, and threads need several banks
 ROWS = 4096  # learned between two reports of progress
-
-
-class Choice(NamedTuple):
-    """One booster of the grid, and its losses."""
-
-    settings: dict[str, Any]
-    n: int
-    loss_first: float  # average over the first part; the least one is chosen
-    loss_rest: float  # average over the rest; NaN if that has no rows
-    configuration: int  # its index in `TuningResult.configurations`
-
-
-class TuningResult:
-    """The result of tuning.
-
-    configurations: all configurations of the grid.
-    loss_first: average losses over the first part of the rows, which chooses the parameters:
-        [configuration, n - 1]; NaN if the configuration has no loss for n copies.
-    loss_rest: average losses over the rest.
-    """
-
-    def __init__(
-        self,
-        configurations: Sequence[Configuration],
-        groups: Sequence[StackedBoosters],
-        order: Array,
-    ) -> None:
-        """`order` are the indices of the configurations in the order of the groups' members."""
-        self.configurations = list(configurations)
-        self._groups = list(groups)
-        self._members: dict[int, tuple[StackedBoosters, int]] = {}
-        shape = len(self.configurations), max(one.n for one in self.configurations)
-        self.loss_first, self.loss_rest = np.full((2, *shape), np.nan)
-        indices = iter(order.tolist())
-        for group in groups:
-            for c, member in enumerate(group.members):
-                k = next(indices)
-                self._members[k] = group, c
-                allowed = self.configurations[k].allowed()
-                for table, losses in zip(
-                    (self.loss_first, self.loss_rest), group.averages(), strict=True
-                ):
-                    table[k, : member.n] = np.where(allowed, losses[c], np.nan)
-
-    def best(self, **settings: Any) -> Choice:
-        """Return the choice with the least loss on the first part, among those with these settings.
-
-        For example, `best(booster="hull", n=1)` is the learner alone.
-        """
-        losses = self.loss_first.copy()
-        n = settings.pop("n", None)
-        if n is not None:
-            losses[:, np.arange(1, losses.shape[1] + 1) != n] = np.nan
-        for k, one in enumerate(self.configurations):
-            if any(one.settings.get(name) != value for name, value in settings.items()):
-                losses[k] = np.nan
-        if not np.isfinite(self.loss_first).any():
-            raise ValueError(
-                "no booster has a finite loss on the first part: its rows have weight 0, or the "
-                "loss overflowed; check the weights, the labels and the learning rate"
-            )
-        if not np.isfinite(losses).any():
-            wanted = settings if n is None else {"n": n, **settings}
-            text = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
-            raise ValueError(f"no booster with {text} has a finite loss on the first part")
-        # transposed: among equal losses, the fewest copies come first
-        i, k = divmod(int(np.nanargmin(losses.T)), len(losses))
-        return self.choice(k, i + 1)
-
-    def choice(self, configuration: int, n: int) -> Choice:
-        """Return n copies of a configuration as a choice, with its losses."""
-        settings, at = self.configurations[configuration].settings, (configuration, n - 1)
-        losses = float(self.loss_first[at]), float(self.loss_rest[at])
-        return Choice(settings, n, *losses, configuration)
-
-    def best_of_each(self) -> list[Choice]:
-        """Return every configuration with its best number of copies, the least loss first."""
-        losses = np.where(np.isfinite(self.loss_first), self.loss_first, np.inf)
-        found = [self.choice(k, int(row.argmin()) + 1) for k, row in enumerate(losses)]
-        return sorted(found, key=lambda one: np.nan_to_num(one.loss_first, nan=np.inf))
-
-    def model(self, choice: Choice | None = None) -> Booster:
-        """Return the chosen booster; it has learned all rows and can continue to learn."""
-        choice = self.best() if choice is None else choice
-        group, c = self._members[choice.configuration]
-        alone = self.configurations[choice.configuration].model(choice.n)
-        return group.extract(c, alone, self._groups[0].core.labels)
 
 
 class Sweep:
@@ -222,7 +142,7 @@ def tune(
     n: int = COPIES,
     split: float = 0.5,
     threads: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: bool | Callable[[int], None] = False,
     executor: Executor | None = None,
     **fixed: Any,
 ) -> TuningResult:
@@ -235,7 +155,8 @@ def tune(
     n: the largest number of copies; the result also has the losses of fewer copies.
     split: share of the rows, at the start, that chooses the parameters.
     threads: number of threads; None is the number of processors. The result does not depend on it.
-    progress: called with the number of rows that were learned since the last call.
+    progress: True shows a bar with the rows so far and their speed, in notebooks and terminals. A
+        function is called with the number of rows that were learned since the last call.
     executor: runs the tasks, for example a `Cluster`; None is this process. The result does not
         depend on it.
     fixed: parameters that all boosters share, such as loss, D, label_range and seed.
@@ -255,16 +176,29 @@ def tune(
     rows = count_rows(X)
     first = first_rows(rows, split)
     sweep = new_sweep(configurations(learner, grid, booster, n, **fixed), threads, executor)
-    for batch in split_batches([as_batch(X, y, weights)], first, sweep.block_rows(rows)):
-        try:
-            sweep.learn(batch)
-        except DataError as error:
-            raise DataError(sweep.rows + error.row, error.what) from None
-        if sweep.rows == first:
-            sweep.mark()
-        if progress is not None:
-            progress(batch.rows)
+    parts = split_batches([as_batch(X, y, weights)], first, sweep.block_rows(rows))
+    with _report_rows(progress, rows) as report:
+        for batch in parts:
+            try:
+                sweep.learn(batch)
+            except DataError as error:
+                raise DataError(sweep.rows + error.row, error.what) from None
+            if sweep.rows == first:
+                sweep.mark()
+            report(batch.rows)
     return sweep.result()
+
+
+@contextmanager
+def _report_rows(
+    progress: bool | Callable[[int], None] | None, rows: int
+) -> Iterator[Callable[[int], Any]]:
+    """Yield a function to call with the number of rows that were learned."""
+    if callable(progress):
+        yield progress
+        return
+    with row_bar(rows, shown=bool(progress)) as bar:
+        yield bar.update
 
 
 def new_sweep(

@@ -10,6 +10,9 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Span
 from spanboost.learners.descent import Descent
+from spanboost.learners.tree_selection import select_trees
+from spanboost.learners.trees import TreeBank
+from spanboost.losses import has_log_link
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.stacking import renew_trace, stack_cores
@@ -88,7 +91,8 @@ class StackedBoosters:
         target.labels, alone.schema = copy.deepcopy(labels), self.schema
         target.encoder.kind = core.encoder.kind
         target.encoder.names = copy.deepcopy(core.encoder.names)
-        target.memory = copy.deepcopy(core.memory)
+        target.encoder.columns = core.encoder.columns
+        target.memory, target.sample = copy.deepcopy((core.memory, core.sample))
         target.features, target.width = core.features, core.width
         if not core.started:
             return alone
@@ -111,6 +115,8 @@ class StackedBoosters:
         centre, half = stream.centre, float(stream.half)
         if stream.scores:  # scores have no unit
             centre, half = np.zeros(self.core.d), 1.0
+        if stream.log_link:
+            centre, half = np.log([half]), 1.0
         scores = Scores(
             labels=np.ascontiguousarray(score[:, 1:]),
             weights=np.ascontiguousarray(score[:, 0]),
@@ -135,7 +141,9 @@ def stacking_key(booster: Booster) -> tuple[Any, ...]:
     if isinstance(learner, Descent):
         learner = replace(learner, rate=0.5)
     same = [getattr(booster, one.name) for one in fields(booster) if one.name not in _MAY_DIFFER]
-    return type(booster), learner, booster.offset_, *same
+    # with a log link, what a lane learns depends on the others
+    own = [id(booster)] if has_log_link(booster.loss_) else []
+    return type(booster), learner, booster.offset_, *same, *own
 
 
 def _select_copies(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number: int) -> Any:
@@ -144,6 +152,8 @@ def _select_copies(bank: Any, fresh: Any, wanted: Any, *, copies: Array, number:
     fresh, wanted: banks without features, the first with `number` copies and the second with as
         many as wanted. Their shapes differ in the axis of the copies, which tells which axis it is.
     """
+    if isinstance(bank, TreeBank):
+        return select_trees(bank, copies)
     if hasattr(bank, "_fields"):
         parts = zip(bank, fresh, wanted, strict=True)
         return type(bank)(*(_select_copies(*part, copies=copies, number=number) for part in parts))

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from spanboost.analysis.metrics.of_classes import ClassMetrics, new_class_metrics
+from spanboost.analysis.metrics.of_means import MeanMetrics, new_mean_metrics
 from spanboost.analysis.metrics.of_numbers import NumberMetrics, new_number_metrics
 from spanboost.analysis.metrics.of_scores import (
     LogOddsMetrics,
@@ -13,9 +14,18 @@ from spanboost.analysis.metrics.of_scores import (
     new_score_metrics,
 )
 from spanboost.analysis.metrics.states import fill_state, merge_states, state_to_json
+from spanboost.analysis.metrics.titles import TITLES, describe
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
-from spanboost.losses import Logistic, Softmax, on_vectors, predicts_scores, resolve
+from spanboost.losses import (
+    Logistic,
+    Softmax,
+    has_log_link,
+    on_vectors,
+    predicts_scores,
+    resolve,
+)
+from spanboost.models.html import rounded, section, table
 
 LIMIT = 1 << 20  # most classes that a state may claim, so that a wrong number costs no memory
 
@@ -30,6 +40,7 @@ class Metrics:
     `results` returns the metrics by name:
 
     - numbers: rmse, mae, r2
+    - counts and positive numbers, with a log link: deviance (the mean), rmse, mae, r2
     - two classes: accuracy, roc_auc, roc_auc_error, f1 (of the positive label), kappa; with
       logistic loss also log_loss and calibration_error
     - more classes: accuracy, log_loss, macro_f1, kappa, calibration_error
@@ -90,6 +101,14 @@ class Metrics:
         both._state, both.rows = merge_states(self._state, other._state), self.rows + other.rows
         return both
 
+    def __repr__(self) -> str:
+        metrics = describe(self.results())
+        return f"<Metrics: {self.rows:,} rows{'; ' if metrics else ''}{metrics}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(TITLES[key], rounded(x)) for key, x in self.results().items() if key in TITLES]
+        return section(f"metrics of {self.rows:,} rows", table(rows))
+
     def results(self) -> dict[str, float | None]:
         """Return the metrics by name; None if undefined."""
         with np.errstate(all="ignore"):
@@ -100,7 +119,7 @@ class Metrics:
 
         It is None for numbers, and for more than 100 classes.
         """
-        if isinstance(self._state, NumberMetrics):
+        if isinstance(self._state, NumberMetrics | MeanMetrics):
             return None
         counts = self._state.classes.confusion
         return counts.copy() if len(counts) else None
@@ -136,9 +155,13 @@ class Metrics:
         self.rows = int(state["rows"])
 
 
-def _new_state(loss: Any) -> NumberMetrics | ScoreMetrics | LogOddsMetrics | ClassMetrics:
+def _new_state(
+    loss: Any,
+) -> NumberMetrics | MeanMetrics | ScoreMetrics | LogOddsMetrics | ClassMetrics:
     if isinstance(loss, Softmax):
         return new_class_metrics(loss.d)
+    if has_log_link(loss):
+        return new_mean_metrics(loss.power)
     d = on_vectors(loss).d
     if not predicts_scores(loss):
         return new_number_metrics(d)

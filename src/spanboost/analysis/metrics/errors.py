@@ -51,9 +51,9 @@ class ErrorSums(NamedTuple):
         variance = squares - labels**2
         varies = (variance > 0).all()  # R^2 compares with the variance of the labels
         return {
-            "rmse": _finite(np.sqrt(squared).mean()),
-            "mae": _finite(absolute.mean()),
-            "r2": _finite((1 - squared / variance).mean()) if varies else None,
+            "rmse": finite(np.sqrt(squared).mean()),
+            "mae": finite(absolute.mean()),
+            "r2": finite((1 - squared / variance).mean()) if varies else None,
         }
 
 
@@ -62,5 +62,6 @@ def new_error_sums(d: int) -> ErrorSums:
     return ErrorSums(np.zeros(d), np.zeros(1 + 4 * d))
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return the number, or None if it is not finite."""
     return float(value) if math.isfinite(value) else None

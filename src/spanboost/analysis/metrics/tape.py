@@ -78,10 +78,10 @@ def row_columns(loss: Any, models: int) -> int:
     return 1 + models * Metrics(loss).columns
 
 
-def window_ends(rows: int) -> list[int]:
+def window_ends(rows: int, windows: int = WINDOWS) -> list[int]:
     """Return 0 and the last row of each of about twenty windows of equal length.
 
     The last window also has the remaining rows.
     """
-    length = max(1, rows // WINDOWS)
+    length = max(1, rows // windows)
     return [0, *range(length, rows - length + 1, length), rows]

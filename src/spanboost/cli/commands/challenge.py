@@ -44,7 +44,6 @@ def _options(args: Namespace) -> dict[str, Any]:
         raise UsageError("options of a new model cannot be combined with -m")
     if given:
         spec = from_args.spec_from_args(args, "json")
-        from_args.refuse_new_classes(spec)
         given["learner"] = spec.learner
     return given
 
@@ -83,13 +82,13 @@ def _describe(found: dict[str, Any] | None) -> str:
     if found is None:
         return "There is no challenger."
     low, high = found["interval"]
-    interval = "unknown" if low is None or high is None else f"{low:.6g} to {high:.6g}"
+    interval = "unknown" if low is None or high is None else f"{low:z.6g} to {high:z.6g}"
     lines = [f"challenger: {found['model']}", f"rows compared: {found['rows']:,}"]
     if found["difference"] is not None:
         lines += [
-            f"loss of the model: {found['champion_loss']:.6g}",
-            f"loss of the challenger: {found['challenger_loss']:.6g}",
-            f"difference: {found['difference']:.6g} (95% interval at every row: {interval})",
+            f"loss of the model: {found['champion_loss']:z.6g}",
+            f"loss of the challenger: {found['challenger_loss']:z.6g}",
+            f"difference: {found['difference']:z.6g} (95% interval at every row: {interval})",
         ]
     verdicts = {"challenger": "The challenger is better.", "champion": "The challenger is worse."}
     return "\n".join([*lines, verdicts.get(found["better"], "It is not certain which is better.")])

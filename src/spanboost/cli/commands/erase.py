@@ -51,7 +51,7 @@ def _describe_remains(plan: Erasure) -> Iterator[str]:
     if plan.learned:
         yield (
             f"Remains: all snapshots have learned {name_records(plan.learned)}. The sums of the "
-            "model contain these rows, and its memory of recent rows may contain them until newer "
+            "model contain these rows, and the rows that it keeps may contain them until newer "
             "rows replace them. To remove this as well, train a new model."
         )
     if plan.models:

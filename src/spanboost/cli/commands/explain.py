@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.explanations import Explanation, explain_many
+from spanboost.analysis.explanation import Explanation
+from spanboost.analysis.explanations import explain_many
 from spanboost.cli.from_args import load_with_schema, stream_from_args
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError
+from spanboost.losses import has_log_link
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 
@@ -66,28 +68,23 @@ def _as_json(explanation: Explanation) -> dict[str, Any]:
 
 def _describe(model: Model, place: str, explanation: Explanation, top: int) -> Iterator[str]:
     """Yield an explanation as lines of text; for classes, it explains the most likely one."""
-    (answer,) = prediction_table(model, np.array([explanation.prediction])).to_pylist()
+    log_link = has_log_link(model.loss_)
+    given = np.exp(explanation.prediction) if log_link else explanation.prediction
+    (answer,) = prediction_table(model, np.array([given])).to_pylist()
     probability = answer.get(f"p_{answer['prediction']}")
-    sure = "" if probability is None else f", probability {probability:.4g}"
+    sure = "" if probability is None else f", probability {probability:z.4g}"
     predicted = answer["prediction"]
-    shown = predicted if isinstance(predicted, str) else f"{predicted:.6g}"
+    shown = predicted if isinstance(predicted, str) else f"{predicted:z.6g}"
     yield f"{place}: prediction {shown}{sure}"
-    best = int(np.argmax(explanation.prediction)) if np.ndim(explanation.prediction) else None
-
-    def amount(part: Any) -> float:
-        return float(part if best is None else part[best])
-
-    parts = [(amount(part), str(name)) for name, part in explanation.contributions.items()]
-    parts.sort(key=lambda part: -abs(part[0]))
-    lines = [(amount(explanation.base), "(base)"), *parts[:top]]
-    if parts[top:]:
-        lines.append((sum(part for part, _ in parts[top:]), f"({len(parts[top:]):,} more)"))
-    size = max(abs(part) for part, _ in lines[1:]) if parts else 0.0
-    if abs(amount(explanation.rest)) > 1e-5 * max(size, abs(amount(explanation.base))):
-        lines.append((amount(explanation.rest), "(rest)"))
-    width = max(len(name) for _, name in lines)
-    for k, (part, name) in enumerate(lines):
-        bar = "#" * round(_BAR_WIDTH * abs(part) / size) if k and size else ""
-        yield f"  {part:>+12.6g}  {name:<{width}}  {bar}".rstrip()
+    if np.ndim(explanation.prediction):
+        explanation = explanation.output(int(np.argmax(explanation.prediction)))
+    base, *others = explanation.main_parts(top)
+    size = max((abs(part.amount) for part in others), default=0.0)
+    width = max(len(part.name) for part in (base, *others))
+    yield f"  {base.amount:>+z12.6g}  {base.name}"
+    for name, amount in others:
+        bar = "#" * round(_BAR_WIDTH * abs(amount) / size) if size else ""
+        yield f"  {amount:>+z12.6g}  {name:<{width}}  {bar}".rstrip()
     last = "prediction" if probability is None else "score"
-    yield f"  {amount(explanation.prediction):>+12.6g}  {last}"
+    last = "logarithm of the prediction" if log_link else last
+    yield f"  {explanation.prediction:>+z12.6g}  {last}"

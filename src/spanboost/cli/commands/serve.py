@@ -224,7 +224,8 @@ def _check_id(name: str, schema: Schema) -> None:
 def _defines_model(args: Namespace) -> bool:
     """Return whether any option defines the model or its schema."""
     names = (*from_args.OF_MODELS, *from_args.OF_DATA)
-    return args.model is not None or any(getattr(args, name) is not None for name in names)
+    given = any(getattr(args, name) is not None for name in names)
+    return given or args.model is not None or args.intervals
 
 
 def _new_model(args: Namespace) -> tuple[Model, Any]:
@@ -238,11 +239,14 @@ def _new_model(args: Namespace) -> tuple[Model, Any]:
             raise UsageError(f"{args.model} uses --learner ball and cannot be served")
         return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
     spec = from_args.spec_from_args(args, "json")
-    from_args.refuse_new_classes(spec)
     model = from_args.build_model(spec, "json")
+    if args.intervals:
+        model = from_args.with_intervals(model, "--intervals")
     model.schema = from_args.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _SCHEMA_OPTIONS}
-    return model, json.loads(json.dumps({"recipe": spec.identity(), "reading": reading}))
+    identity: dict[str, Any] = {"recipe": spec.identity(), "reading": reading}
+    identity |= {"intervals": True} if args.intervals else {}
+    return model, json.loads(json.dumps(identity))
 
 
 def _log(text: str, level: int = INFO) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.analysis.label_sums import LabelSums
+from spanboost.analysis.metrics.interval_tape import IntervalTape
 from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
@@ -38,11 +39,13 @@ def evaluate(args: Namespace) -> int:
     check_model(args, next(iter(models.values())))
     witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
     loss = next(iter(models.values())).loss_
-    with (
-        closing(LossTape(1 + len(models))) as tape,
-        closing(OutcomeTape(loss, len(models))) as outcomes,
-    ):
-        run = ProgressivePass(args, stream, models, tape, outcomes)
+    with ExitStack() as stack:
+        tape = stack.enter_context(closing(LossTape(1 + len(models))))
+        outcomes = stack.enter_context(closing(OutcomeTape(loss, len(models))))
+        intervals = None
+        if args.interval is not None:
+            intervals = stack.enter_context(closing(IntervalTape(args.interval, len(models))))
+        run = ProgressivePass(args, stream, models, tape, outcomes, intervals=intervals)
         # small batches, because a witness needs the stages of all rows in a batch
         for step in run.steps(None if witness is None else BLOCK):
             if witness is not None and step.batch.y is not None:
@@ -126,6 +129,10 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
         return "model", model, _identity(args, stream, None) | {"initial": start}
     spec = from_args.spec_from_args(args, stream.form)
     model = from_args.build_model(spec, stream.form)
+    if args.intervals:
+        model = from_args.with_intervals(model, "--intervals")
+    if args.sets:
+        model = from_args.with_sets(model)
     model.schema = from_args.schema_from_args(args, stream.form, spec)
     return spec.name, model, _identity(args, stream, spec)
 
@@ -133,7 +140,8 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
 def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
     """Return what a checkpoint must match for this run to resume from it."""
     team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
-    return from_args.identity(args, stream, spec) | team
+    wrapped = {name: True for name in ("intervals", "sets") if getattr(args, name)}
+    return from_args.identity(args, stream, spec) | team | wrapped
 
 
 def _load_initial(args: Namespace) -> Model:

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis import loss_curves
+from spanboost.analysis.figures import check_plot_path
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import from_args
 from spanboost.cli.from_args import check_apart
+from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import cluster_of
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.batch import Batch, join_batches
 from spanboost.data.problems import StreamError
 from spanboost.data.stream import Stream
+from spanboost.data.table_names import apply_schema
 from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
@@ -28,10 +30,10 @@ from spanboost.models.model_spec import ModelSpec, single_booster_parameters
 from spanboost.models.spec import BoosterSpec
 from spanboost.tuning import plots
 from spanboost.tuning.grid import BOOSTER_PARAMETERS, Configuration, configurations, default_grid
+from spanboost.tuning.result import Choice, TuningResult, varied_names
+from spanboost.tuning.rival import Rival
 from spanboost.tuning.search import (
-    Choice,
     Sweep,
-    TuningResult,
     first_rows,
     new_sweep,
     split_batches,
@@ -52,29 +54,74 @@ def tune(args: Namespace) -> int:
 
 
 def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
+    rival = None if args.learner is not None else _new_rival(args, stream)
     base = _base_booster(args, stream)
+    if rival is not None:
+        rival.model.schema = base.schema
     sweeping = new_sweep(_configurations(args, base), args.threads, cluster)
     for group in sweeping.groups:
         group.schema = base.schema
+        apply_schema(group.core.encoder, base.schema)
     batches = _read(args, stream, base)
     rows = sum(batch.rows for batch in batches)
     with from_args.usage_errors():
         first = first_rows(rows, args.split)
     began = time.perf_counter()
     log(args, f"{len(sweeping.configurations):,} configurations over {rows:,} rows")
-    interrupted = not _learn(args, sweeping, batches, first)
+    if rival is not None:
+        log(args, "tuning trees and comparing them with AutoBoost; --learner NAME tunes another")
+    interrupted = not _learn(args, sweeping, rival, batches, first)
     tuned, seconds = sweeping.result(), time.perf_counter() - began
     with from_args.usage_errors():
         tuned.best()
     if args.json != "-":
         print("\n".join(_table(tuned, min(first, sweeping.rows), sweeping.rows)))
-    _write(args, tuned, sweeping, {"rows": rows, "first": first, "seconds": round(seconds, 6)})
+        if rival is not None:
+            print("\n".join(_comparison(tuned.best(), rival)))
+    facts = {"rows": rows, "first": first, "seconds": round(seconds, 6)}
+    _write(args, tuned, sweeping, facts | _rival_facts(tuned.best(), rival))
     if interrupted:
         log(args, f"interrupted after {sweeping.rows:,} of {rows:,} rows; no model was written")
         raise KeyboardInterrupt
     if args.output is not None:
-        save(tuned.model(), args.output)
+        better = rival is not None and _is_better(rival, tuned.best())
+        save(rival.model if rival is not None and better else tuned.model(), args.output)
     return 0
+
+
+def _new_rival(args: Namespace, stream: Stream) -> Rival:
+    """Return AutoBoost, to be compared with trees; set the learner to trees."""
+    for name, learners in {"rate": "linear, stumps or network", "hidden": "network"}.items():
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name} requires --learner {learners}; the default tunes trees")
+    fixed = Namespace(**vars(args) | dict.fromkeys(("budget", *single_booster_parameters())))
+    spec = from_args.spec_from_args(fixed, stream.form)
+    args.learner = "trees"
+    return Rival(from_args.build_model(spec, stream.form))
+
+
+def _is_better(rival: Rival, best: Choice) -> bool:
+    """Return whether AutoBoost is better than the tuned trees, on the rest if there is one."""
+    (first, rest), own = rival.averages(), (best.loss_first, best.loss_rest)
+    return rest < own[1] if np.isfinite(rest) and np.isfinite(own[1]) else first < own[0]
+
+
+def _comparison(best: Choice, rival: Rival) -> list[str]:
+    """Return the lines that compare the tuned trees with AutoBoost."""
+    first, rest = rival.averages()
+    shown = f"{first:z.10g} on the first rows" if np.isnan(rest) else f"{rest:z.10g}"
+    if _is_better(rival, best):
+        return [f"AutoBoost, without tuning = {shown}", "better: AutoBoost"]
+    return [f"AutoBoost, without tuning = {shown}", "better: the tuned trees"]
+
+
+def _rival_facts(best: Choice, rival: Rival | None) -> dict[str, Any]:
+    """Return the losses of AutoBoost as JSON values."""
+    if rival is None:
+        return {}
+    first, rest = map(finite_or_none, rival.averages())
+    better = "auto" if _is_better(rival, best) else "trees"
+    return {"auto": {"loss_first": first, "loss_rest": rest}, "better": better}
 
 
 def _base_booster(args: Namespace, stream: Stream) -> Booster:
@@ -107,7 +154,7 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
     with closing(batches), _bar(args, stream.size, "reading", unit="B") as bar:
         for batch in batches:
             rows.append(batch)
-            bar.update(stream.position - bar.n)
+            bar.update(stream.position_after(sum(one.rows for one in rows)) - bar.n)
     for note in stream.problems.notes:
         log(args, f"note: {note}")
     for message in stream.problems.first:
@@ -117,19 +164,26 @@ def _read(args: Namespace, stream: Stream, base: Booster) -> list[Batch]:
     return rows
 
 
-def _learn(args: Namespace, sweeping: Sweep, batches: list[Batch], first: int) -> bool:
+def _learn(
+    args: Namespace, sweeping: Sweep, rival: Rival | None, batches: list[Batch], first: int
+) -> bool:
     """Learn all rows; return False if Ctrl-C ended it early."""
     rows = sum(batch.rows for batch in batches)
     most = sweeping.block_rows(rows)
     with _bar(args, rows, "learning", unit=" rows") as bar:
         try:
-            for batch in split_batches(join_batches(batches, most), first, most):
+            parts = split_batches(join_batches(batches, most), first, most)
+            for batch in parts if bar.disable or args.ray else pace_batches(parts):
                 try:
                     sweeping.learn(batch)
                 except DataError as error:
                     raise batch.locate(error) from None
+                if rival is not None:
+                    rival.learn(batch)
                 if sweeping.rows == first:
                     sweeping.mark()
+                    if rival is not None:
+                        rival.mark()
                 bar.update(batch.rows)
         except KeyboardInterrupt:
             if not sweeping.rows:
@@ -148,13 +202,13 @@ def _bar(args: Namespace, total: int | None, what: str, unit: str) -> Any:
 
 def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
     """Return the best configurations, the choice, and the learner alone as lines of text."""
-    names = ["booster", *(name for name in plots.names_of(tuned) if name != "booster")]
+    names = ["booster", *(name for name in varied_names(tuned) if name != "booster")]
     each = [one for one in tuned.best_of_each() if np.isfinite(one.loss_first)]
     head = ["loss, first part", "rest", "n", *(OPTIONS.get(name, name) for name in names)]
     cells = [head]
     for one in each[:SHOWN]:
         settings = [str(one.settings.get(name, "-")) for name in names]
-        cells.append([f"{one.loss_first:.6g}", f"{one.loss_rest:.6g}", str(one.n), *settings])
+        cells.append([f"{one.loss_first:z.6g}", f"{one.loss_rest:z.6g}", str(one.n), *settings])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
     if len(each) > SHOWN:
@@ -163,12 +217,12 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
     lines += ["", f"chosen on the first {first:,} rows: {_describe(best, names)}"]
     if first == rows:
         return lines
-    lines.append(f"average loss of the other {rows - first:,} rows = {best.loss_rest:.10g}")
+    lines.append(f"average loss of the other {rows - first:,} rows = {best.loss_rest:z.10g}")
     alone = _alone(tuned)
     if alone is not None:
         lines.append(
             f"the learner alone, chosen the same way ({_describe(alone, names)}) = "
-            f"{alone.loss_rest:.10g}"
+            f"{alone.loss_rest:z.10g}"
         )
         if alone.loss_rest > 0:
             lines.append(f"improvement = {1 - best.loss_rest / alone.loss_rest:+.2%}")
@@ -199,7 +253,7 @@ def _write(args: Namespace, tuned: TuningResult, sweeping: Sweep, facts: dict[st
             with atomic_write(args.json) as file:
                 file.write(text.encode())
     if args.plot is not None:
-        plots.save(args.plot, tuned)
+        plots.plot(tuned, args.plot)
 
 
 def _content(tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> dict[str, Any]:
@@ -242,4 +296,4 @@ def _check_outputs(args: Namespace, stream: Stream) -> None:
         if path is not None:
             check_writable(path)
     if args.plot is not None:
-        loss_curves.check_plot_path(args.plot)
+        check_plot_path(args.plot)

@@ -100,4 +100,4 @@ def _print_table(found: Sequence[Version]) -> None:
 
 
 def _format(loss: float | None) -> str:
-    return "-" if loss is None else f"{loss:.6g}"
+    return "-" if loss is None else f"{loss:z.6g}"

@@ -14,12 +14,14 @@ _KEYS = (
     *("comparator", *_SUMS, *(f"{name}_per_row" for name in _SUMS), "gap"),
     *("theorem", "terms", "measured"),
 )
+FIXED = "fixed shrinkage"
 CAUSES = {
     "initial": "what the copies leave of the excess loss of the first partial sum",
     "copies": "regret of the copies",
     "sigma": "regret of the learned shrinkage sigma",
     "curvature": "curvature of the loss along the steps",
     "projection": "projection of the partial sums onto the ball",
+    FIXED: "the shrinkage, which is always 1 in Algorithm 2, and rounding errors",
     "aggregation": "regret of the weights against this expert",
 }
 
@@ -61,9 +63,14 @@ def pictured(certificate: Certificate) -> Regret | None:
     one = certificate.comparisons[0] if certificate.comparisons else None
     if one is None or one.measured is None or not math.isfinite(one.measured.total):
         return None
-    recursion = one.measured.recursion
-    stages = {name: getattr(recursion, name) for name in recursion.terms if name != "initial"}
-    return Regret(one.comparator, one.regret, one.measured.terms, stages)
+    recursion, terms = one.measured.recursion, _shown_terms(one)
+    attributes = {name: name for name in recursion.terms} | {FIXED: "sigma"}
+    stages = {
+        name: getattr(recursion, attributes[name])
+        for name in terms
+        if name in attributes and name != "initial"
+    }
+    return Regret(one.comparator, one.regret, terms, stages)
 
 
 def _compared(one: Comparison, weight: float) -> Iterator[str]:
@@ -82,8 +89,21 @@ def _measured(one: Comparison, weight: float) -> Iterator[str]:
         return
     through = "" if one.measured.part is None else f", through the expert {one.measured.part!r}"
     yield f"  measured bound = {_both(one.measured.total, weight)}: proved for this pass{through}"
-    for name, value in one.measured.terms.items():
-        yield f"    {value:+.6g}  {CAUSES[name]}"
+    for name, value in _shown_terms(one).items():
+        yield f"    {value:+z.6g}  {CAUSES[name]}"
+
+
+def _shown_terms(one: Comparison) -> dict[str, float]:
+    """Return the measured bound by cause; a shrinkage that is not learned has no regret."""
+    assert one.measured is not None
+    terms = dict(one.measured.terms)
+    if one.measured.recursion.learns_sigma:
+        return terms
+    return {
+        FIXED if name == "sigma" else name: value
+        for name, value in terms.items()
+        if name != "sigma" or value != 0
+    }
 
 
 def _promised(one: Comparison, weight: float) -> Iterator[str]:
@@ -94,7 +114,7 @@ def _promised(one: Comparison, weight: float) -> Iterator[str]:
     if bound >= middle:
         yield (
             f"    (the bound is still weak: always predicting the middle of the label range has "
-            f"a regret of {middle:.6g})"
+            f"a regret of {middle:z.6g})"
         )
     verdict = "the bound holds" if one.slack >= 0 else "the bound is violated, which is a bug"
     yield f"  slack = {_both(one.slack, weight)}: {verdict}"
@@ -134,4 +154,4 @@ def _per_row(value: float | None, weight: float) -> float | None:
 
 def _both(value: float, weight: float) -> str:
     each = _per_row(value, weight)
-    return f"{value:.6g}" if each is None else f"{value:.6g}, {each:.6g} a row"
+    return f"{value:z.6g}" if each is None else f"{value:z.6g}, {each:z.6g} a row"

@@ -73,4 +73,4 @@ def format_interval(result: Mapping[str, Any]) -> str:
 
 def format_end(value: float | None) -> str:
     """Return a difference as text."""
-    return "n/a" if value is None else f"{value:.6g}"
+    return "n/a" if value is None else f"{value:z.6g}"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis import loss_curves, pictures
+from spanboost.analysis import pictures
+from spanboost.analysis.figures import check_plot_path
 from spanboost.analysis.partial_sums import moves_and_losses
 from spanboost.analysis.progressive import Step
 from spanboost.analysis.sampling import RowSample
@@ -14,7 +15,6 @@ from spanboost.cli.commands.inspect import report
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import UsageError
-from spanboost.learners.ball import LinearBall
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names
@@ -48,7 +48,7 @@ def check_plot_paths(args: Namespace) -> None:
                 f"--plot-{kind} cannot be combined with --resume: rows before the checkpoint "
                 "would be missing"
             )
-        loss_curves.check_plot_path(path)
+        check_plot_path(path)
 
 
 def check_model(args: Namespace, model: Model) -> None:
@@ -61,8 +61,6 @@ def check_model(args: Namespace, model: Model) -> None:
             model.as_booster().check_fixed(f"--plot-{kind}")
     if "sigma" in requested and model.sigma_ is None:
         raise UsageError("--plot-sigma requires --booster span; other models have no sigma")
-    if "importance" in requested and isinstance(getattr(model, "learner", None), LinearBall):
-        raise UsageError("--plot-importance is not available for --learner ball")
     classes = predicts_scores(model.loss_) and not isinstance(model.loss_, Logistic | Softmax)
     for kind in ("predictions", "residuals"):
         if kind in requested and classes:
@@ -129,38 +127,38 @@ class PlotCollector:
         self.lost = self.lost + piece.rows * losses
         self.looked += piece.rows
 
-    def save(self) -> None:
-        """Draw all requested plots."""
-        for kind, path in self.places.items():
-            getattr(self, f"_draw_{kind}")(path)
+    def draw(self) -> dict[str, Any]:
+        """Write all requested plots; return their figures, by kind."""
+        return {kind: getattr(self, f"_draw_{kind}")(path) for kind, path in self.places.items()}
 
-    def _draw_predictions(self, path: str) -> None:
+    def _draw_predictions(self, path: str) -> Any:
         _, truth, answers = self._seen
         if not predicts_scores(self.model.loss_):
-            pictures.save_predictions(path, truth, answers, self.sample.of)
-            return
+            return pictures.plot_predictions(truth, answers, self.sample.of, path=path).figure
         names = class_names(self.model)
-        pictures.save_classes(path, truth, answers, names, self.sample.of)
+        matrix, _ = pictures.plot_classes(truth, answers, names, self.sample.of, path=path)
+        return matrix.figure
 
-    def _draw_residuals(self, path: str) -> None:
+    def _draw_residuals(self, path: str) -> Any:
         rows, truth, answers = self._seen
         if not predicts_scores(self.model.loss_):
-            pictures.save_residuals(path, truth - answers, rows, self.sample.of)
-            return
+            residuals = truth - answers
+            return pictures.plot_residuals(residuals, rows, self.sample.of, path=path).figure
         wrong = 1 - answers[np.arange(len(truth)), truth.astype(np.int64)]
         name = "1 - probability of the label"
-        pictures.save_residuals(path, wrong, rows, self.sample.of, name)
+        return pictures.plot_residuals(wrong, rows, self.sample.of, name, path=path).figure
 
-    def _draw_stages(self, path: str) -> None:
+    def _draw_stages(self, path: str) -> Any:
         rows = max(self.looked, 1)
-        pictures.save_stages(path, self.moved / rows, self.lost / rows)
+        moves, _ = pictures.plot_stages(self.moved / rows, self.lost / rows, path=path)
+        return moves.figure
 
-    def _draw_sigma(self, path: str) -> None:
-        sigma = [*self.sigma, self.model.sigma_]
-        pictures.save_sigma(path, [*self.times, self.rows], sigma)
+    def _draw_sigma(self, path: str) -> Any:
+        sigma = np.array([*self.sigma, self.model.sigma_])
+        return pictures.plot_sigma([*self.times, self.rows], sigma, path=path).figure
 
-    def _draw_importance(self, path: str) -> None:
-        pictures.save_importances(path, *importances(self.model))
+    def _draw_importance(self, path: str) -> Any:
+        return pictures.plot_importances(*importances(self.model), path=path).figure
 
     @property
     def _seen(self) -> tuple[Array, Array, Array]:
@@ -177,8 +175,5 @@ class PlotCollector:
 
 def importances(model: Model) -> tuple[Mapping[str, float], str]:
     """Return the importance of the most important features, and what the numbers mean."""
-    facts: dict[str, Any] = report(model, BARS)
-    if "largest_gains" in facts:
-        return facts["largest_gains"], "share of the gain of all splits"
-    effects = {name: size for name, size in facts["largest_effects"].items() if size > 0}
-    return effects, "largest effect on the prediction"
+    shares: Mapping[str, float] = report(model, BARS).get("importances", {})
+    return shares, "share of the increase in loss if the feature is shuffled"

@@ -13,6 +13,9 @@ import numpy as np
 from spanboost.analysis.progressive import LossTape, Step, rows_to_show
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
+from spanboost.losses import Softmax, predicts_scores
+from spanboost.models.model import Model
+from spanboost.models.predictions import class_names
 
 _HEAD = """\
 average  since         example        example        current        current  current
@@ -20,10 +23,13 @@ loss     last          counter         weight          label        predict feat
 
 
 class ProgressTable:
-    """Prints the progressive table and the bar, or nothing if `quiet`."""
+    """Prints the progressive table and the bar, or nothing if `quiet`.
 
-    def __init__(self, quiet: bool, names: list[str], stream: Stream, schema: Schema) -> None:
-        self.quiet, self.names, self.stream, self.schema = quiet, names, stream, schema
+    Labels and predictions in the table are those of the first model.
+    """
+
+    def __init__(self, quiet: bool, names: list[str], stream: Stream, first: Model) -> None:
+        self.quiet, self.names, self.stream, self.first = quiet, names, stream, first
         self._before = np.zeros(1 + len(names))  # totals at the last printed line
         self._bar: Any = None
         self._started = False
@@ -51,6 +57,18 @@ class ProgressTable:
         except OSError:  # standard error is closed: keep learning without output
             self.quiet = True
 
+    def start_bar(self) -> bool:
+        """Show the bar, if this is a terminal; return whether it is shown."""
+        if self.quiet or not sys.stderr.isatty():
+            return False
+        from tqdm import tqdm
+
+        self._bar = tqdm(
+            total=self.stream.size, unit="B", unit_scale=True, leave=False, file=sys.stderr
+        )
+        self._bar.set_postfix_str("0 rows")
+        return True
+
     def show(self, step: Step) -> None:
         """Print the lines that are due, and move the bar to the position in the stream."""
         if self.quiet:
@@ -63,8 +81,8 @@ class ProgressTable:
             totals = step.totals[-1]
             rows = step.first + len(step.totals)
             loss = totals[1] / totals[0] if totals[0] else float("nan")
-            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:.6g}", refresh=False)
-            self._bar.update(self.stream.position - self._bar.n)
+            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:z.6g}", refresh=False)
+            self._bar.update(self.stream.position_after(rows) - self._bar.n)
 
     def close(self) -> None:
         """Remove the bar."""
@@ -74,13 +92,7 @@ class ProgressTable:
 
     def _start(self) -> None:
         self._started = True
-        if sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(
-                total=self.stream.size, unit="B", unit_scale=True, leave=False, file=sys.stderr
-            )
-        self.write(_describe_input(self.stream, self.schema))
+        self.write(_describe_input(self.stream, self.first.schema))
         if len(self.names) == 1:
             self.write(f"learning with {self.names[0]}\n\n{_HEAD}")
         else:
@@ -94,12 +106,21 @@ class ProgressTable:
             averages = totals[1:] / max(totals[0], 1e-300)
             self.write(f"{counter:>12,}" + "".join(f"{value:>20.6f}" for value in averages))
             return
-        label = _format(step.batch.y[row] if step.batch.y is not None else None)
-        answer = _format(step.answers[self.names[0]][row])
+        label, answer = self._describe(step.batch.labels[row], step.answers[self.names[0]][row])
         self.write(
             f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
-            f"{label:>14} {answer:>14} {step.batch.count_active(row):>8}"
+            f"{label:>14.14} {answer:>14.14} {step.batch.count_active(row):>8}"
         )
+
+    def _describe(self, label: float, answer: Any) -> tuple[str, str]:
+        """Return a label and a prediction as text: numbers, or the names of classes."""
+        loss = self.first.loss_
+        if not predicts_scores(loss):
+            return f"{label:.4f}", f"{answer:.4f}"
+        names = class_names(self.first)
+        if isinstance(loss, Softmax):
+            return names[int(label)], names[int(np.argmax(answer))]
+        return names[int(label > 0)], names[int(answer > 0)]
 
 
 def _describe_input(stream: Stream, schema: Schema) -> str:
@@ -125,14 +146,6 @@ def _count(number: int, noun: str) -> str:
 
 def _ratio(totals: Any) -> float:
     return float(totals[1] / totals[0]) if totals[0] > 0 else 0.0
-
-
-def _format(value: Any) -> str:
-    if value is None:
-        return "unknown"
-    if np.ndim(value):  # scores of classes: the highest one is the prediction
-        return str(int(np.argmax(value)))
-    return f"{float(value):.4f}"
 
 
 def log(args: Namespace, text: str) -> None:

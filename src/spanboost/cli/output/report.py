@@ -9,19 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from spanboost import __version__
-from spanboost.analysis import comparison_curves, loss_curves
+from spanboost.analysis import comparison_curves, figures, loss_curves
 from spanboost.analysis.calibration_picture import inline_calibration
 from spanboost.analysis.comparison_curves import ComparisonCurve
+from spanboost.analysis.interval_picture import IntervalPicture, inline_intervals
 from spanboost.analysis.progressive import LossTape
 from spanboost.analysis.regret_picture import Regret, inline_regret
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.cli.output.comparisons import format_end, format_interval, verdict
+from spanboost.cli.output.interval_results import compared_rows, interval_rows, window_lines
 from spanboost.cli.output.metrics_table import confusion_rows, model_rows, part_rows
 from spanboost.cli.output.summary import baseline_of, improvement, losses_of_each
 from spanboost.errors import UserError
 from spanboost.models.model import Model
 
 NONE = "\N{EN DASH}"
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # data: for colour bars
+PLOTS = {  # headings of the plots of --plot-KIND
+    "predictions": "Predictions and labels",
+    "residuals": "Residuals",
+    "stages": "Stages",
+    "sigma": "Shrinkage",
+    "importance": "Importance of features",
+}
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #59636e;
   --line: #d5dae0; --tint: #f4f6f8; }
@@ -36,7 +46,7 @@ h2 { font-size: 1.15rem; margin: 2.25rem 0 .75rem; }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px;
   overflow-wrap: anywhere; padding: .75rem 1rem; white-space: pre-wrap; }
 figure { margin: 0; }
-svg { display: block; height: auto; width: 100%; }
+svg { display: block; height: auto; max-width: 100%; }
 figcaption, footer { color: var(--soft); font-size: .875rem; }
 footer { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: .75rem; }
 .wide { overflow-x: auto; }
@@ -59,7 +69,7 @@ def check(path: str | Path) -> None:
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{path}: a report must be a .html file")
     check_writable(path)
-    loss_curves.check_matplotlib()
+    figures.check_matplotlib()
 
 
 def save(path: str | Path, text: str) -> None:
@@ -78,12 +88,15 @@ def page(
     bad_rows: Sequence[str],
     compared: Mapping[str, ComparisonCurve],
     regret: Regret | None = None,
+    drawn: Mapping[str, Any] | None = None,
+    band: IntervalPicture | None = None,
 ) -> str:
     """Return the report of a command as HTML.
 
     words: the arguments of the command. bad_rows: messages about the first rows left out.
     compared: the curves of the other models, compared with the first; empty without --compare.
-    regret: the measured bound of the certificate.
+    regret: the measured bound of the certificate. drawn: figures of other plots, by kind.
+    band: the intervals of the first model.
     """
     title = f"spanboost {words[0]}: {files[0]}"
     if len(files) > 1:
@@ -93,6 +106,8 @@ def page(
         section("Loss", _losses(names, tape)),
         section("Metrics", _metrics(result)) if "metrics" in result else "",
         section("Curves", _curves(names, tape, result)),
+        section("Intervals", _intervals(result, band)) if band is not None else "",
+        *(section(PLOTS[kind], _plot(kind, one)) for kind, one in (drawn or {}).items()),
         section("Comparison", _comparison(result, compared)) if compared else "",
         section("Drift", _drift(result["drift"])) if "drift" in result else "",
         section("Certificate", _certificate(result["certificate"], regret))
@@ -121,7 +136,7 @@ def document(title: str, words: Sequence[str], sections: Iterable[str], note: st
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>{STYLE}</style>
@@ -196,6 +211,23 @@ def _curves(names: Sequence[str], tape: LossTape, result: Mapping[str, Any]) -> 
     return figure(svg, label, caption)
 
 
+def _intervals(result: Mapping[str, Any], band: IntervalPicture) -> str:
+    """Return the metrics of the intervals, and their plot."""
+    words = "".join(f"<p>{escape(line)}</p>" for line in window_lines(result))
+    parts = [_table_of(interval_rows(result)), words]
+    if "compared" in result:
+        parts.append(_table_of(compared_rows(result)))
+    label = "Intervals of the last rows, and coverage over the rows; the numbers are above."
+    caption = "The intervals of the last rows with their labels, and the coverage in windows."
+    return "\n".join([*parts, figure(inline_intervals(band), label, caption)])
+
+
+def _plot(kind: str, drawn: Any) -> str:
+    """Return a plot that the command has also written to a file."""
+    label = f"{PLOTS[kind]}: the plot that --plot-{kind} writes."
+    return figure(figures.inline_figure(drawn), label, label)
+
+
 def _comparison(result: Mapping[str, Any], compared: Mapping[str, ComparisonCurve]) -> str:
     """Return the difference of the first model and each other one, as a table and a plot."""
     rows = [
@@ -246,7 +278,8 @@ def _stream(result: Mapping[str, Any]) -> str:
         ["best constant's loss", format_number(result["best_constant_loss"])],
         ["rows left out", f"{result['skipped']:,}"],
         ["seconds", f"{result['seconds']:,.2f}"],
-        ["rows a second", f"{result['examples_per_second']:,.0f}"],
+        ["seconds of compiling", f"{result['compile_seconds']:,.2f}"],
+        ["rows a second, without compiling", f"{result['examples_per_second']:,.0f}"],
     ]
     return table(["measure", "value"], rows)
 
@@ -334,4 +367,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def format_number(value: float | None) -> str:
     """Return a loss as text."""
-    return NONE if value is None or math.isnan(value) else f"{value:.6g}"
+    return NONE if value is None or math.isnan(value) else f"{value:z.6g}"

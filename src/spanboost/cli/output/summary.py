@@ -2,32 +2,47 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.metrics.tape import window_ends
 from spanboost.analysis.progressive import LossTape
 from spanboost.checks import finite_or_none
 from spanboost.cli.output.comparisons import describe
+from spanboost.cli.output.interval_results import compared_rows, interval_rows, window_lines
 from spanboost.cli.output.metrics_table import align, confusion_rows, model_rows, part_rows
 
 BASELINE = " alone"
+LONG = 0.5  # seconds of compiling that are worth a remark
+
+
+class Speed(NamedTuple):
+    """How long a process took."""
+
+    rows: int  # learned by this process
+    seconds: float
+    compiling: float  # seconds of these that were spent compiling
+
+    @property
+    def rows_per_second(self) -> float:
+        """The number of rows in a second without compiling, which happens once."""
+        return self.rows / max(self.seconds - self.compiling, 1e-6)
 
 
 def result_of(
-    names: Sequence[str], tape: LossTape, labels: LabelSums, rows: int, seconds: float, skipped: int
+    names: Sequence[str], tape: LossTape, labels: LabelSums, speed: Speed, skipped: int
 ) -> dict[str, Any]:
     """Return the losses of the whole stream and of its halves, the first with floor(n / 2) rows.
 
-    rows, seconds: the number of rows that this process learned, and the time it took.
     skipped: the number of rows left out. The result is that of the first model.
     """
     constant, constant_loss = labels.best_constant()
     common = {
         "examples": tape.rows,
         "weight": tape.last[0],
-        "seconds": round(seconds, 6),
-        "examples_per_second": round(rows / seconds, 3),
+        "seconds": round(speed.seconds, 6),
+        "compile_seconds": round(speed.compiling, 6),
+        "examples_per_second": round(speed.rows_per_second, 3),
         "best_constant": finite_or_none(constant),
         "best_constant_loss": finite_or_none(constant_loss),
         "skipped": skipped,
@@ -72,13 +87,13 @@ def windows_of(names: Sequence[str], tape: LossTape) -> dict[str, Any]:
     return {"rows": ends[1:], "loss": losses}
 
 
-def add_metrics(result: dict[str, Any], metrics: Mapping[str, dict[str, Any]]) -> None:
-    """Add the metrics of each model over each part of the stream."""
-    result["metrics"] = metrics[result["model"]]
+def add_results(result: dict[str, Any], key: str, each: Mapping[str, dict[str, Any]]) -> None:
+    """Add further results, which `each` has by the model's name."""
+    result[key] = each[result["model"]]
     if "baseline" in result:
-        result["baseline"]["metrics"] = metrics[baseline_of(result["model"])]
+        result["baseline"][key] = each[baseline_of(result["model"])]
     for name, one in result.get("compared", {}).items():
-        one["metrics"] = metrics[name]
+        one[key] = each[name]
 
 
 def baseline_of(name: str) -> str:
@@ -115,6 +130,8 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         lines += [*align(confusion), ""]
     if "compared" in result:
         lines += [*align(model_rows(result)), ""]
+    if "intervals" in result:
+        lines += [*_intervals(result), ""]
     if "comparisons" in result:
         lines += describe(result["comparisons"])
     if result.get("relative_improvement") is not None:
@@ -129,7 +146,17 @@ def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
         )
     if result["skipped"]:
         lines.append(f"bad rows left out = {result['skipped']:,}")
-    lines.append(
-        f"{result['seconds']:.2f} seconds, {result['examples_per_second']:,.0f} examples a second"
-    )
+    lines.append(describe_speed(result))
     return "\n".join(lines)
+
+
+def describe_speed(result: Mapping[str, Any]) -> str:
+    """Return the time that a pass took, and its speed without compiling."""
+    seconds, compiling = result["seconds"], result["compile_seconds"]
+    long = f"including {compiling:.2f} for compiling; without these, " if compiling >= LONG else ""
+    return f"{seconds:.2f} seconds, {long}{result['examples_per_second']:,.0f} examples a second"
+
+
+def _intervals(result: dict[str, Any]) -> list[str]:
+    lines = [*align(interval_rows(result)), *window_lines(result)]
+    return [*lines, "", *align(compared_rows(result))] if "compared" in result else lines

@@ -1,12 +1,14 @@
 """Read CSV and TSV: by Arrow where possible, otherwise record by record.
 
-The delimiter and the header are found in the first records (dialect.py), unless they are given.
+The delimiter, the header and the decimal mark are found in the first records (dialect.py), unless
+they are given.
 
 A newline outside double quotes ends a record. A field that begins with a double quote must end
 with one; two double quotes inside stand for one. Arrow parses pieces of complete records in
 threads. If it rejects a piece, the piece is read again record by record to find the bad ones.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -15,11 +17,12 @@ import pyarrow as pa
 
 from spanboost.data.batch import Batch
 from spanboost.data.columns import BatchBuilder, ColumnPart
+from spanboost.data.decimal_marks import COMMA
 from spanboost.data.formats.csv_records import Parser, read_records, split_record
 from spanboost.data.formats.dialect import (
     DELIMITERS,
-    FIRST_RECORDS,
     Dialect,
+    find_decimal,
     find_dialect,
     match_dialect,
 )
@@ -32,6 +35,7 @@ from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 
 WORKERS = 4  # at most
+_SEPARATOR = re.compile(r'"?sep=([^"\w])"?')
 
 
 class _Piece(NamedTuple):
@@ -54,26 +58,31 @@ class CsvReader:
         learn: bool = True,
         delimiter: str | None = ",",
         header: bool | None = True,
+        decimal: str | None = None,
         keep: Sequence[str] = (),
         size: int = 1 << 20,
     ) -> None:
-        """Create a reader; a delimiter or header that is None is found in the first records."""
+        """Create a reader; a delimiter, header or decimal mark that is None is found."""
         self.keep = keep  # columns to pass on as they are
         self.schema, self.problems, self.labelled = schema, problems, labelled
         self.learn = learn and labelled  # whether to add new categories to the schema
-        self.delimiter, self.header, self.size = delimiter, header, size
+        self.delimiter, self.header, self.decimal = delimiter, header, decimal
+        self.size = size
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows of a file."""
-        pieces = _read_pieces(source, self.size)
+        named, pieces = _read_separator(_read_pieces(source, self.size))
+        self.delimiter = self.delimiter or named
         dialect, pieces = self._find_dialect(source.name, pieces)
         names, first = _read_names(source.name, pieces, dialect)
         pieces = chain([first], pieces)
         if self.schema.columns is None:
-            read = self._set_columns(source.name, names, pieces, dialect.delimiter)
+            self.schema.decimal = dialect.decimal
+            read = self._set_columns(source.name, names, pieces, dialect)
             pieces = chain(read, pieces)
         positions = self.schema.positions(source.name, names, self.labelled, self.keep)
-        parser = Parser(self.schema, names, positions, dialect.delimiter, first.chunk)
+        delimiter, decimal = dialect.delimiter, dialect.decimal
+        parser = Parser(self.schema, names, positions, delimiter, first.chunk, decimal)
 
         def parse(piece: _Piece) -> tuple[_Piece, ColumnPart]:
             return piece, parser.parse(piece.chunk)
@@ -89,19 +98,20 @@ class CsvReader:
         self, file: str, pieces: Iterator[_Piece]
     ) -> tuple[Dialect, Iterator[_Piece]]:
         """Return the dialect, and all pieces, including those that were read to find it."""
-        if self.delimiter is not None and self.header is not None:
-            return Dialect(self.delimiter, self.header), pieces
         new = self.schema.columns is None
-        read, records = _read_first(pieces, FIRST_RECORDS if new else 1)
+        # later files may be pipes that wait for an answer to each row: take what is there
+        read, records = _read_first(pieces, SAMPLE_ROWS if new else 1)
         pieces = chain(read, pieces)
         if not records:
             return Dialect(self.delimiter or ",", self.header is not False), pieces
         if new:
-            found = find_dialect(file, records, self.delimiter, self.header)
+            found = find_dialect(file, records, self.delimiter, self.header, self.decimal)
         else:
             names = self._wanted()
             numbered = all(map(_is_position, {*names, self.schema.label or ""}))
             found = match_dialect(records[0], names, self.delimiter, self.header, numbered=numbered)
+            mark = find_decimal(records, found.delimiter, self.schema.decimal)
+            found = found._replace(decimal=self.decimal or mark)
         self._note_dialect(file, found)
         return found, pieces
 
@@ -115,6 +125,8 @@ class CsvReader:
         if self.delimiter is None and found.delimiter != ",":
             name = DELIMITERS.get(found.delimiter, "spaces")
             self.problems.note(f"{file}: {name} separate the fields")
+        if self.decimal is None and found.decimal == COMMA:
+            self.problems.note(f"{file}: numbers have decimal commas; use --decimal . if not")
         if self.header is None and not found.header:
             self.problems.note(
                 f"{file}: line 1 contains data, so columns are named 1, 2, 3, ...; use --header if "
@@ -122,7 +134,7 @@ class CsvReader:
             )
 
     def _set_columns(
-        self, file: str, names: list[str], pieces: Iterator[_Piece], delimiter: str
+        self, file: str, names: list[str], pieces: Iterator[_Piece], dialect: Dialect
     ) -> list[_Piece]:
         """Set the columns of the schema from the first rows; return the pieces that were read."""
         features = self.schema.choose_features(file, names, self.problems.note)
@@ -133,13 +145,13 @@ class CsvReader:
             for piece in pieces:
                 pieces_read.append(piece)
                 for record in read_records(piece.chunk):
-                    fields = split_record(record.text, delimiter)
+                    fields = split_record(record.text, dialect.delimiter)
                     if not isinstance(fields, str) and len(fields) == len(names):
                         yield fields
 
         first = [*islice(rows(), SAMPLE_ROWS)]
         samples = {name: [row[columns[name]] for row in first] for name in features}
-        set_columns(self.schema, self.problems, file, samples)
+        set_columns(self.schema, self.problems, file, samples, mark=dialect.decimal)
         return pieces_read
 
 
@@ -166,19 +178,37 @@ def _read_names(file: str, pieces: Iterator[_Piece], dialect: Dialect) -> tuple[
     raise StreamError(f"{file}: the file is empty")
 
 
+def _read_separator(pieces: Iterator[_Piece]) -> tuple[str | None, Iterator[_Piece]]:
+    """Return the delimiter that a first line like `sep=;` names, as Excel reads it; and the rest.
+
+    Without such a line, the delimiter is None.
+    """
+    for piece in pieces:
+        record = next(read_records(piece.chunk), None)
+        found = None if record is None else _SEPARATOR.fullmatch(record.text)
+        if record is not None and found is not None:
+            rest = Chunk(piece.chunk.data[record.end :], record.next_line)
+            return found[1], chain([piece._replace(chunk=rest)], pieces)
+        return None, chain([piece], pieces)
+    return None, pieces
+
+
 def _is_position(name: str) -> bool:
     """Return whether a name is a position, counted from 1."""
     return name.isascii() and name.isdecimal() and not name.startswith("0")
 
 
 def _read_first(pieces: Iterator[_Piece], number: int) -> tuple[list[_Piece], list[str]]:
-    """Read pieces until they contain this number of records; return both."""
+    """Read pieces until they contain this number of records.
+
+    Return the pieces, and their first SAMPLE_ROWS records.
+    """
     read, records = list[_Piece](), list[str]()
     for piece in pieces:
         read.append(piece)
-        more = islice(read_records(piece.chunk), number - len(records))
+        more = islice(read_records(piece.chunk), SAMPLE_ROWS - len(records))
         records += [record.text for record in more]
-        if len(records) == number:
+        if len(records) >= number:
             break
     return read, records
 

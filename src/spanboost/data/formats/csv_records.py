@@ -12,10 +12,10 @@ from pyarrow import csv
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.columns import ColumnPart, is_text
+from spanboost.data.decimal_marks import POINT, mark_advice, parse_decimal
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.kinds import MISSING
 from spanboost.data.schema import ColumnPositions, Schema
-from spanboost.data.target import as_number
 
 
 class Record(NamedTuple):
@@ -41,21 +41,24 @@ class Parser:
         positions: ColumnPositions,
         delimiter: str,
         beginning: Chunk,
+        decimal: str = POINT,
     ) -> None:
         self.schema, self.names = schema, names
-        self.positions, self.delimiter = positions, delimiter
+        self.positions, self.delimiter, self.decimal = positions, delimiter, decimal
+        self.numeric_label = positions.label is not None and not schema.target.as_text
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
         self.floats = [*positions.numbers, *weight]
         self.texts = [*positions.categories, *positions.times, *label]
         # a column can be a feature too, so Arrow reads these columns on their own
-        self.kept_options = _convert_options({names[p]: pa.string() for p in positions.kept})
+        kept = {names[position]: pa.string() for position in positions.kept}
+        self.kept_options = _convert_options(kept, decimal)
         kinds = {names[position]: pa.float64() for position in self.floats}
         kinds |= {names[position]: pa.string() for position in self.texts}
-        if label and not schema.target.as_text:
+        if self.numeric_label:
             kinds[names[label[0]]] = pa.float64()
         integers = {names[position]: pa.int32() for position in self._integer_columns(beginning)}
-        self.integer_options = _convert_options(kinds | integers) if integers else None
-        self.float_options = _convert_options(kinds)
+        self.integer_options = _convert_options(kinds | integers, decimal) if integers else None
+        self.float_options = _convert_options(kinds, decimal)
 
     def parse(self, chunk: Chunk) -> ColumnPart:
         """Parse the records of a chunk into columns."""
@@ -150,21 +153,31 @@ class Parser:
             return f"expected {_plural(len(self.names), 'field')}, got {len(fields)}"
         row = list[Any]()
         for position in self.floats:
-            number = _parse_number(fields[position])
+            number = _parse_number(fields[position], self.decimal)
             if number is None:
                 return self._not_a_number(fields[position], position)
             row.append(number)
         row += [fields[position] for position in self.texts]
-        if self.positions.label is not None and not self.schema.target.as_text:
-            row[-1] = None if row[-1].strip() in MISSING else row[-1]
+        if self.numeric_label:
+            label = row[-1].strip()
+            number = _parse_number(label, self.decimal)
+            if number is None and (advice := mark_advice(label, self.decimal)):
+                return f"the label {label!r:.40} {advice}"
+            # the target parses texts, with a decimal point, and describes those that are invalid
+            row[-1] = None if label in MISSING else label if number is None else repr(number)
         return row + [fields[position] for position in self.positions.kept]
 
     def _not_a_number(self, field: str, position: int) -> str:
         name = self.names[position]
         what = f"column {name!r:.40}: {field!r:.40} is not a number"
+        if advice := mark_advice(field, self.decimal):
+            return f"{what}; it {advice}"
         if position == self.positions.weight or self.positions.label is None:
             return what
-        return f"{what}, unlike the first rows; to read categories, use --categorical {name:.40}"
+        return (
+            f"{what}, unlike the first rows; to leave out such rows, use --on-error skip; to read "
+            f"categories, use --categorical {name:.40}"
+        )
 
 
 def read_records(chunk: Chunk) -> Iterator[Record]:
@@ -249,9 +262,10 @@ def _may_be_hexadecimal(data: bytes) -> bool:
     return bool(((octets[:-1] == ord("0")) & ((octets[1:] | 32) == ord("x"))).any())
 
 
-def _convert_options(kinds: dict[str, Any]) -> Any:
+def _convert_options(kinds: dict[str, Any], decimal: str) -> Any:
     return csv.ConvertOptions(
         check_utf8=False,
+        decimal_point=decimal,
         column_types=kinds,
         include_columns=[*kinds],
         null_values=MISSING,
@@ -271,9 +285,9 @@ def _has_odd_nan(column: Any) -> bool:
     return int(np.isnan(column.to_numpy(zero_copy_only=False)).sum()) != column.null_count
 
 
-def _parse_number(field: str) -> float | None:
+def _parse_number(field: str, decimal: str) -> float | None:
     text = field.strip()
-    return np.nan if text in MISSING else as_number(text)
+    return np.nan if text in MISSING else parse_decimal(text, decimal)
 
 
 def _plural(count: int, noun: str) -> str:

@@ -1,15 +1,15 @@
-"""Find the delimiter and the header of a CSV file from its first records."""
+"""Find the delimiter, the header and the decimal mark of a CSV file from its first records."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from spanboost.data.decimal_marks import COMMA, POINT, find_mark, parse_decimal
 from spanboost.data.formats.csv_records import split_record
-from spanboost.data.kinds import CATEGORY, MISSING, column_kind, is_of_kind
+from spanboost.data.kinds import CATEGORY, MISSING, NUMBER, column_kind, is_of_kind
 from spanboost.data.problems import StreamError
-from spanboost.data.target import as_number
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-FIRST_RECORDS = 100  # these decide
+FIRST_RECORDS = 100  # these decide on the delimiter and the header
 
 
 class Dialect(NamedTuple):
@@ -17,25 +17,42 @@ class Dialect(NamedTuple):
 
     delimiter: str
     header: bool
+    decimal: str = POINT
 
 
 def find_dialect(
-    file: str, records: Sequence[str], delimiter: str | None, header: bool | None
+    file: str,
+    records: Sequence[str],
+    delimiter: str | None,
+    header: bool | None,
+    decimal: str | None = None,
 ) -> Dialect:
     """Return the dialect of a file from its first records, where it is not given.
 
     Raise StreamError, which names the option to use, if the records are ambiguous.
     """
-    records = records[:FIRST_RECORDS]
-    found = delimiter or _find_delimiter(file, records)
+    first = records[:FIRST_RECORDS]
+    found = delimiter or _find_delimiter(file, first)
+    mark = decimal or find_decimal(records, found, POINT)
     if header is None:
-        fields = [split_record(record, found) for record in records]
-        header = _has_header([row for row in fields if not isinstance(row, str)])
+        fields = [split_record(record, found) for record in first]
+        header = _has_header([row for row in fields if not isinstance(row, str)], mark)
     if header is None:
         raise StreamError(
             f"{file}: cannot tell whether line 1 contains column names; use --header or --no-header"
         )
-    return Dialect(found, header)
+    return Dialect(found, header, mark)
+
+
+def find_decimal(records: Sequence[str], delimiter: str, default: str) -> str:
+    """Return the decimal mark of some records; it is a point if commas separate the fields.
+
+    default: the mark if no value tells.
+    """
+    if delimiter == ",":
+        return POINT
+    rows = (split_record(record, delimiter) for record in records)
+    return find_mark((text for row in rows if not isinstance(row, str) for text in row), default)
 
 
 def match_dialect(
@@ -74,17 +91,30 @@ def _find_delimiter(file: str, records: Sequence[str]) -> str:
     if best == 0:
         if _count_alike(records, " ") == len(records):
             return " "
+        if any("\r" in record for record in records):
+            raise StreamError(
+                f"{file}: lines end in carriage returns; convert the file with tr '\\r' '\\n'"
+            )
         raise StreamError(
             f"{file}: no comma, semicolon, tab or vertical bar separates fields in line 1; use "
             "--delimiter, or --format if the file is not CSV"
         )
     first, *others = [each for each in DELIMITERS if scores[each] == best]
+    if first == "," and len(others) == 1 and _has_decimal_commas(records, others[0]):
+        return others[0]
     if others:
         raise StreamError(
             f"{file}: cannot tell the delimiter: {DELIMITERS[first]} and {DELIMITERS[others[0]]} "
             "are equally likely; name it with --delimiter"
         )
     return first
+
+
+def _has_decimal_commas(records: Sequence[str], delimiter: str) -> bool:
+    """Return whether all commas in the fields of some records are decimal commas."""
+    rows = [split_record(record, delimiter) for record in records]
+    fields = [text for row in rows if not isinstance(row, str) for text in row if COMMA in text]
+    return all(parse_decimal(text.strip(), COMMA) is not None for text in fields)
 
 
 def _count_alike(records: Sequence[str], delimiter: str) -> int:
@@ -97,7 +127,7 @@ def _count_alike(records: Sequence[str], delimiter: str) -> int:
     return widths.count(widths[0]) if widths and widths[0] > 1 else 0
 
 
-def _has_header(rows: Sequence[list[str]]) -> bool | None:
+def _has_header(rows: Sequence[list[str]], mark: str) -> bool | None:
     """Return whether the first row contains column names; None if that is unclear.
 
     In columns of numbers and times, text in the first row is a name, and a number is not. If there
@@ -108,16 +138,16 @@ def _has_header(rows: Sequence[list[str]]) -> bool | None:
     first = [field.strip() for field in rows[0]]
     rest = [row for row in rows[1:] if len(row) == len(first)]
     if not rest:
-        return not all(text in MISSING or as_number(text) is not None for text in first)
+        return not all(text in MISSING or is_of_kind(NUMBER, text, mark) for text in first)
     names = data = recurring = 0
     for position, text in enumerate(first):
         values = [row[position].strip() for row in rest]
-        kind = column_kind(values)
+        kind = column_kind(values, mark)
         if text in MISSING or all(value in MISSING for value in values):
             continue
         if kind == CATEGORY:
             recurring += text in values
-        elif is_of_kind(kind, text):
+        elif is_of_kind(kind, text, mark):
             data += 1
         else:
             names += 1

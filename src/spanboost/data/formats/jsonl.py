@@ -13,6 +13,7 @@ import orjson
 from spanboost.data.batch import Batch
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_column
+from spanboost.data.local_formats import describe_local_format
 from spanboost.data.problems import Problems
 from spanboost.data.source import Source
 from spanboost.errors import did_you_mean
@@ -73,7 +74,11 @@ class JsonReader:
             base = name.removesuffix(".days")
             if base != name and rows[0].keys() >= {*part_names(base)}:
                 self.problems.note(f"{file}: {describe_column(base, TIME, [])}")
-            elif name not in self.schema.categorical and are_identifiers(values):
+            elif name in self.schema.categorical:
+                continue
+            elif note := describe_local_format(name, Counter(values)):
+                self.problems.note(f"{file}: {note}")
+            elif are_identifiers(values):
                 self.problems.note(
                     f"{file}: {name!r:.40} has a different value in most rows, and each value is a "
                     f"feature; --ignore {name} leaves it out, -b hashes features"
@@ -122,7 +127,7 @@ class JsonReader:
             return row, 0.0, 1.0, kept
         weight = self.parse_weight(weight)
         if not labelled:
-            near = did_you_mean(self.label, row)
+            near = did_you_mean(self.label, row) or "; name its key with --label"
             raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         # the label comes last, so that the target learns nothing from a bad row
         return row, self._encode_label(label), weight, kept

@@ -12,6 +12,7 @@ from spanboost.data.source import Source
 LIMIT = 1 << 24  # maximum length of a line or record in bytes, without the newline
 MANY = 1 << 16  # number of empty lines from which on a chunk is skipped
 _BOM = b"\xef\xbb\xbf"
+_CONVERT_LATIN = "; if the file is in Latin-1, convert it with iconv -f LATIN1 -t UTF-8"
 _NEWLINE, _QUOTE = b'\n"'
 
 
@@ -180,7 +181,7 @@ def _drop_invalid_utf8(
         if invalid := _invalid_utf8(record):
             if good < start:
                 yield Chunk(data[good:start], first)
-            problems.report(name, line, f"{invalid!r} is not UTF-8")
+            problems.report(name, line, f"{invalid!r} is not UTF-8{_CONVERT_LATIN}")
             good, first = end, after
         start, line = end, after
     if good < start:

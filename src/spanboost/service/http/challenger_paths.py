@@ -6,7 +6,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from spanboost.errors import UserError
+from spanboost.errors import UserError, did_you_mean
 from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
 from spanboost.service.http.controls import ControlHandler
@@ -57,7 +57,8 @@ class ChallengerPaths:
         """Begin a challenge with a model file, or with a new model of some options."""
         rule = request.query_params.get("promote", BY_HAND)
         if rule not in RULES:
-            return error_response(400, f"promote must be one of {', '.join(RULES)}")
+            hint = did_you_mean(rule[:40], RULES)
+            return error_response(400, f"promote must be one of {', '.join(RULES)}{hint}")
         kind = content_type(request)
         if kind not in (JSON, MODEL_FILE):
             return error_response(415, f"unsupported content type; supported: {JSON}, {MODEL_FILE}")

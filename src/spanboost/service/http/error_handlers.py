@@ -10,6 +10,7 @@ from spanboost.service.http.middleware import error_response
 from spanboost.service.http.request_bodies import BodyError
 from spanboost.service.learning.jobs import StorageError
 from spanboost.service.learning.memory_pool import TooLargeError
+from spanboost.service.learning.row_predictions import NoIntervalsError
 from spanboost.service.learning.worker import BusyError, ClosedError
 from spanboost.service.storage.pending_rows import PendingFullError
 
@@ -49,6 +50,11 @@ async def _on_storage_error(request: Request, error: Exception) -> Response:
     return error_response(503, why, {"Retry-After": "5"})
 
 
+async def _on_no_intervals(request: Request, error: Exception) -> Response:
+    why = "the model has no intervals; serve a new folder with --intervals, or leave out `interval`"
+    return error_response(422, why)
+
+
 async def _on_body_error(request: Request, error: Exception) -> Response:
     return error_response(400, str(error))
 
@@ -70,6 +76,7 @@ HANDLERS: dict[Any, Any] = {
     TooLargeError: _on_too_large,
     ClosedError: _on_closed,
     StorageError: _on_storage_error,
+    NoIntervalsError: _on_no_intervals,
     BodyError: _on_body_error,
     ClientDisconnect: _on_disconnect,
     Exception: _on_error,

@@ -15,6 +15,7 @@ HELP = {
     "macro_f1": "Mean F1 of the classes.",
     "kappa": "Cohen's kappa.",
     "calibration_error": "Expected calibration error.",
+    "deviance": "Mean deviance: Poisson, Gamma or Tweedie, as the loss.",
     "rmse": "Root of the mean squared error.",
     "mae": "Mean absolute error.",
     "r2": "1 - squared error / variance of the labels.",

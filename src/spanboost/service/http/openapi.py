@@ -25,6 +25,13 @@ _KEEP = {
     "`false`, the response has no ids.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
+_INTERVAL = {
+    "name": "interval",
+    "in": "query",
+    "description": "Coverage of prediction intervals, such as 0.9. The response then has the "
+    "columns `low` and `high`; an infinite end is null. The service needs --intervals.",
+    "schema": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+}
 _WAIT = {
     "name": "wait",
     "in": "query",
@@ -189,7 +196,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 def _predict() -> dict[str, Any]:
     return {
         "summary": "Predict rows; the response has an id for each row",
-        "parameters": [_ON_ERROR, _KEEP],
+        "parameters": [_ON_ERROR, _KEEP, _INTERVAL],
         "requestBody": _body("Rows"),
         "responses": {
             "200": {

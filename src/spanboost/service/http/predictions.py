@@ -1,6 +1,7 @@
 """The requests that only read the model: predictions, by the server and by worker processes."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -63,17 +64,25 @@ class PredictionHandler:
 
     def route(self) -> ApiRoute:
         """Return the route of predictions."""
-        return ApiRoute(PREDICT_PATH, self.predict, ["POST"], parameters=["keep", "on_error"])
+        return ApiRoute(
+            PREDICT_PATH, self.predict, ["POST"], parameters=["interval", "keep", "on_error"]
+        )
 
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
+        coverage = parse_coverage(request)
         with Reservation(self._predicting.work_memory) as memory:
             parsed = await self.parse(request, self.parser.parse_features, memory)
-            return await self._predict(parsed, keep, skip, memory)
+            return await self._predict(parsed, keep, skip, coverage, memory)
 
     async def _predict(
-        self, parsed: ParsedRequest, keep: bool, skip: bool, memory: Reservation
+        self,
+        parsed: ParsedRequest,
+        keep: bool,
+        skip: bool,
+        coverage: float | None,
+        memory: Reservation,
     ) -> Response:
         if parsed.rejected and not skip:
             return self.reject(parsed.rejected)
@@ -82,7 +91,7 @@ class PredictionHandler:
             numbers = list(parsed.rows)
             ids, rows = zip(*parsed.rows.values(), strict=True)
             try:
-                job = PredictJob(rows, ids, keep, memory)
+                job = PredictJob(rows, ids, keep, memory, coverage)
                 predictions = await self._predicting.predictor.run(job)
                 break
             except DataError as error:
@@ -170,6 +179,21 @@ def parse_flag(request: Request, name: str, default: bool) -> bool:
     if value not in (None, "true", "false"):
         raise HTTPException(422, f"the query parameter {name!r} must be true or false")
     return default if value is None else value == "true"
+
+
+def parse_coverage(request: Request) -> float | None:
+    """Return the coverage of the intervals that the query asks for; None without them."""
+    text = request.query_params.get("interval")
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        why = f"the query parameter 'interval' must be between 0 and 1 (got {text!r:.40})"
+        raise HTTPException(422, why)
+    return value
 
 
 def skips_bad_rows(request: Request) -> bool:

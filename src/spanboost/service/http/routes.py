@@ -43,4 +43,6 @@ def _describe_unknown(name: str, known: Sequence[str]) -> str:
     if not known:
         return f"{unknown}; this path has no query parameters"
     hint = did_you_mean(name[:40], known)
-    return unknown + (hint or f"; expected {' or '.join(map(repr, known))}")
+    *others, last = map(repr, known)
+    names = f"{', '.join(others)} or {last}" if others else last
+    return unknown + (hint or f"; expected {names}")

@@ -5,6 +5,7 @@ process ends when that fails, when the service can no longer predict or learn, o
 """
 
 import asyncio
+import itertools
 import logging
 import math
 import os
@@ -60,14 +61,15 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
     otherwise idle connections would shut out health checks.
     """
 
-    idle_since: float | None  # None while a request is being answered
+    idle_since: int | None  # position in the order of idling; None while answering a request
+    _positions = itertools.count()  # not the time: many connections can come in the same instant
 
     def connection_made(self, transport: Any) -> None:
         """Expect the head of a request; close another connection if there are too many."""
         super().connection_made(transport)
         self._timer: Any = None
         self._watch: Any = None
-        self.idle_since = self.loop.time()
+        self.idle_since = next(self._positions)
         self._expect_head()
         if len(self.connections) > max_connections():
             self._find_oldest_idle().close()
@@ -110,7 +112,7 @@ class Protocol(httptools_impl.HttpToolsProtocol):  # type: ignore[misc]
         """Start a timer for the rest of the request if it has not arrived."""
         super().on_response_complete()
         if self.cycle.response_complete:
-            self.idle_since = self.loop.time()
+            self.idle_since = next(self._positions)
             if self.cycle.more_body:
                 self._expect(math.inf)
 

@@ -7,7 +7,6 @@ between two blocks.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from logging import INFO, WARNING
 from secrets import token_hex
 
@@ -16,6 +15,7 @@ from spanboost.models.files import to_bytes
 from spanboost.models.memory import fixed_bytes
 from spanboost.models.model import Model
 from spanboost.service.histogram import Histogram
+from spanboost.service.learning.class_limit import limit_classes
 from spanboost.service.learning.example_rows import validate_job
 from spanboost.service.learning.jobs import (
     ControlJob,
@@ -27,10 +27,12 @@ from spanboost.service.learning.jobs import (
     ShipmentJob,
     StateJob,
     StorageError,
+    group_by_coverage,
 )
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.learning.row_conflicts import refuse_conflicts
+from spanboost.service.learning.row_predictions import NoIntervalsError
 from spanboost.service.learning.shared_model import SharedModel
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
@@ -140,13 +142,17 @@ class Engine:
         }
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
+        for group in group_by_coverage(jobs):
+            self._predict_group(group)
+
+    def _predict_group(self, jobs: Sequence[PredictJob]) -> None:
         self._shared.note_prediction()
         jobs = refuse_conflicts(jobs, self.state.pending)
         rows = [row for job in jobs for row in job.features]
         if not rows:
             return
         try:
-            columns = self._shared.predict(rows)
+            columns = self._shared.predict(rows, jobs[0].coverage)
             ids = self._fill_ids([id for job in jobs for id in job.ids])
             keep = [job.keep for job in jobs for _ in job.features]
             learned = self.state.ids  # their labels would be duplicates
@@ -154,6 +160,9 @@ class Engine:
             self.state.pending.add(
                 {id: row for id, row, kept in named if kept and id not in learned}
             )
+        except NoIntervalsError as error:
+            _fail(jobs, error)
+            return
         except (DataError, PendingFullError) as error:
             self._predict_separately(jobs, error)
             return
@@ -232,7 +241,7 @@ class Engine:
     def _new_budget(self) -> ModelBudget:
         challenger = self.state.challenger
         other = None if challenger is None else challenger.model
-        return ModelBudget(self.state.model, self.memory, self._limits.features, other)
+        return ModelBudget(self.state.model, self.memory, self._limits, other)
 
     def _decide(self) -> None:
         """Promote a challenger by its rule, or withdraw a broken one; the journal says so.
@@ -269,7 +278,7 @@ class Engine:
         """
         accepted, growth = list[Example](), Growth()
         taken_ids, outcomes = set[str](), list[Outcome]()
-        target = deepcopy(self.state.model.schema.target)
+        target = limit_classes(self.state.model.schema.target, *self._budget.most_classes())
         for job in jobs:
             examples, outcome, target = validate_job(
                 self.state, self._budget, job, taken_ids, target, growth

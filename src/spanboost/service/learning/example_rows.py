@@ -32,7 +32,7 @@ def validate_job(
         wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
         rejected += [RejectedRow(number, field, what) for number, what in wrong.items()]
         rows = {number: one.row or {} for number, one in good.items() if number not in wrong}
-        excess, own = budget.check(rows, growth)
+        excess, own = budget.check(rows, growth, len(after.values))
         rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
         wrong |= excess
         if (rejected or gone) and not job.skip:

@@ -39,7 +39,10 @@ class RowConflictError(Exception):
 
 
 class PredictJob(Job):
-    """Predict rows; with `keep`, store them under their ids until their labels arrive."""
+    """Predict rows; with `keep`, store them under their ids until their labels arrive.
+
+    coverage: of the intervals to predict; None predicts no intervals.
+    """
 
     def __init__(
         self,
@@ -47,9 +50,18 @@ class PredictJob(Job):
         ids: Sequence[str | None],
         keep: bool,
         memory: Reservation | None = None,
+        coverage: float | None = None,
     ) -> None:
         super().__init__(len(features), memory)
-        self.features, self.ids, self.keep = features, ids, keep
+        self.features, self.ids, self.keep, self.coverage = features, ids, keep, coverage
+
+
+def group_by_coverage(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
+    """Return the jobs in groups whose rows can be predicted at once."""
+    groups: dict[float | None, list[PredictJob]] = {}
+    for job in jobs:
+        groups.setdefault(job.coverage, []).append(job)
+    return list(groups.values())
 
 
 class LearnJob(Job):

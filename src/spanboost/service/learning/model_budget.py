@@ -5,12 +5,21 @@ than the model may take is refused while it can still be refused.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from spanboost.models.memory import CELL_BYTES, feature_bytes, replay_cells, replay_slots
+from spanboost.losses import adds_classes
+from spanboost.models.memory import (
+    CELL_BYTES,
+    class_bytes,
+    feature_bytes,
+    fixed_bytes,
+    replay_cells,
+    replay_slots,
+)
 from spanboost.models.model import Model
 from spanboost.rows.feature_names import feature_name
-from spanboost.service.memory import MemoryPlan
+from spanboost.service.limits import RequestLimits
+from spanboost.service.memory import BASE_BYTES, LEAST_BYTES, MemoryPlan
 from spanboost.service.request_rows import Row
 
 CHARACTER_BYTES = 4  # memory for a character of a name, at most
@@ -77,15 +86,40 @@ class FeatureTable:
             yield from column.codes
 
 
+class ClassRoom:
+    """The memory for classes that models add."""
+
+    def __init__(self, models: Sequence[Model], plan: MemoryPlan) -> None:
+        each = list(map(class_bytes, models))
+        self._fixed, self._table = sum(one for one, _ in each), sum(one for _, one in each)
+        self._start: int = max(model.loss_.d for model in models)
+        # memory for classes that were added after the plan was made
+        self._grown = max(sum(map(fixed_bytes, models)) + BASE_BYTES - plan.base, 0)
+        # with this much more, the service could not start again
+        self._spare = plan.total - plan.base - LEAST_BYTES
+
+    def most(self, room: int, features: int) -> int:
+        """Return how many classes fit into this memory, beside a number of features."""
+        room = min(room, self._spare) - self._grown
+        return self._start + max(room, 0) // (self._fixed + features * self._table)
+
+    def extra(self, classes: int) -> tuple[int, int]:
+        """Return the bytes of further classes: apart from features, and for each feature."""
+        more = max(classes - self._start, 0)
+        return self._grown + more * self._fixed, more * self._table
+
+
 class ModelBudget:
     """Decides which rows the model may learn."""
 
     def __init__(
-        self, model: Model, plan: MemoryPlan, max_features: int, challenger: Model | None = None
+        self, model: Model, plan: MemoryPlan, limits: RequestLimits, challenger: Model | None = None
     ) -> None:
         """Create a budget; `challenger`: a model that learns the same rows."""
         self._models = [model] if challenger is None else [model, challenger]
-        self._plan, self._max_features = plan, max_features
+        self._plan, self._limits = plan, limits
+        grows = adds_classes(getattr(model, "loss", None))
+        self._classes = ClassRoom(self._models, plan) if grows else None
         self._table = FeatureTable(model)
         self._feature_bytes = sum(map(feature_bytes, self._models))
         self._text_bytes = CHARACTER_BYTES * sum(map(len, self._table.known_names()))
@@ -95,15 +129,33 @@ class ModelBudget:
         self._fair_cells = self._max_cells // (2 * slots) if slots else None
         self._cells = sum(map(replay_cells, self._models))  # an upper bound
 
-    def check(self, rows: Mapping[int, Row], before: Growth) -> tuple[dict[int, str], Growth]:
+    def most_classes(self) -> tuple[int, str]:
+        """Return how many classes the model may have, and what sets this limit."""
+        most = self._limits.classes
+        if self._classes is not None:
+            features = self._table.count(Counter())
+            taken = self._text_bytes + features * self._feature_bytes
+            room = self._classes.most(self._plan.model_bytes - taken, features)
+            if room < most:
+                return room, (
+                    f"the model may take at most {self._plan.model_bytes:,} bytes for its features "
+                    "and classes (a share of --max-memory)"
+                )
+        return most, f"the model may have at most {most:,} classes (--max-classes)"
+
+    def check(
+        self, rows: Mapping[int, Row], before: Growth, classes: int = 0
+    ) -> tuple[dict[int, str], Growth]:
         """Return why some of the rows, given by number, cannot be learned; and the others' growth.
 
         before: the growth by earlier rows that are accepted and not learned yet.
+        classes: number of classes after the rows.
         """
+        extra = (0, 0) if self._classes is None else self._classes.extra(classes)
         reasons, own = dict[int, str](), Growth()
         for number, row in rows.items():
             new = self._table.new_features(row) - before.features - own.features
-            reason = self._refuse_features(new, before, own) if new else None
+            reason = self._refuse_features(new, before, own, extra) if new else None
             reason = reason or self._refuse_cells(before.cells + own.cells, len(row))
             if reason is None:
                 own.add(new, len(row))
@@ -116,19 +168,22 @@ class ModelBudget:
         self._text_bytes += growth.text_bytes
         self._cells += growth.cells * len(self._models)
 
-    def _refuse_features(self, new: set[Feature], before: Growth, own: Growth) -> str | None:
+    def _refuse_features(
+        self, new: set[Feature], before: Growth, own: Growth, extra: tuple[int, int]
+    ) -> str | None:
         """Return why the model cannot have new features besides those that it has and will have."""
         by_column = before.by_column + own.by_column + Counter(column for column, _ in new)
         count = self._table.count(by_column)
         what = f"the row has {len(new):,} new feature names or categories"
-        if count > self._max_features:
+        if count > self._limits.features:
             return (
-                f"{what}, and the model may have at most {self._max_features:,} features "
+                f"{what}, and the model may have at most {self._limits.features:,} features "
                 "(--max-features)"
             )
         text = CHARACTER_BYTES * sum(len(name) for _, name in new)
         size = self._text_bytes + before.text_bytes + own.text_bytes + text
-        if size + count * self._feature_bytes > self._plan.model_bytes:
+        fixed, table = extra
+        if size + fixed + count * (self._feature_bytes + table) > self._plan.model_bytes:
             return (
                 f"{what}, and the model may take at most {self._plan.model_bytes:,} bytes for its "
                 "features (a share of --max-memory)"

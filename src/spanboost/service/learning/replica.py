@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 from spanboost.errors import DataError
 from spanboost.models.memory import fixed_bytes
-from spanboost.service.learning.jobs import Predictions, PredictJob
+from spanboost.service.learning.jobs import Predictions, PredictJob, group_by_coverage
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
+from spanboost.service.learning.row_predictions import NoIntervalsError
 from spanboost.service.learning.shared_model import SharedModel
 from spanboost.service.learning.worker import Worker
 from spanboost.service.limits import RequestLimits
@@ -74,9 +75,18 @@ class Replica:
         return self.lag_seconds <= MAX_LAG_SECONDS
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
+        for group in group_by_coverage(jobs):
+            self._predict_group(group)
+
+    def _predict_group(self, jobs: Sequence[PredictJob]) -> None:
         self._shared.note_prediction()
+        rows = [row for job in jobs for row in job.features]
         try:
-            columns = self._shared.predict([row for job in jobs for row in job.features])
+            columns = self._shared.predict(rows, jobs[0].coverage)
+        except NoIntervalsError as error:
+            for job in jobs:
+                job.set_exception(error)
+            return
         except DataError as error:
             if len(jobs) == 1:
                 jobs[0].set_exception(error)

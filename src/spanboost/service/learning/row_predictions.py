@@ -1,5 +1,6 @@
 """The predictions of a model for the rows of requests."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from spanboost.checks import finite_or_none
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
+from spanboost.models.intervals import Intervals, interval_levels
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.request_rows import Row, prediction_batches, split_by_cells
@@ -15,15 +17,28 @@ from spanboost.service.request_rows import Row, prediction_batches, split_by_cel
 MAX_SINGLE_ROWS = 6  # up to here it is faster to predict rows one by one
 
 
-def predict_rows(model: Model, rows: list[Row]) -> Array:
-    """Return the model's predictions; DataError names the first row that it cannot read."""
-    if model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
+class NoIntervalsError(Exception):
+    """Intervals were requested, but the model has none."""
+
+
+def predict_rows(model: Model, rows: list[Row], coverage: float | None = None) -> Array:
+    """Return the model's predictions; DataError names the first row that it cannot read.
+
+    With a coverage, they are [rows, 3]: prediction, and both ends of the interval.
+    """
+    if coverage is None:
+        predict = model.predict_many
+    elif isinstance(model, Intervals):
+        predict = partial(_predict_intervals, model, coverage)
+    else:
+        raise NoIntervalsError
+    if coverage is None and model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
         return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
     answers = list[Array]()
     for first, last in split_by_cells(rows, 0, len(rows)):
         try:
             batches = prediction_batches(model.schema, rows[first:last])
-            answers += [model.predict_many(batch.X) for batch in batches]
+            answers += [predict(batch.X) for batch in batches]
         except DataError as error:
             raise DataError(first + error.row, error.what) from None
     return np.concatenate(answers)
@@ -36,8 +51,19 @@ def _predict_row(model: Model, t: int, row: Row) -> Any:
         raise DataError(t, error.what) from None
 
 
+def _predict_intervals(model: Intervals, coverage: float, X: Any) -> Array:
+    return np.column_stack(model.predict_both(X, interval_levels(coverage)))
+
+
 def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
-    """Return predictions in the columns that `spanboost predict` writes."""
+    """Return predictions in the columns that `spanboost predict` writes.
+
+    An end of an interval that is infinite is None.
+    """
+    if isinstance(model, Intervals) and predictions.ndim > 1:
+        names = ("prediction", "low", "high")
+        columns = zip(names, predictions.T.tolist(), strict=True)
+        return {name: [*map(finite_or_none, values)] for name, values in columns}
     if not predicts_scores(model.loss_):
         return {"prediction": list(map(finite_or_none, predictions.tolist()))}
     return prediction_table(model, predictions).to_pydict()

@@ -25,12 +25,15 @@ class SharedModel:
         """Record that a prediction was requested, so that learning uses small blocks."""
         self._lock.note_prediction()
 
-    def predict(self, rows: list[Row]) -> dict[str, list[Any]]:
-        """Return the columns of the predictions; DataError names the first row at fault."""
+    def predict(self, rows: list[Row], coverage: float | None = None) -> dict[str, list[Any]]:
+        """Return the columns of the predictions; DataError names the first row at fault.
+
+        coverage: of intervals, which are returned too; NoIntervalsError if the model has none.
+        """
         model = self._state.model
         with self._lock:
             began = time.perf_counter()
-            columns = prediction_columns(model, predict_rows(model, rows))
+            columns = prediction_columns(model, predict_rows(model, rows, coverage))
             seconds = time.perf_counter() - began
             self._prediction_seconds += 0.2 * (seconds - self._prediction_seconds)
         return columns

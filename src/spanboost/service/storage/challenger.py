@@ -13,7 +13,7 @@ from spanboost.analysis.comparison import Comparison, same_loss
 from spanboost.checks import finite_or_none
 from spanboost.compiling.arrays import Array
 from spanboost.data.schema import Schema, schema_from_json
-from spanboost.errors import UsageError, UserError
+from spanboost.errors import UsageError, UserError, did_you_mean
 from spanboost.learners.ball import LinearBall
 from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
@@ -113,12 +113,15 @@ def model_from_options(champion: Model, options: dict[str, Any]) -> Model:
     if unknown:
         raise UsageError(
             f"unknown option {unknown[0]!r:.40}; expected {', '.join(sorted(allowed))}"
+            f"{did_you_mean(unknown[0][:40], allowed)}"
         )
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     if "learner" not in given and any(name in given for name in single_booster_parameters()):
         given["learner"] = "trees"
     if given.get("learner", "auto") not in ("auto", *LEARNERS):
-        raise UsageError(f"unknown learner {given['learner']!r:.40}")
+        name = given["learner"]
+        hint = did_you_mean(name, ("auto", *LEARNERS))
+        raise UsageError(f"unknown learner {name!r:.40}{hint}")
     try:
         spec = ModelSpec().replace(**given)
         model = spec.build()

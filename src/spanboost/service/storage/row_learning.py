@@ -28,7 +28,7 @@ class LearnedRows(NamedTuple):
 def learn_batch(model: Model, batch: Batch) -> Iterator[LearnedRows]:
     """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
     try:
-        predictions = model.learn_many(batch.X, batch.y, batch.weights)
+        predictions = model.learn_many(batch.X, batch.labels, batch.weights)
     except DataError as error:
         for first, last in ((0, error.row), (error.row + 1, batch.rows)):
             if first < last:

@@ -1,0 +1,63 @@
+"""The decimal mark of a CSV file, a point or a comma. docs/data-formats.md has the rule.
+
+A file has one mark, so a text is never a number with one mark in a row and with the other in the
+next: 1,234 and 1.234 would be ambiguous.
+"""
+
+import re
+from collections.abc import Iterable
+
+from spanboost.data.local_formats import comma_advice
+from spanboost.data.target import as_number
+
+POINT, COMMA = ".", ","
+_EXPONENT = r"([eE][+-]?\d+)?"
+_WITH_COMMA = re.compile(rf"[+-]?(\d*|\d{{1,3}}(\.\d{{3}})+),\d+{_EXPONENT}", re.ASCII)
+_WITH_POINT = re.compile(rf"[+-]?(\d*|\d{{1,3}}(,\d{{3}})+)\.\d+{_EXPONENT}", re.ASCII)
+_GROUPED = {  # numbers with separators of thousands, by the mark
+    POINT: re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+", re.ASCII),
+    COMMA: re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII),
+}
+_UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}", re.ASCII)  # perhaps a separator of thousands
+
+
+def find_mark(texts: Iterable[str], default: str) -> str:
+    """Return the decimal mark that more of these values have; `default` if neither has more.
+
+    Values like 1,234 and 1.234, whose mark may separate thousands, do not count.
+    """
+    commas = points = 0
+    for text in texts:
+        value = text.strip()
+        if _UNCLEAR.fullmatch(value):
+            continue
+        if _WITH_COMMA.fullmatch(value):
+            commas += 1
+        elif _WITH_POINT.fullmatch(value):
+            points += 1
+    return default if commas == points else COMMA if commas > points else POINT
+
+
+def parse_decimal(text: str, mark: str) -> float | None:
+    """Return the number that a text represents with this mark; None if it is not a number.
+
+    The other mark may separate thousands, if the number has both: 1,234.5 or 1.234,5.
+    """
+    other = COMMA if mark == POINT else POINT
+    if other in text:
+        if not _GROUPED[mark].fullmatch(text.strip()):
+            return None
+        text = text.replace(other, "")
+    return as_number(text if mark == POINT else text.replace(COMMA, POINT))
+
+
+def mark_advice(text: str, mark: str) -> str | None:
+    """Return what is wrong with a number that has the other mark; None for any other text."""
+    if mark == POINT:
+        advice = comma_advice(text)
+        return None if advice is None else f"{advice}, or use --decimal ,"
+    if as_number(text.strip()) is None:
+        return None
+    return (
+        "has a decimal point, but this file has decimal commas; write a comma, or use --decimal ."
+    )

@@ -1,0 +1,280 @@
+"""Intervals: a model with prediction intervals and quantiles, calibrated online.
+
+Three parts work together. The model predicts each row. A second, smaller one predicts how large its
+residual will be. The quantiles of the last residuals, in units of that scale, give the shape
+(quantiles/forecaster.py), and calibrated levels keep the promised coverage on any stream
+(quantiles/levels.py).
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanboost.checks import is_integer
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
+from spanboost.errors import LabelWarning, ModelFileError, ParameterError
+from spanboost.learners.trees import Trees
+from spanboost.losses import has_log_link, predicts_scores
+from spanboost.models.auto import AutoBoost
+from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.committee import Committee
+from spanboost.models.members import BOOSTERS
+from spanboost.models.model import Model
+from spanboost.models.quantiles.asked_levels import (
+    check_coverage,
+    check_increasing,
+    check_levels,
+    interpolate_levels,
+)
+from spanboost.models.quantiles.distribution import distribution_function, draw_samples
+from spanboost.models.quantiles.forecaster import (
+    learn_quantiles,
+    new_forecaster,
+    predict_quantiles,
+)
+from spanboost.models.state import leaves
+from spanboost.models.wrapper import (
+    WrappedModel,
+    fill_arrays,
+    prefixed_tensors,
+    split_tensors,
+)
+from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.user_types import RowsLike
+
+_LOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+LEVELS = (*_LOW, 0.5, *(round(1 - level, 3) for level in reversed(_LOW)))
+BASES: dict[str, type[Model]] = {
+    **BOOSTERS,
+    **{cls.__name__: cls for cls in (AutoBoost, Committee)},
+}
+_STATE = "quantiles"  # prefix of the forecaster's arrays in a file
+_PARTS = ("model", "scale")  # prefixes of the arrays of both models
+
+
+class IntervalBlock(NamedTuple):
+    """A checked block."""
+
+    checked: Any  # by the model
+    X: Any
+    labels: Array  # [rows] float64
+    weights: Array  # [rows] float64
+
+
+class Intervals(WrappedModel):
+    """A model whose predictions have intervals and quantiles.
+
+    model: the model that predicts (default: AutoBoost()). It must predict numbers, one per row.
+    levels: the levels whose coverage is calibrated, in increasing order. Other levels are
+        interpolated.
+
+    `learn_many`, `predict_many` and the rest work as those of the model itself.
+
+    >>> import numpy as np
+    >>> from spanboost import Intervals, LinearSGD, SpanBoost
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (4000, 2))
+    >>> y = X[:, 0] + (1.1 + X[:, 1]) * rng.normal(size=4000)  # the noise depends on the row
+    >>> model = Intervals(SpanBoost(LinearSGD(), n=4, label_range="auto"))
+    >>> low, high = model.learn_intervals(X, y, coverage=0.9).T  # before each label is seen
+    >>> print(f"{np.mean((low <= y) & (y <= high)):.2f}")
+    0.90
+    >>> quiet, loud = model.predict_interval([[0, -0.9], [0, 0.9]], coverage=0.9)
+    >>> bool(loud[1] - loud[0] > 2 * (quiet[1] - quiet[0]))
+    True
+    """
+
+    def __init__(self, model: Model | None = None, levels: Sequence[float] = LEVELS) -> None:
+        super().__init__(AutoBoost() if model is None else model)
+        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
+            raise ParameterError(
+                "model",
+                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
+                f"(got {self.model!r})",
+            )
+        if predicts_scores(self.model.loss_) or getattr(self.model.loss_, "d", 1) != 1:
+            raise ParameterError(
+                "model", f"must predict one number per row (its loss is {self.model.loss_!r})"
+            )
+        check_increasing(levels, "levels")
+        self.scale = new_scale_model(self.model)
+        self.forecaster = new_forecaster(np.array(levels, np.float64))
+        self._call = Caller()
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels whose coverage is calibrated."""
+        return tuple(self.forecaster.levels.level.tolist())
+
+    @property
+    def started(self) -> bool:
+        """Whether the model has seen a row."""
+        return self.model.started and self.scale.started
+
+    def encoders(self) -> list[RowEncoder]:
+        """Return the encoders of the model and of the scale, which read the same rows."""
+        return self.model.encoders() + self.scale.encoders()
+
+    def stored_boosters(self) -> list[Booster]:
+        """Return all boosters that take memory: those of the model, and that of the scales."""
+        return [*super().stored_boosters(), self.scale]
+
+    def predict_quantiles(self, X: RowsLike, levels: Sequence[float]) -> Array:
+        """Return the quantiles of these levels for a block of rows, [rows, level].
+
+        They never cross. A quantile is infinite while labels have been beyond it too often.
+        """
+        return self.predict_both(X, levels)[1]
+
+    def predict_both(self, X: RowsLike, levels: Sequence[float]) -> tuple[Array, Array]:
+        """Return the predictions and the quantiles for a block of rows; learn nothing."""
+        check_levels(levels, "levels")
+        forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
+        out = np.empty((len(forecasts), len(self.levels)))
+        self._call(predict_quantiles, self.forecaster, _plain(forecasts), _plain(roots), out)
+        return forecasts, interpolate_levels(self._possible(out), self.levels, levels)
+
+    def predict_interval(self, X: RowsLike, coverage: float = 0.9) -> Array:
+        """Return intervals that cover this share of the labels, for a block of rows, [rows, 2].
+
+        Equal shares of the labels are below and above.
+        """
+        return self.predict_quantiles(X, interval_levels(coverage))
+
+    def predict_cdf(self, X: RowsLike, values: Sequence[float]) -> Array:
+        """Return the probability that the label is at most each value, [rows, value].
+
+        It is 0 below the quantile of the lowest calibrated level, and 1 above the highest one.
+        """
+        numbers = np.array(values, np.float64)
+        if numbers.ndim != 1 or np.isnan(numbers).any():
+            raise ParameterError("values", f"must be a list of numbers (got {values!r:.60})")
+        return distribution_function(self.predict_quantiles(X, self.levels), self.levels, numbers)
+
+    def sample(self, X: RowsLike, n: int = 100, seed: int | None = None) -> Array:
+        """Return n random labels for each row, [rows, n], from its predicted distribution.
+
+        They are within the quantiles of the outermost calibrated levels.
+        """
+        if not (is_integer(n) and n >= 1):
+            raise ParameterError("n", f"must be a positive integer (got {n!r})")
+        return draw_samples(self.predict_quantiles(X, self.levels), self.levels, n, seed)
+
+    def learn_quantiles(
+        self, X: RowsLike, y: ArrayLike, levels: Sequence[float], weights: ArrayLike | None = None
+    ) -> Array:
+        """Learn a block as `learn_many` does; return quantiles, each made before its label."""
+        return self.learn_both(X, y, levels, weights)[1]
+
+    def learn_both(
+        self, X: RowsLike, y: ArrayLike, levels: Sequence[float], weights: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        """Learn a block; return predictions and quantiles, each made before its label."""
+        check_levels(levels, "levels")
+        forecasts, quantiles = self._learn(self.check(X, y, weights))
+        return forecasts, interpolate_levels(quantiles, self.levels, levels)
+
+    def learn_intervals(
+        self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
+    ) -> Array:
+        """Learn a block as `learn_many` does; return intervals, each made before its label."""
+        return self.learn_quantiles(X, y, interval_levels(coverage), weights)
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> IntervalBlock:
+        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
+        checked = self.model.check(X, y, weights)
+        labels = np.array(y, np.float64).reshape(-1)
+        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
+        return IntervalBlock(checked, X, labels, kept)
+
+    def learn_checked(self, block: IntervalBlock) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        return self._learn(block)[0]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster"), the parameters of the model and the levels, as JSON."""
+        inner = self.model.parameters()["parameters"] | {"levels": list(self.levels)}
+        return {"booster": type(self).__name__, "parameters": inner}
+
+    def own_facts(self) -> dict[str, str]:
+        """Return the calibrated levels as text."""
+        first, last = self.levels[0], self.levels[-1]
+        return {"intervals": f"{len(self.levels)} calibrated levels, {first:.3g} to {last:.3g}"}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything except the arrays, as JSON."""
+        return self.parameters() | {"models": [self.model.header(), self.scale.header()]}
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of a model that has started, by name."""
+        for name, value, _ in leaves(self.forecaster, _STATE):
+            yield name, value
+        yield from prefixed_tensors(dict(zip(_PARTS, (self.model, self.scale), strict=True)))
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
+        first, second = header["models"]
+        if first["booster"] not in BASES or second["booster"] not in BOOSTERS:
+            raise ModelFileError("the file contains no model with intervals")
+        parts = split_tensors(tensors, (*_PARTS, _STATE))
+        inner = BASES[first["booster"]].restore(first, parts["model"])
+        model = cls(inner, header["parameters"]["levels"])
+        scale = BOOSTERS[second["booster"]].restore(second, parts["scale"])
+        if scale.parameters() != model.scale.parameters() or scale.started != inner.started:
+            raise ModelFileError("the two models of the file do not fit each other")
+        model.scale = scale
+        if inner.started:
+            fill_arrays(model.forecaster, parts[_STATE], _STATE)
+            if not model.forecaster.sound:
+                raise ModelFileError("the arrays of the quantiles are invalid")
+        return model
+
+    def _learn(self, block: IntervalBlock) -> tuple[Array, Array]:
+        """Return the predictions and the quantiles, each made before its label."""
+        forecasts = self.model.learn_checked(block.checked)
+        learned = block.weights > 0
+        sizes = np.sqrt(np.abs(np.where(learned, block.labels, forecasts) - forecasts))
+        with warnings.catch_warnings():  # the model itself has warned about wild labels
+            warnings.simplefilter("ignore", LabelWarning)
+            roots = self.scale.learn_many(block.X, sizes, block.weights)
+        out = np.empty((len(forecasts), len(self.levels)))
+        each = (_plain(forecasts), _plain(roots), block.labels, block.weights, out)
+        self._call(learn_quantiles, self.forecaster, *each)
+        return forecasts, self._possible(out)
+
+    def _possible(self, quantiles: Array) -> Array:
+        """Return quantiles that labels can have: those of counts and positive numbers are >= 0."""
+        return np.maximum(quantiles, 0) if has_log_link(self.model.loss_) else quantiles
+
+
+def new_scale_model(model: Model) -> Booster:
+    """Return the booster that learns the square roots of a model's residuals.
+
+    It takes at most half the time of the model: AutoBoost gets trees, and a booster gets fewer
+    copies of its own learner.
+    """
+    learner = getattr(model, "learner", None)
+    if learner is None:
+        trees = Trees(delay=8, bits=getattr(model, "bits", None))
+        return SpanBoost(trees, n=32, eta=0.2, label_range="auto")
+    if isinstance(learner, Trees):
+        copies: Any = getattr(model, "n", None)  # a model that chooses n has none
+        n = max(1, copies // 2) if is_integer(copies) else 32
+        return SpanBoost(learner, n=n, eta=min(1.0, max(0.15, 2 / n)), label_range="auto")
+    return HullBoost(learner, n=1, label_range="auto")
+
+
+def interval_levels(coverage: float) -> tuple[float, float]:
+    """Return the levels of both ends of an interval."""
+    check_coverage(coverage)
+    outside = round((1 - coverage) / 2, 12)
+    return outside, round(1 - outside, 12)
+
+
+def _plain(values: Array) -> Array:
+    return np.ascontiguousarray(values, np.float64)

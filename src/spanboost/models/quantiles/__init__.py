@@ -1,0 +1,1 @@
+"""Quantiles and prediction intervals: shaped by past residuals, with levels calibrated online."""

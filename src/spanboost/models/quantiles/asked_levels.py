@@ -1,0 +1,52 @@
+"""The levels that users ask for: checks, and interpolation between those that are calibrated."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from spanboost.checks import is_number
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ParameterError
+
+
+def check_levels(levels: Sequence[float], name: str) -> None:
+    """Raise a ParameterError unless all levels are between 0 and 1."""
+    if not all(is_number(level) and 0 < level < 1 for level in levels):
+        raise ParameterError(name, f"must be numbers between 0 and 1 (got {levels!r})")
+
+
+def check_increasing(levels: Sequence[float], name: str) -> None:
+    """Raise a ParameterError unless there are levels between 0 and 1, in increasing order."""
+    check_levels(levels, name)
+    if len(levels) == 0 or any(b <= a for a, b in pairwise(levels)):
+        raise ParameterError(name, "must be increasing and not empty")
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise a ParameterError unless a coverage is between 0 and 1."""
+    if not (is_number(coverage) and 0 < coverage < 1):
+        raise ParameterError("coverage", f"must be between 0 and 1 (got {coverage!r})")
+
+
+def interpolate_levels(values: Array, own: Sequence[float], asked: Sequence[float]) -> Array:
+    """Return the values of other levels, [rows, asked], linear in the log-odds of the level.
+
+    values: [rows, own], increasing in each row. Beyond the levels `own`, the outermost values are
+    returned.
+    """
+    known, wanted = log_odds(own), log_odds(asked)
+    right = np.clip(np.searchsorted(known, wanted), 1, max(len(known) - 1, 1))
+    left, right = right - 1, np.minimum(right, len(known) - 1)
+    gap = np.where(right > left, known[right] - known[left], 1.0)
+    share = np.clip((wanted - known[left]) / gap, 0, 1)
+    a, b = values[:, left], values[:, right]
+    with np.errstate(invalid="ignore"):
+        between = np.where(np.isinf(a), a, a + share * (b - a))
+    return np.where(share == 0, a, np.where(share == 1, b, between))
+
+
+def log_odds(levels: Sequence[float]) -> Array:
+    """Return the log-odds of levels."""
+    values = np.array(levels, np.float64)
+    return np.log(values / (1 - values))

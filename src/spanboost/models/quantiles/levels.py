@@ -1,0 +1,69 @@
+"""Calibrated levels: quantiles that keep their levels on any sequence of labels.
+
+This is adaptive conformal inference (I. Gibbs, E. Candes, *Adaptive Conformal Inference Under
+Distribution Shift*, NeurIPS 2021) for several levels at once. Each level has a number h, the
+log-odds at which a quantile is read from the residuals. After each label, h moves up if the label
+was above the quantile, and down if it was not, such that the moves cancel if the share of labels
+below is right. Numbers that are out of order are averaged before they are used (isotonic
+regression), so quantiles never cross. theory/coverage.py has the bound, which holds on every
+interval of the stream.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+
+STEP = 0.05  # of h, for each label
+LIMIT = 8.0  # quantiles at log-odds of at least this size are infinite
+
+
+class LevelScratch(NamedTuple):
+    """Scratch space."""
+
+    total: Array  # [K] sum of h in each block of levels
+    size: Array  # [K] number of levels in each block
+
+
+@kernel
+class CalibratedLevels(NamedTuple):
+    """The log-odds at which the quantile of each level is read."""
+
+    level: Array  # [K] increasing, between 0 and 1
+    h: Array  # [K] log-odds, moved after each label
+    used: Array  # [K] log-odds in use: h, in order
+    scratch: LevelScratch
+
+    def move_levels(self, quantile: Array, label: float) -> None:
+        """Move the log-odds after a label; quantile[k] was predicted for level k."""
+        for k in range(self.h.shape[0]):
+            below = 1.0 if label <= quantile[k] else 0.0
+            self.h[k] += STEP * (self.level[k] - below)
+        self.put_in_order()
+
+    def put_in_order(self) -> None:
+        """Set `used` to the isotonic regression of h: pool levels that are out of order."""
+        total, size, blocks = self.scratch.total, self.scratch.size, 0
+        for k in range(self.h.shape[0]):
+            total[blocks], size[blocks] = self.h[k], 1
+            blocks += 1
+            while blocks > 1 and (
+                total[blocks - 2] * size[blocks - 1] > total[blocks - 1] * size[blocks - 2]
+            ):
+                blocks -= 1
+                total[blocks - 1] += total[blocks]
+                size[blocks - 1] += size[blocks]
+        k = 0
+        for b in range(blocks):
+            for _ in range(size[b]):
+                self.used[k] = total[b] / size[b]
+                k += 1
+
+
+def new_levels(levels: Array) -> CalibratedLevels:
+    """Return levels that are read as they are."""
+    h = np.log(levels / (1 - levels))
+    scratch = LevelScratch(np.zeros(len(h)), np.zeros(len(h), np.int64))
+    return CalibratedLevels(levels, h, h.copy(), scratch)

@@ -1,0 +1,48 @@
+"""Thresholds of scores: the quantiles of the last scores, at calibrated levels."""
+
+from typing import NamedTuple
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
+from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
+from spanboost.models.quantiles.residuals import Residuals, new_residuals, sound_residuals
+
+
+@kernel
+class ScoreThresholds(NamedTuple):
+    """The state of the thresholds."""
+
+    levels: CalibratedLevels
+    scores: Residuals  # of the labels of the last rows
+
+    @property
+    def sound(self) -> bool:
+        """Whether all indices are in range; compiled code does not check."""
+        return sound_residuals(self.scores)
+
+    def read_thresholds(self, out: Array) -> None:
+        """Set out[k] to the threshold of level k; infinite if no finite one is safe."""
+        for k in range(out.shape[0]):
+            out[k] = self.scores.read_quantile(self.levels.used[k])
+
+
+def new_thresholds(levels: Array) -> ScoreThresholds:
+    """Return thresholds of these levels that have seen no score."""
+    return ScoreThresholds(new_levels(levels), new_residuals())
+
+
+def predict_thresholds(state: ScoreThresholds, out: Array) -> None:
+    """Set out[0] to the thresholds of the next row."""
+    state.read_thresholds(out[0])
+
+
+def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out: Array) -> None:
+    """Set out[t] to the thresholds of row t, and learn the score of its label afterwards.
+
+    Rows of weight 0 are not learned.
+    """
+    for t in range(out.shape[0]):
+        state.read_thresholds(out[t])
+        if weights[t] > 0:
+            state.levels.move_levels(out[t], scores[t])
+            state.scores.add_residual(scores[t])

@@ -1,0 +1,189 @@
+"""PredictionSets: a classifier with sets of classes that contain the label, calibrated online.
+
+The score of a class is 1 minus its probability. The set of a row has all classes whose score is at
+most a threshold: a quantile of the scores of the last labels, whose level is calibrated as that of
+an interval is (quantiles/levels.py). The most probable class is always in the set.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
+from spanboost.errors import ModelFileError, ParameterError
+from spanboost.losses import Logistic, Softmax
+from spanboost.models.auto import AutoBoost
+from spanboost.models.intervals import BASES
+from spanboost.models.model import Model
+from spanboost.models.predictions import probabilities
+from spanboost.models.quantiles.asked_levels import (
+    check_coverage,
+    check_increasing,
+    interpolate_levels,
+)
+from spanboost.models.quantiles.thresholds import (
+    learn_thresholds,
+    new_thresholds,
+    predict_thresholds,
+)
+from spanboost.models.state import leaves
+from spanboost.models.wrapper import (
+    WrappedModel,
+    fill_arrays,
+    prefixed_tensors,
+    split_tensors,
+)
+from spanboost.rows.user_types import RowsLike
+
+COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995)
+_STATE, _PART = "thresholds", "model"  # prefixes of arrays in a file
+
+
+class SetBlock(NamedTuple):
+    """A checked block."""
+
+    checked: Any  # by the model
+    classes: Array  # [rows] class numbers
+    weights: Array  # [rows]
+
+
+class PredictionSets(WrappedModel):
+    """A classifier that predicts sets of classes.
+
+    model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
+        or softmax.
+    coverages: the coverages that are calibrated, in increasing order. Others are interpolated.
+
+    `learn_many`, `predict_many` and the rest work as those of the model itself.
+
+    >>> import numpy as np
+    >>> from spanboost import LinearSGD, PredictionSets, SpanBoost
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (4000, 2))
+    >>> y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=4000), [-0.5, 0.5])  # 0, 1 or 2
+    >>> model = PredictionSets(SpanBoost(LinearSGD(), n=4, loss="softmax"))
+    >>> sets = model.learn_sets(X, y, coverage=0.9)  # each before its label is seen
+    >>> print(f"{sets[np.arange(4000), y].mean():.2f}")
+    0.90
+    >>> model.predict_set([[0.9, 0], [0.5, 0]], coverage=0.9).tolist()
+    [[False, False, True], [False, True, True]]
+    """
+
+    def __init__(self, model: Model | None = None, coverages: Sequence[float] = COVERAGES) -> None:
+        super().__init__(AutoBoost(loss="softmax") if model is None else model)
+        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
+            raise ParameterError(
+                "model",
+                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
+                f"(got {self.model!r})",
+            )
+        if not isinstance(self.model.loss_, Logistic | Softmax):
+            raise ParameterError(
+                "model", f"must have logistic or softmax loss (its loss is {self.model.loss_!r})"
+            )
+        check_increasing(coverages, "coverages")
+        self.thresholds = new_thresholds(np.array(coverages, np.float64))
+        self._call = Caller()
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """The coverages that are calibrated."""
+        return tuple(self.thresholds.levels.level.tolist())
+
+    def predict_set(self, X: RowsLike, coverage: float = 0.9) -> Array:
+        """Return whether each class is in the set of each row, [rows, classes], booleans."""
+        return self.predict_both(X, coverage)[1]
+
+    def predict_both(self, X: RowsLike, coverage: float = 0.9) -> tuple[Array, Array]:
+        """Return the predictions and the sets for a block of rows; learn nothing."""
+        check_coverage(coverage)
+        scores, row = self.model.predict_many(X), np.empty((1, len(self.coverages)))
+        self._call(predict_thresholds, self.thresholds, row)
+        limit = interpolate_levels(row, self.coverages, [coverage])
+        return scores, _classes_within(scores, limit)
+
+    def learn_sets(
+        self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
+    ) -> Array:
+        """Learn a block as `learn_many` does; return sets, each made before its label."""
+        check_coverage(coverage)
+        block, before = self.check(X, y, weights), self._known
+        scores, thresholds = self._learn(block)
+        limits = interpolate_levels(thresholds, self.coverages, [coverage])
+        sets, known = _classes_within(scores, limits), _known_before(block.classes, before)
+        return sets & (np.arange(sets.shape[1]) < known[:, None])
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> SetBlock:
+        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
+        checked = self.model.check(X, y, weights)
+        labels = np.array(y, np.float64).reshape(-1)
+        classes = (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
+        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
+        return SetBlock(checked, classes, kept)
+
+    def learn_checked(self, block: SetBlock) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        return self._learn(block)[0]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster"), the parameters of the model and the coverages, as JSON."""
+        inner = self.model.parameters()["parameters"] | {"coverages": list(self.coverages)}
+        return {"booster": type(self).__name__, "parameters": inner}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything except the arrays, as JSON."""
+        return self.parameters() | {"models": [self.model.header()]}
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of a model that has started, by name."""
+        for name, value, _ in leaves(self.thresholds, _STATE):
+            yield name, value
+        yield from prefixed_tensors({_PART: self.model})
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
+        (inner,) = header["models"]
+        if inner["booster"] not in BASES:
+            raise ModelFileError("the file contains no model with prediction sets")
+        parts = split_tensors(tensors, (_PART, _STATE))
+        base = BASES[inner["booster"]].restore(inner, parts[_PART])
+        model = cls(base, header["parameters"]["coverages"])
+        if base.started:
+            fill_arrays(model.thresholds, parts[_STATE], _STATE)
+            if not model.thresholds.sound:
+                raise ModelFileError("the arrays of the thresholds are invalid")
+        return model
+
+    def _learn(self, block: SetBlock) -> tuple[Array, Array]:
+        """Return the predictions and the thresholds, each made before its label."""
+        known = _known_before(block.classes, self._known)
+        scores = self.model.learn_checked(block.checked)
+        chances = probabilities(scores)
+        label_scores = 1 - chances[np.arange(len(chances)), block.classes]
+        # the first row of a new class teaches nothing: no set could contain that class
+        weights = np.where(block.classes < known, block.weights, 0.0)
+        out = np.empty((len(chances), len(self.coverages)))
+        each = (np.ascontiguousarray(label_scores), weights, out)
+        self._call(learn_thresholds, self.thresholds, *each)
+        return scores, out
+
+    @property
+    def _known(self) -> int:
+        """Number of classes so far."""
+        return 2 if isinstance(self.loss_, Logistic) else int(self.loss_.d)
+
+
+def _known_before(classes: Array, known: int) -> Array:
+    """Return the number of classes before each row, given that before the first one."""
+    return np.maximum.accumulate(np.append(known, classes + 1))[:-1]
+
+
+def _classes_within(scores: Array, limits: Array) -> Array:
+    """Return [rows, classes] whether the score of a class is within the limits [rows or 1, 1]."""
+    chances = probabilities(scores)
+    best = chances == chances.max(axis=1, keepdims=True)
+    return best | (1 - chances <= limits)

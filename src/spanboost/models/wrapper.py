@@ -1,0 +1,147 @@
+"""A model around another model, whose predictions it returns, with calibrated state of its own.
+
+Intervals and sets of classes are such models. In files, the arrays of the parts have prefixes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ModelFileError
+from spanboost.models.booster import Booster
+from spanboost.models.health import describe
+from spanboost.models.model import Composition, Model
+from spanboost.models.state import leaves
+from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.label_ends import LabelEnds
+from spanboost.rows.labels import LabelHealth, Labels
+from spanboost.rows.row_sample import RowSample
+from spanboost.rows.user_types import RowsLike
+
+
+class WrappedModel(Model):
+    """Base class of models whose predictions are those of another one."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def loss_(self) -> Any:
+        """The loss of the model."""
+        return self.model.loss_
+
+    @property
+    def threads(self) -> int | None:
+        """The number of threads of the model."""
+        return self.model.threads
+
+    @threads.setter
+    def threads(self, number: int | None) -> None:
+        self.model.threads = number
+
+    @property
+    def parts(self) -> Mapping[str, Booster]:
+        """The boosters that the model consists of, by name."""
+        return self.model.parts
+
+    @property
+    def labels(self) -> Labels:
+        """The label range so far, and how many rows were seen."""
+        return self.model.labels
+
+    @property
+    def label_ends(self) -> LabelEnds | None:
+        """The smallest and the largest label learned so far; None if they are unknown."""
+        return self.model.label_ends
+
+    @property
+    def label_health(self) -> LabelHealth:
+        """Facts about the labels so far."""
+        return self.model.label_health
+
+    @property
+    def encoder(self) -> RowEncoder:
+        """The encoder of rows, with their kind and the names of features."""
+        return self.model.encoder
+
+    def encoders(self) -> list[RowEncoder]:
+        """Return the encoders of all boosters of the model."""
+        return self.model.encoders()
+
+    @property
+    def started(self) -> bool:
+        """Whether the model has seen a row."""
+        return self.model.started
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """The weight of each part of the model."""
+        return self.model.weights_
+
+    @property
+    def sigma_(self) -> Array | None:
+        """The current shrinkage of every copy; None unless the model runs Algorithm 1."""
+        return self.model.sigma_
+
+    @property
+    def row_sample(self) -> RowSample | None:
+        """The sample of rows that the model keeps."""
+        return self.model.row_sample
+
+    def as_booster(self) -> Booster:
+        """Return the model if it is a single booster; raise a ValueError if it has several."""
+        return self.model.as_booster()
+
+    def predict_many(self, X: RowsLike) -> Array:
+        """Return the predictions of the model; learn nothing."""
+        return self.model.predict_many(X)
+
+    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+        """Learn a block of rows that the model has learned before, in a further pass.
+
+        The rows are no longer unseen, so what is calibrated does not change.
+        """
+        return self.model.learn_again(X, y, weights)
+
+    def compose(self, predictions: Sequence[Array]) -> Composition:
+        """Return how the predictions of the parts compose the prediction for one row."""
+        return self.model.compose(predictions)
+
+    def details(self) -> dict[str, Any]:
+        """Return what `inspect` shows besides parameters, as JSON."""
+        return self.model.details()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {type(self.model).__name__}, {describe(self)}>"
+
+
+def prefixed_tensors(models: Mapping[str, Model]) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays of models, with the prefix of each."""
+    for prefix, model in models.items():
+        for name, value in model.tensors():
+            yield f"{prefix}.{name}", value
+
+
+def split_tensors(tensors: Mapping[str, Array], prefixes: Sequence[str]) -> dict[str, Any]:
+    """Return the arrays of each prefix, without it; a KeyError if another one occurs."""
+    parts: dict[str, dict[str, Array]] = {name: {} for name in prefixes}
+    for name, value in tensors.items():
+        prefix, _, rest = name.partition(".")
+        parts[prefix][rest] = value
+    return parts
+
+
+def fill_arrays(state: Any, arrays: dict[str, Array], prefix: str) -> None:
+    """Set the arrays of a state; a ModelFileError if they do not fit it."""
+    for name, target, _ in leaves(state, prefix):
+        value = arrays.pop(name.removeprefix(f"{prefix}."))
+        if value.shape != target.shape or value.dtype != target.dtype or np.isnan(value).any():
+            raise ModelFileError(
+                f"{name} must be {target.dtype} of shape {target.shape} without NaN "
+                f"(got {value.dtype} of shape {value.shape})"
+            )
+        target[...] = value
+    if arrays:
+        raise ModelFileError(f"the file contains unknown arrays of {prefix}")

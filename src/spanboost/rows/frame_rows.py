@@ -1,0 +1,105 @@
+"""Data frames as rows of dictionaries: pandas, Polars and Arrow.
+
+A frame with a column that is not numeric is read like a list of dictionaries, so frames and single
+dictionaries give the same model. Values of text and category columns are strings, times are time
+objects, durations are seconds, and a missing text is left out.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from spanboost.errors import did_you_mean
+
+_NUMBERS = "biuf"
+_NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
+_CATEGORIES = ("category", "categorical", "enum", "dictionary")
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether a block is a data frame or an Arrow table."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def is_numeric_frame(X: Any) -> bool:
+    """Return whether all columns of a frame are numbers or booleans."""
+    return all(map(_is_numeric, _types(X).values()))
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns; None if some are not strings, or not unique."""
+    names = tuple(_types(X))
+    unique = len(names) == X.shape[1] and all(isinstance(name, str) for name in names)
+    return names if unique else None
+
+
+def in_order(X: Any, columns: tuple[str, ...]) -> Any:
+    """Return a frame with its columns in this order; a ValueError if it has other columns."""
+    names = column_names(X)
+    if names is None or names == columns:
+        return X
+    missing = [name for name in columns if name not in names]
+    if missing:
+        hint = did_you_mean(missing[0], set(names) - set(columns))
+        raise ValueError(f"the frame has no column {missing[0]!r}, which the model expects{hint}")
+    extra = [name for name in names if name not in columns]
+    if extra:
+        raise ValueError(f"the model does not know the column {extra[0]!r} of the frame; remove it")
+    return X[list(columns)] if hasattr(X, "iloc") else X.select(list(columns))
+
+
+def frame_to_dicts(X: Any) -> list[dict[str, Any]]:
+    """Return the rows of a frame as dictionaries."""
+    types = _types(X)
+    columns = [
+        _numbers(_column(X, name)) if _is_numeric(kind) else _values(_column(X, name), kind)
+        for name, kind in types.items()
+    ]
+    names = [str(name) for name in types]
+    return [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _types(X: Any) -> dict[Any, Any]:
+    """Return the types of the columns by name."""
+    schema = getattr(X, "schema", None)
+    if schema is None:  # pandas
+        return dict(X.dtypes)
+    types = schema.types if hasattr(schema, "types") else schema.dtypes()  # Arrow, Polars
+    return dict(zip(schema.names if hasattr(schema, "types") else schema, types, strict=True))
+
+
+def _is_numeric(kind: Any) -> bool:
+    letter = getattr(kind, "kind", None)  # of NumPy and pandas
+    if letter is not None:
+        return letter in _NUMBERS
+    return str(kind).lower().startswith(_NUMERIC_NAMES)
+
+
+def _column(X: Any, name: Any) -> list[Any]:
+    column = X[name]
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+
+
+def _numbers(values: list[Any]) -> list[float]:
+    return [np.nan if _is_missing(value) else float(value) for value in values]
+
+
+def _values(values: list[Any], kind: Any) -> list[Any]:
+    """Return the values of a column that is not numeric; None if they are missing."""
+    categories = any(word in str(kind).lower() for word in _CATEGORIES)
+    return [None if _is_missing(value) else _value(value, categories) for value in values]
+
+
+def _value(value: Any, category: bool) -> Any:
+    if hasattr(value, "total_seconds"):
+        return value.total_seconds()
+    return str(value) if category else value
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ == "NAType":  # of pandas
+        return True
+    return bool(value != value)  # noqa: PLR0124 - NaN and NaT differ from themselves

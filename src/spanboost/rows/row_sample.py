@@ -1,0 +1,118 @@
+"""A small random sample of the rows that a model has learned, to measure its features.
+
+The first rows are all kept. After that, row number t replaces a random row of the sample with
+probability size / min(t, WINDOW): the sample is uniform over the first WINDOW rows, and later it
+slowly forgets old rows. The draws depend only on the numbers of the rows. Blocks of any size, and
+runs that were interrupted and resumed, keep the same rows.
+
+The sample is bounded. It has fewer rows if they have many columns, and sparse rows with more than
+WIDEST entries are not kept.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.random_numbers import hash_integers
+from spanboost.rows.block import Block
+from spanboost.rows.slots import new_slots
+
+LARGEST = 512  # rows
+SMALLEST = 16  # rows, however many columns they have
+CELLS = 2**18  # numbers in dense rows
+WIDEST = 1024  # entries of a sparse row
+WINDOW = 50_000
+_KEY = hash_integers(np.uint64(0x5A))  # other draws than those of replay
+_AHEAD = 1024  # row numbers that are searched at once for the next row to keep
+
+
+class RowSample:
+    """Some of the rows that were learned, with their labels in the units of the user."""
+
+    def __init__(self) -> None:
+        self.kept = 0  # number of rows
+        self.rows: Any = None
+        self.labels: Array = np.zeros((0, 0))
+        self.weights: Array = np.zeros(0)
+        self._next = 0  # no row with a smaller number will be kept
+
+    def offer(self, rows: Any, labels: Array, weights: Array, number: int) -> None:
+        """Keep some of the rows of an encoded block.
+
+        labels: [rows, outputs] in the units of the user, or class numbers.
+        number: how many rows were learned before; rows of weight 0 are not learned.
+        """
+        if number + len(weights) <= self._next:
+            return
+        learned = np.flatnonzero(weights > 0)
+        numbers = number + np.arange(len(learned))
+        fits = _entries(rows, learned) <= WIDEST
+        self._reserve(rows, labels.shape[1])
+        for t, slot in self._places(learned[fits], numbers[fits]):
+            self.rows.put(rows, t, t + 1, np.array([slot]))
+            self.labels[slot], self.weights[slot] = labels[t], weights[t]
+            self.kept = max(self.kept, slot + 1)
+        if self.kept == self.size:
+            self._next = self._next_kept(number + len(learned))
+
+    @property
+    def size(self) -> int:
+        """The largest number of rows."""
+        return len(self.weights)
+
+    def state(self) -> dict[str, Array]:
+        """Return the rows as arrays by name; empty without rows."""
+        if self.kept == 0:
+            return {}
+        kept: dict[str, Array] = self.rows.state(np.arange(self.kept))
+        return kept | {"labels": self.labels[: self.kept], "weights": self.weights[: self.kept]}
+
+    def restore(self, rows: Any, labels: Array, weights: Array) -> None:
+        """Set the rows of an empty sample."""
+        self._reserve(rows, labels.shape[1])
+        self.kept = len(weights)
+        self.rows.put(rows, 0, self.kept, np.arange(self.kept))
+        self.labels[: self.kept], self.weights[: self.kept] = labels, weights
+
+    def _reserve(self, rows: Any, outputs: int) -> None:
+        """Allocate the sample for rows of this kind, on the first call."""
+        if self.rows is None:
+            size = sample_size(rows)
+            self.rows = new_slots(rows, size)
+            self.labels, self.weights = np.zeros((size, outputs)), np.zeros(size)
+
+    def _places(self, learned: Array, numbers: Array) -> list[tuple[int, int]]:
+        """Return (position, slot) for the rows to keep, in order."""
+        slots = _draw(numbers)
+        first = min(self.size - self.kept, len(slots))
+        slots[:first] = self.kept + np.arange(first)
+        kept = slots < self.size
+        return list(zip(learned[kept].tolist(), slots[kept].tolist(), strict=True))
+
+    def _next_kept(self, number: int) -> int:
+        """Return the first row number from this one on that is drawn, or one that is close."""
+        drawn = _draw(np.arange(number, number + _AHEAD)) < self.size
+        return number + (int(drawn.argmax()) if drawn.any() else _AHEAD)
+
+
+def sample_size(rows: Any) -> int:
+    """Return how many rows of the kind of an encoded block a sample has room for."""
+    dense = rows.X if isinstance(rows, Block) else rows
+    width = int(np.prod(dense.shape[1:])) if isinstance(dense, np.ndarray) else 1
+    return int(np.clip(CELLS // max(width, 1), SMALLEST, LARGEST))
+
+
+def _entries(rows: Any, index: Array) -> Array:
+    """Return the number of entries of these rows, if they are sparse."""
+    if not isinstance(rows, Block):
+        return np.zeros(len(index), np.int64)
+    counts: Array = rows.indptr[index + 1] - rows.indptr[index]
+    return counts
+
+
+def _draw(numbers: Array) -> Array:
+    """Return a random integer for each row number; the row is kept if it is a slot."""
+    uniform = (hash_integers(numbers.astype(np.uint64) + _KEY) >> np.uint64(11)) * 2.0**-53
+    drawn: Array = (uniform * np.minimum(numbers + 1, WINDOW)).astype(np.int64)
+    return drawn

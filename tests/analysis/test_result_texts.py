@@ -1,0 +1,154 @@
+"""Results as people see them: a short `repr`, and HTML that is well formed and complete."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from spanboost import (
+    Comparison,
+    Drift,
+    Explanation,
+    HullBoost,
+    LinearSGD,
+    Metrics,
+    SpanBoost,
+    evaluate,
+    explain,
+)
+
+X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+Y = 5 * X[:, 0] - X[:, 1] + 2
+
+
+def linear(**options):
+    return SpanBoost(LinearSGD(), n=4, **{"label_range": "auto"} | options)
+
+
+def parse(shown):
+    """Return the title and the rows of the table of an object, with the widths of its bars."""
+    root = ElementTree.fromstring(shown._repr_html_())
+    rows = [[cell.text or "" for cell in row] for row in root.iter("tr")]
+    styles = [bar.get("style").split(";") for bar in list(root.iter("div"))[1:]]
+    return root.find("strong").text, rows, styles
+
+
+def test_an_evaluation_is_one_line():
+    found = evaluate(linear(), X, Y)
+    text = repr(found)
+    assert text.startswith(f"<Evaluation: 300 rows, average loss {found.loss:.4g}; RMSE ")
+    assert text.count("\n") == 0
+    assert len(text) < 100
+    assert found[0] is found.predictions  # it is still a tuple
+
+
+def test_an_undefined_metric_is_left_out():
+    found = evaluate(SpanBoost(LinearSGD(), n=2, loss="logistic"), X, np.ones(300))
+    assert "accuracy" in repr(found)
+    assert "ROC AUC" not in repr(found)
+
+
+def test_metrics():
+    metrics = Metrics("squared")
+    assert repr(metrics) == "<Metrics: 0 rows>"
+    metrics.add([1.0, 2.0], [1.0, 4.0])
+    assert repr(metrics) == "<Metrics: 2 rows; RMSE 1.414, MAE 1, R^2 -7>"
+    title, rows, _ = parse(metrics)
+    assert title == "metrics of 2 rows"
+    assert rows == [["RMSE", "1.41421"], ["MAE", "1"], ["R^2", "-7"]]
+
+
+def test_the_terms_of_an_explanation_add_up():
+    model = linear()
+    model.learn_many(X, Y)
+    found = explain(model, X[0])
+    head, *terms = repr(found).removesuffix(">").split(" = ")[1].split(") ")
+    assert head.endswith("(base")
+    assert float(head.split()[0]) == pytest.approx(found.base, rel=1e-3)
+    assert [term.split("(")[1].rstrip(")") for term in terms] == list(map(str, found.contributions))
+
+
+def example(parts, rest=0.0):
+    return Explanation(100 + sum(parts.values()) + rest, 100.0, parts, rest)
+
+
+def test_an_explanation_has_a_bar_for_each_feature():
+    found = example({"area": 30.0, "city": -10.0, "a<b": 1.5})
+    assert repr(found) == "<Explanation: 121.5 = 100 (base) + 30 (area) - 10 (city) + 1.5 (a<b)>"
+    title, rows, styles = parse(found)
+    assert title == "prediction 121.5"
+    assert rows == [
+        ["feature", "contribution", ""],
+        ["(base)", "100", ""],
+        ["area", "+30", ""],
+        ["city", "-10", ""],
+        ["a<b", "+1.5", ""],
+        ["prediction", "121.5", ""],
+    ]
+    assert [style[0] for style in styles] == ["width:10em", "width:3.33em", "width:0.5em"]
+    positive, negative, _ = (style[-1] for style in styles)
+    assert positive != negative
+
+
+def test_small_features_and_the_rest_are_sums():
+    found = example({f"x{k}": 20.0 - k for k in range(20)}, rest=3.0)
+    _, rows, styles = parse(found)
+    assert len(rows) == 1 + 1 + 12 + 2 + 1
+    assert rows[-3][:2] == ["(8 more)", f"+{sum(range(1, 9))}"]
+    assert rows[-2][:2] == ["(rest)", "+3"]
+    assert styles[-2][0] == "width:10em"  # the longest bar
+    assert "+ 120 (15 more) + 3 (rest)" in repr(found)
+    assert "(rest)" not in repr(example({"a": 1.0}, rest=1e-9))
+
+
+def test_an_explanation_without_features():
+    assert repr(example({})) == "<Explanation: 100 = 100 (base)>"
+    assert [name for name, *_ in parse(example({}))[1]] == ["feature", "(base)", "prediction"]
+
+
+def test_an_explanation_of_several_outputs():
+    parts = {"a": np.array([1.0, -2.0]), "b": np.array([0.5, 1.0])}
+    found = Explanation(np.array([1.5, -1.0]), np.zeros(2), parts, np.zeros(2))
+    assert repr(found) == ("<Explanation: 2 outputs, 2 features; the largest contributions: a, b>")
+    title, rows, _ = parse(found)
+    assert title == "prediction of 2 outputs"
+    assert rows[0] == ["feature", "output 0", "output 1"]
+    assert rows[2:] == [["a", "1", "-2"], ["b", "0.5", "1"], ["prediction", "1.5", "-1"]]
+    second = found.output(1)
+    assert second == Explanation(-1.0, 0.0, {"a": -2.0, "b": 1.0}, 0.0)
+    many = Explanation(np.zeros(30), np.zeros(30), {}, np.zeros(30))
+    assert parse(many)[0] == "prediction of 30 outputs, the first 8 of them"
+
+
+def test_a_comparison_says_which_model_is_better():
+    comparison = Comparison()
+    assert repr(comparison) == "<Comparison: no rows yet>"
+    assert parse(comparison)[0] == "neither model is certainly better"
+    comparison.add(np.linspace(1, 1.1, 500), np.linspace(0.5, 0.4, 500))
+    low, high = comparison.interval
+    verdict = f"the second model is better, certain since row {comparison.since:,}"
+    assert repr(comparison) == (
+        f"<Comparison: 500 rows, {verdict}; difference 0.6, 95% interval from {low:.4g} to "
+        f"{high:.4g}>"
+    )
+    title, rows, _ = parse(comparison)
+    assert title == verdict
+    assert dict(rows)["difference, first - second"] == "0.6"
+    assert dict(rows)["rows"] == "500"
+
+
+def test_a_detector_shows_the_drifts_it_found():
+    drift = Drift("adwin", "squared")
+    assert repr(drift) == "<Drift: adwin, 0 rows, no drift found>"
+    errors = np.repeat([0.01, 0.9], 500)
+    drift.add(errors**2, np.tile([-1.0, 1.0], 500))
+    (moment,) = drift.moments
+    assert repr(drift) == f"<Drift: adwin, 1,000 rows, drift found after rows {moment}>"
+    drift.moments = list(range(1, 16))
+    assert repr(drift).endswith("after rows (5 earlier), 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>")
+
+
+def test_classes_are_outputs():
+    model = HullBoost(LinearSGD(), n=2, loss="softmax")
+    model.learn_many(X, np.arange(300) % 3)
+    assert parse(explain(model, X[0]))[1][0] == ["feature", "output 0", "output 1", "output 2"]

@@ -1,0 +1,144 @@
+"""A model trained from one form of named rows reads the others: tables, JSON Lines, Python."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spanboost
+
+ROWS = [
+    {
+        "size": 40.0 + k % 9,
+        "city": ["Ulm", "Bonn", "Köln"][k % 3],
+        "when": f"2024-01-{k % 28 + 1:02} 10:30",
+        "rent": 300.0 + 7 * (k % 9) + 20 * (k % 3),
+    }
+    for k in range(120)
+]
+FIRST, REST = ROWS[:60], [*ROWS[60:], ROWS[0] | {"city": "Trier"}]
+OPTIONS = ("--label", "rent", "--quiet")
+LEARNERS = {
+    "linear": ("--learner", "linear", "-n", "4"),
+    "trees": ("--learner", "trees", "-n", "4"),
+    "auto": ("--budget", "fast"),
+}
+
+
+def write(folder, name, rows):
+    path = folder / name
+    frame = pd.DataFrame(rows)
+    if name.endswith(".csv"):
+        frame.to_csv(path, index=False)
+    elif name.endswith(".parquet"):
+        frame.to_parquet(path, index=False)
+    else:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return path
+
+
+def numbers(out):
+    return [float(line) for line in out.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("learner", ["linear", "trees"])
+@pytest.mark.parametrize("first", ["a.csv", "a.jsonl"])
+def test_other_forms_continue_alike(first, learner, shell, tmp_path):
+    """The same later rows in three forms give the same predictions and the same model."""
+    model = tmp_path / "m.sb"
+    path = write(tmp_path, first, FIRST)
+    shell("train", path, "-o", model, *OPTIONS, *LEARNERS[learner])
+    found = []
+    for name in ("b.csv", "b.parquet", "b.jsonl"):
+        rest = write(tmp_path, name, REST)
+        predicted = numbers(shell("predict", rest, "-m", model).out)
+        shell("train", rest, "-i", model, "-o", tmp_path / "next.sb", "--quiet")
+        again = numbers(shell("predict", rest, "-m", tmp_path / "next.sb").out)
+        found.append((predicted, again))
+    assert found[0] == found[1] == found[2]
+    assert len({*found[0][0]}) > 2
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("first", ["a.csv", "a.jsonl"])
+def test_dictionaries_and_frames_in_python(first, learner, shell, tmp_path):
+    path = write(tmp_path, first, FIRST)
+    shell("train", path, "-o", tmp_path / "m.sb", *OPTIONS, *LEARNERS[learner])
+    rest = write(tmp_path, "b.csv", REST)
+    expected = numbers(shell("predict", rest, "-m", tmp_path / "m.sb").out)
+    model = spanboost.load(tmp_path / "m.sb")
+    np.testing.assert_allclose(model.predict_many(REST), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_many(pd.DataFrame(REST)), expected, rtol=1e-12)
+    assert [model.predict_one(row) for row in REST] == pytest.approx(expected)
+    for row in REST:
+        model.learn_one(row, row["rent"])
+    shell("train", rest, "-i", tmp_path / "m.sb", "-o", tmp_path / "next.sb", "--quiet")
+    same = spanboost.load(tmp_path / "next.sb")
+    probe = ROWS[3] | {"city": "Trier"}
+    assert model.predict_one(probe) == pytest.approx(same.predict_one(probe))
+    spanboost.save(model, tmp_path / "python.sb")
+    again = numbers(shell("predict", rest, "-m", tmp_path / "python.sb").out)
+    assert again == pytest.approx(model.predict_many(REST).tolist())
+
+
+@pytest.fixture
+def table_model(shell, tmp_path):
+    path = write(tmp_path, "a.csv", FIRST)
+    shell("train", path, "-o", tmp_path / "m.sb", *OPTIONS, *LEARNERS["linear"])
+    return tmp_path / "m.sb"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"size": "big", "city": "Ulm"}, "'size' is 'big'; expected a number"),
+        ({"size": 1, "when": "soon"}, "'when' is 'soon'; expected a date or time in ISO 8601"),
+        ({"sise": 40}, "none of the model's columns (size, city, when); did you mean 'size'?"),
+    ],
+)
+def test_rows_that_do_not_fit(row, message, table_model, shell, tmp_path):
+    model = spanboost.load(table_model)
+    with pytest.raises(spanboost.DataError) as caught:
+        model.predict_many([FIRST[0], row])
+    assert message in str(caught.value)
+    assert caught.value.row == 1
+    path = write(tmp_path, "bad.jsonl", [FIRST[0], row, FIRST[1]])
+    err = shell("predict", path, "-m", table_model, status=2).err
+    assert err.startswith(f"spanboost: {path}:2: ")
+    assert message in err
+    skipped = shell("predict", path, "-m", table_model, "--on-error", "skip").out
+    assert [line.split(",")[0] for line in skipped.splitlines()[1:]] == ["1", "3"]
+
+
+def test_bad_rows_teach_no_categories(table_model):
+    model = spanboost.load(table_model)
+    with pytest.raises(spanboost.DataError):
+        model.learn_many([FIRST[0] | {"city": "Trier"}, {"size": "x"}], [1.0, 2.0])
+    model.predict_many([FIRST[0] | {"city": "Trier"}])
+    assert [*model.schema.categories[0].codes] == ["Ulm", "Bonn", "Köln"]
+
+
+def test_a_key_that_never_occurs_gets_a_note(table_model, shell, tmp_path):
+    rows = [{"sise": 40, "city": "Ulm"}] * 3
+    err = shell("predict", write(tmp_path, "b.jsonl", rows), "-m", table_model).err
+    assert "no key 'size' in the first rows; its values are missing; did you mean 'sise'?" in err
+
+
+def test_the_label_must_be_there_to_learn(table_model, shell, tmp_path):
+    path = write(tmp_path, "b.jsonl", [{"size": 40, "rnt": 3}])
+    err = shell("evaluate", path, "-i", table_model, "--quiet", status=2).err
+    assert "the label is missing: no key 'rent'; did you mean 'rnt'?" in err
+    first = write(tmp_path, "a.jsonl", FIRST)
+    shell("train", first, "-o", tmp_path / "j.sb", *OPTIONS, *LEARNERS["linear"])
+    table = write(tmp_path, "b.csv", [{"size": 40, "rnt": 3}])
+    err = shell("evaluate", table, "-i", tmp_path / "j.sb", "--quiet", status=2).err
+    assert "b.csv: column 'rent' not found; did you mean 'rnt'?" in err
+    assert len(numbers(shell("predict", table, "-m", tmp_path / "j.sb").out)) == 1
+
+
+def test_other_forms_are_refused(table_model, shell, tmp_path):
+    path = tmp_path / "x.vw"
+    path.write_text("1 |a x:1\n")
+    err = shell("predict", path, "-m", table_model, status=2).err
+    assert "the model reads tables, not VW text" in err

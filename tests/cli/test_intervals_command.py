@@ -1,0 +1,116 @@
+"""`spanboost train --intervals` and `spanboost predict --interval`."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from streams import put
+
+from spanboost import Intervals, PredictionSets, load
+
+ROWS = 400
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, ROWS)
+    lines = [f"{a:.4f},{3 * a + rng.normal():.4f}\n" for a in x]
+    return put(tmp_path, "data.csv", "".join(["x,label\n", *lines]).encode())
+
+
+def train(shell, data, model, *options, status=0):
+    words = ("train", data, "-o", model, "--learner", "linear", "-n", "2", *options)
+    return shell(*words, status=status)
+
+
+def test_predictions_have_intervals(shell, data, tmp_path):
+    model = tmp_path / "model.sb"
+    train(shell, data, model, "--intervals")
+    assert isinstance(load(model), Intervals)
+    text = shell("predict", data, "-m", model, "--interval", "0.8", "--keep", "label").out
+    rows = [*csv.DictReader(io.StringIO(text))]
+    assert list(rows[0]) == ["label", "prediction", "low", "high"]
+    inside = [float(row["low"]) <= float(row["label"]) <= float(row["high"]) for row in rows]
+    assert 0.7 < np.mean(inside) < 0.9
+
+
+def test_inspect_and_explain_show_the_model(shell, data, tmp_path):
+    model = tmp_path / "model.sb"
+    train(shell, data, model, "--intervals")
+    assert "Intervals, 2 copies of LinearSGD" in shell("inspect", model).out
+    assert json.loads(shell("inspect", model, "--json").out)["parameters"]["levels"][0] == 0.005
+    assert "prediction" in shell("explain", data, "-m", model).out
+
+
+def test_an_empty_stream_has_the_same_columns(shell, data, tmp_path):
+    model, empty = tmp_path / "model.sb", put(tmp_path, "empty.csv", b"x,label\n")
+    train(shell, data, model, "--intervals")
+    text = shell("predict", empty, "-m", model, "--interval", "0.8").out
+    assert text.splitlines() == ["prediction,low,high"]
+
+
+def test_a_resumed_run_writes_the_same_model(shell, data, tmp_path):
+    whole, parts = tmp_path / "whole.sb", tmp_path / "parts.sb"
+    train(shell, data, whole, "--intervals")
+    train(shell, data, parts, "--intervals", "--checkpoint-every", "150")
+    assert whole.read_bytes() == parts.read_bytes()
+
+
+def test_a_model_without_intervals_is_refused(shell, data, tmp_path):
+    model = tmp_path / "model.sb"
+    train(shell, data, model)
+    result = shell("predict", data, "-m", model, "--interval", "0.9", status=2)
+    assert "has no intervals; train it with `train --intervals`" in result.err
+
+
+@pytest.mark.parametrize("coverage", ["0", "1", "90", "wide"])
+def test_a_coverage_outside_0_and_1_is_refused(shell, data, tmp_path, coverage):
+    result = shell("predict", data, "-m", "model.sb", "--interval", coverage, status=2)
+    assert "expected a number between 0 and 1" in result.err
+
+
+@pytest.fixture
+def flowers(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, ROWS)
+    kinds = np.array(["rose", "lily", "iris"])[
+        np.digitize(x + rng.normal(0, 0.3, ROWS), [-0.3, 0.3])
+    ]
+    lines = [f"{a:.4f},{kind}\n" for a, kind in zip(x, kinds, strict=True)]
+    return put(tmp_path, "flowers.csv", "".join(["x,label\n", *lines]).encode())
+
+
+def test_predictions_have_sets_of_classes(shell, flowers, tmp_path):
+    model = tmp_path / "model.sb"
+    train(shell, flowers, model, "--sets", "--loss", "softmax")
+    assert isinstance(load(model), PredictionSets)
+    text = shell("predict", flowers, "-m", model, "--set", "0.9", "--keep", "label").out
+    rows = [*csv.DictReader(io.StringIO(text))]
+    sets = [row["set"].split("|") for row in rows]
+    assert 0.85 < np.mean([row["label"] in one for row, one in zip(rows, sets, strict=True)]) < 0.95
+    assert all(row["prediction"] in one for row, one in zip(rows, sets, strict=True))
+    assert {len(one) for one in sets} >= {1, 2}
+    empty = put(tmp_path, "empty.csv", b"x,label\n")
+    assert ",set" in shell("predict", empty, "-m", model, "--set", "0.9").out
+    assert "PredictionSets, 2 copies of LinearSGD" in shell("inspect", model).out
+    assert "prediction lily" in shell("explain", flowers, "-m", model).out
+
+
+def test_sets_need_classes_and_a_model_that_learned_them(shell, data, flowers, tmp_path):
+    model = tmp_path / "model.sb"
+    result = train(shell, data, model, "--sets", status=2)
+    assert "--sets requires --loss logistic or softmax" in result.err
+    train(shell, flowers, model, "--loss", "softmax")
+    result = shell("predict", flowers, "-m", model, "--set", "0.9", status=2)
+    assert "has no sets; train it with `train --sets`" in result.err
+    result = train(shell, flowers, model, "-i", model, "--sets", status=2)
+    assert "cannot be combined with -i" in result.err
+
+
+def test_classes_have_no_intervals(shell, tmp_path):
+    data = put(tmp_path, "classes.csv", b"x,label\n1,a\n2,b\n")
+    result = train(shell, data, tmp_path / "m.sb", "--intervals", "--loss", "logistic", status=2)
+    assert "--intervals requires numeric labels; --loss logistic has classes" in result.err

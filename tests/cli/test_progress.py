@@ -1,0 +1,100 @@
+"""The progress of a pass: names of classes, a misspelt --positive, and the time of compiling."""
+
+import json
+
+import pytest
+from streams import EVERY, LINEAR
+
+from spanboost.cli.output.summary import Speed, describe_speed
+
+
+def write(folder, labels):
+    path = folder / "x.csv"
+    rows = "".join(f"{k % 7},{labels[k % len(labels)]}\n" for k in range(40))
+    path.write_text(f"size,kind\n{rows}")
+    return path
+
+
+def table_of(err):
+    """Return the number, the label and the prediction in each line of the progress table."""
+    lines = err.partition("current  current\n")[2].partition("\n\n")[0].splitlines()[1:]
+    return [(int(line.split()[2]), line[-38:-24].strip(), line[-23:-9].strip()) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options"),
+    [
+        (("oak", "elm", "ash"), ("--loss", "softmax")),
+        (("oak", "elm"), ("--loss", "logistic")),
+        (("oak", "elm"), ("--loss", "hinge", "--positive", "oak")),
+        (("0", "1"), ("--loss", "logistic")),
+    ],
+)
+def test_classes_have_their_names(labels, options, shell, tmp_path):
+    rows = table_of(shell("evaluate", write(tmp_path, labels), *options, *LINEAR).err)
+    assert len(rows) == 6
+    for counter, label, answer in rows:
+        assert label == labels[(counter - 1) % len(labels)]
+        assert answer in labels or answer.startswith("unseen")
+    assert any(answer in labels for _, _, answer in rows)
+
+
+def test_a_long_name_is_cut(shell, tmp_path):
+    labels = ("a very long name of a class", "b")
+    err = shell("evaluate", write(tmp_path, labels), "--loss", "logistic", *LINEAR).err
+    assert ("a very long na",) in {row[1:2] for row in table_of(err)}
+
+
+def test_a_misspelt_positive_label_is_named_early(shell, tmp_path):
+    path = write(tmp_path, ("high", "low"))
+    words = ("evaluate", path, "--loss", "logistic", "--positive", "hihg", *LINEAR)
+    before, _, after = shell(*words, status=2).err.partition(
+        "warning: in the first 40 rows, no label equals 'hihg' (--positive); did you mean 'high'?\n"
+    )
+    assert "average" in before
+    assert after == "spanboost: no label equals 'hihg' (--positive); did you mean 'high'?\n"
+    assert "warning" not in after
+
+
+@pytest.mark.parametrize("labels", [("high", "low"), ("low",)])
+def test_other_positive_labels_get_no_warning(labels, shell, tmp_path):
+    status = 0 if "high" in labels else 2
+    words = ("evaluate", write(tmp_path, labels), "--loss", "logistic", "--positive", "high")
+    assert "warning" not in shell(*words, *LINEAR, status=status).err
+
+
+def test_the_speed_does_not_count_compiling():
+    speed = Speed(rows=600, seconds=33.0, compiling=30.0)
+    result = {"seconds": 33.0, "compile_seconds": 30.0}
+    text = describe_speed(result | {"examples_per_second": speed.rows_per_second})
+    assert text == (
+        "33.00 seconds, including 30.00 for compiling; without these, 200 examples a second"
+    )
+    quick = {"seconds": 3.0, "compile_seconds": 0.1, "examples_per_second": 200.0}
+    assert describe_speed(quick) == "3.00 seconds, 200 examples a second"
+
+
+def test_the_time_of_compiling_is_in_the_result(shell, tmp_path):
+    path = write(tmp_path, ("1", "2", "3"))
+    result = json.loads(shell("evaluate", path, "--json", *EVERY).out)
+    assert 0 <= result["compile_seconds"] < result["seconds"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "--compare", "linear,linear:hull"),
+        ("tune", "--learner", "linear", "-n", "2"),
+    ],
+)
+def test_a_bar_shows_the_rows_so_far(words, shell, tmp_path, monkeypatch):
+    monkeypatch.setattr("spanboost.cli.output.pacing.SHORT", 0.0)  # a few rows at a time
+    monkeypatch.setattr("tqdm.std.tqdm.monitor_interval", 0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    shown = []
+    monkeypatch.setattr("tqdm.std.tqdm.update", lambda bar, n=1: shown.append(n))
+    path = write(tmp_path, [str(k) for k in range(1, 40)])
+    path.write_text(path.read_text() + "3,1\n" * 160)
+    shell(words[0], path, *words[1:])
+    assert len(shown) > 200 // 32
+    assert min(shown[-6:]) > 0

@@ -1,0 +1,48 @@
+"""Numbers with commas and dates that are not ISO 8601."""
+
+import pytest
+
+from spanboost.data.local_formats import comma_advice, describe_local_format, is_local_date
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("393,35", "has a decimal comma; write 393.35"),
+        (" -0,123", "has a decimal comma; write -0.123"),
+        ("1.234,5", "has a decimal comma; write 1234.5"),
+        ("1,234", "has a comma; write 1234 or 1.234"),
+        ("1234,567", "has a decimal comma; write 1234.567"),
+        ("1,2,3", None),
+        ("12.34,5", None),
+        (",5", None),
+        ("a,5", None),
+        ("5", None),
+    ],
+)
+def test_advice_for_numbers_with_commas(text, advice):
+    assert comma_advice(text) == advice
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["01/31/2024", "31.01.2024", "1/2/24", "31-01-2024 09:30", "2024/01/31", "1/31/2024, 9:30 PM"],
+)
+def test_local_dates(text):
+    assert is_local_date(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-01-31", "10.0.0.1", "1.2.3", "32.13.2024", "1/2-2024", "12/24", "x 1/2/2024"]
+)
+def test_other_texts_are_not_local_dates(text):
+    assert not is_local_date(text)
+
+
+def test_notes_need_half_of_the_values():
+    assert describe_local_format("a", {"1,5": 2, "x": 3}) is None
+    assert "have a decimal comma" in describe_local_format("a", {"1,5": 3, "x": 3})
+    assert "'1,234' have a comma" in describe_local_format("a", {"1,234": 3, "x": 3})
+    assert describe_local_format("a", {"1/2/2024": 2, "x": 3}) is None
+    assert "not in ISO 8601" in describe_local_format("a", {"1/2/2024": 3, "x": 3})
+    assert describe_local_format("a", {}) is None

@@ -1,0 +1,66 @@
+"""Files as other programs write them: they are read, or a sentence says what to do."""
+
+import pytest
+from tables import read_all, source_of, table_schema
+
+from spanboost.data.formats.csv import CsvReader
+from spanboost.data.problems import Problems, StreamError
+from spanboost.data.stream import Stream
+
+
+def read(data, **options):
+    problems = Problems()
+    options = {"delimiter": None, "header": None} | options
+    reader = CsvReader(table_schema(), problems, labelled=True, **options)
+    return read_all(reader, source_of(data, "x.csv")), problems.notes
+
+
+@pytest.mark.parametrize("line", [b"sep=;\n", b'"sep=;"\r\n', b"\xef\xbb\xbfsep=;\n"])
+@pytest.mark.parametrize("size", [4, 1 << 20])
+def test_a_line_for_excel_names_the_delimiter(line, size):
+    found, _ = read(line + b"x;y\n1,5;2\n2,5;3\n", size=size)
+    assert (found.error, found.numbers, found.y) == (None, [[1.5], [2.5]], [2, 3])
+    assert found.lines == [3, 4]
+
+
+def test_other_first_lines_are_not_for_excel():
+    found, _ = read(b"sep=a,y\n1,2\n3,4\n")
+    assert found.state["columns"][0]["name"] == "sep=a"
+
+
+def test_carriage_returns_are_named():
+    found, _ = read(b"x,y\r1,2\r3,4\r")
+    assert found.error == (
+        "x.csv: lines end in carriage returns; convert the file with tr '\\r' '\\n'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "noted"),
+    [
+        (("$1,200.50", "$3.50"), True),
+        (("3,50 €", "4 €"), True),
+        (("10%", "20 %", "NA"), True),
+        (("a%", "10%", "b%"), False),
+        (("$", "%", "a"), False),
+    ],
+)
+def test_signs_of_currencies_get_a_note(texts, noted):
+    rows = "".join(f"{text};{k}\n" for k, text in enumerate(texts))
+    _, notes = read(f"x;y\n{rows}".encode(), decimal=".")
+    what = f"numbers like {texts[0]!r} have a sign of a currency or of per cent"
+    assert any(what in note for note in notes) == noted
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1, "label": 2}]', '[\n {"a": 1}\n]', " [ {"])
+def test_a_json_array_is_refused_with_a_command(text, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(StreamError, match=r"JSON array; convert it .* with jq -c"):
+        Stream([str(path)])
+
+
+def test_a_table_may_begin_with_a_bracket(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("[a],y\n1,2\n")
+    assert Stream([str(path)]).formats == ["csv"]

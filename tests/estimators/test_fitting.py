@@ -1,0 +1,104 @@
+"""How the scikit-learn estimators fit: number of passes, threads, progress, warm starts."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+
+from spanboost.models import auto
+from spanboost.sklearn import BoostingClassifier, BoostingRegressor
+
+X, Y = load_diabetes(return_X_y=True)
+FLOWERS, SPECIES = load_iris(return_X_y=True)
+
+
+def linear(**parameters):
+    return BoostingRegressor("linear", n_estimators=4, random_state=0, **parameters)
+
+
+def test_the_number_of_passes_is_chosen_by_default_and_is_deterministic():
+    model = linear().fit(X, Y)
+    assert 1 <= model.n_epochs_ <= 10
+    np.testing.assert_array_equal(linear(n_epochs="auto").fit(X, Y).predict(X), model.predict(X))
+    assert linear(n_epochs=3).fit(X, Y).n_epochs_ == 3
+    with pytest.raises(ValueError, match=r"n_epochs must be 'auto' or a positive integer \(got 'a"):
+        linear(n_epochs="all").fit(X, Y)
+
+
+def test_small_data_with_clear_classes_get_several_passes():
+    model = BoostingClassifier("trees", n_estimators=8, random_state=0).fit(FLOWERS, SPECIES)
+    once = BoostingClassifier("trees", n_estimators=8, random_state=0, n_epochs=1)
+    assert model.n_epochs_ > 1
+    assert model.score(FLOWERS, SPECIES) > once.fit(FLOWERS, SPECIES).score(FLOWERS, SPECIES)
+
+
+def test_a_warm_start_continues():
+    plain = {"n_epochs": 1, "shuffle": False}
+    warm = linear(warm_start=True, **plain).fit(X[:200], Y[:200]).fit(X[200:], Y[200:])
+    stream = linear().partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
+    np.testing.assert_array_equal(warm.predict(X), stream.predict(X))
+    cold = linear(**plain).fit(X[:200], Y[:200]).fit(X[200:], Y[200:])
+    np.testing.assert_array_equal(cold.predict(X), linear(**plain).fit(X[200:], Y[200:]).predict(X))
+    with pytest.raises(ValueError, match="features"):
+        warm.fit(X[:, :3], Y)
+
+
+def test_a_warm_start_keeps_the_classes():
+    model = BoostingClassifier(
+        "linear", n_estimators=4, random_state=0, warm_start=True, n_epochs=1, shuffle=False
+    )
+    model.fit(FLOWERS, SPECIES)
+    twin = copy.deepcopy(model).partial_fit(FLOWERS[:50], SPECIES[:50])
+    model.fit(FLOWERS[:50], SPECIES[:50])  # one class only
+    assert model.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(model.predict_proba(FLOWERS), twin.predict_proba(FLOWERS))
+    with pytest.raises(ValueError, match="the label 3 is not one of the classes"):
+        model.fit(FLOWERS, SPECIES + 1)
+    np.testing.assert_array_equal(model.predict_proba(FLOWERS), twin.predict_proba(FLOWERS))
+
+
+def test_a_refused_warm_start_changes_nothing():
+    frame = pd.DataFrame({"city": ["Ulm", "Bonn"] * 60, "area": np.arange(120.0)})
+    model = linear(warm_start=True).fit(frame, np.arange(120.0))
+    twin = copy.deepcopy(model)
+    new = frame.assign(city="Kiel")
+    with pytest.raises(ValueError, match="row 7: the label must be finite"):
+        model.fit(new, np.where(np.arange(120) == 7, np.nan, 1.0))
+    for one in (model, twin):
+        one.partial_fit(frame.assign(city="Jena"), np.arange(120.0))
+    np.testing.assert_array_equal(model.predict(new), twin.predict(new))
+    assert model._reader.frame.codes == twin._reader.frame.codes
+
+
+def test_jobs_are_threads_and_change_no_number(monkeypatch):
+    used, plain = [], auto.run_in_threads
+
+    def run(task, items, threads):
+        used.append(threads)
+        return plain(task, items, threads)
+
+    monkeypatch.setattr(auto, "run_in_threads", run)
+    answers = []
+    for jobs in (None, 1, 3):
+        model = BoostingRegressor(budget="fast", n_epochs=1, random_state=0, n_jobs=jobs)
+        answers.append(model.fit(X, Y).predict(X))
+    assert set(used) == {3}
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_array_equal(answers[0], answers[2])
+    with pytest.raises(ValueError, match="n_jobs == 0"):
+        model.set_params(n_jobs=0).fit(X, Y)
+
+
+def test_verbose_prints_a_line_for_each_pass(capsys):
+    linear().fit(X, Y)
+    assert capsys.readouterr().out == ""
+    linear(verbose=1, n_epochs=2).fit(X, Y)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("Pass 1 of 2: loss ")
+    assert second.startswith("Pass 2 of 2: loss ")
+    model = linear(verbose=1).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Pass 1: held-out loss ")
+    assert len(lines) in (model.n_epochs_, model.n_epochs_ + 1)

@@ -1,0 +1,109 @@
+"""Learners of other libraries and your own choose the number of copies online by default."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDRegressor
+
+from spanboost import HullBoost, LinearSGD, SpanBoost, Trees
+from spanboost.losses import Softmax
+from spanboost.models.choice import Choosing
+from spanboost.sklearn import BoostingRegressor
+
+
+class Strong:
+    """Recursive least squares: a sum of such functions is no better than one."""
+
+    def __init__(self):
+        self.P, self.w = 100 * np.eye(4), np.zeros(4)
+
+    def predict_one(self, x):
+        return float(self.w @ np.append(x, 1))
+
+    def learn_one(self, x, y):
+        z = np.append(x, 1)
+        gain = self.P @ z / (1 + z @ self.P @ z)
+        self.w = self.w + gain * (y - self.w @ z)
+        self.P = self.P - np.outer(gain, z @ self.P)
+
+
+class Weak:
+    """A function of the one feature with the largest sum of products with the targets so far."""
+
+    def __init__(self):
+        self.xy, self.xx = np.zeros(3), np.full(3, 1e-6)
+
+    def predict_one(self, x):
+        best = int(np.argmax(self.xy**2 / self.xx))
+        return float(self.xy[best] / self.xx[best] * x[best])
+
+    def learn_one(self, x, y):
+        self.xy, self.xx = self.xy + x * y, self.xx + x * x
+
+
+class Cautious(Strong):
+    """A linear function that takes tiny steps."""
+
+    def learn_one(self, x, y):
+        z = np.append(x, 1)
+        self.w = self.w + 0.003 * (y - self.w @ z) * z
+
+
+def stream(rows):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (rows, 3))
+    y = X @ [0.3, -0.2, 0.15] + 0.1 + 0.1 * rng.standard_normal(rows)
+    return X, np.clip(y, -1, 1)
+
+
+def error(model, X, y):
+    """Return the error after the first rows, in which all candidates have equal weights."""
+    return np.mean((model.learn_many(X, y) - y)[300:] ** 2)
+
+
+@pytest.mark.parametrize(("learner", "most"), [(Strong, 1.01), (Weak, 0.6), (Cautious, 0.7)])
+def test_the_default_helps_or_does_no_harm(learner, most):
+    X, y = stream(1500)
+    alone = error(SpanBoost(learner(), n=1, eta=1.0), X, y)
+    assert error(SpanBoost(learner()), X, y) <= most * alone
+
+
+def test_a_fixed_number_of_copies_harms_a_strong_learner():
+    """This is why the default is a choice."""
+    X, y = stream(1500)
+    alone = error(SpanBoost(Strong(), n=1, eta=1.0), X, y)
+    assert error(SpanBoost(Strong(), n=10), X, y) > 1.03 * alone
+
+
+def test_when_the_number_of_copies_is_chosen():
+    model = SpanBoost(Weak())
+    assert isinstance(model, Choosing)
+    assert (model.n, model.eta) == ("auto", "auto")
+    assert next(iter(model.weights_)) == "n=1, eta=1"
+    assert isinstance(HullBoost(Weak()), Choosing)
+    assert isinstance(SpanBoost(Weak(), loss="logistic"), Choosing)
+    assert isinstance(BoostingRegressor(SGDRegressor()).fit(*stream(20)).model_, Choosing)
+    step = SpanBoost(Weak(), eta=0.5)
+    assert (step.n, step.eta) == ("auto", 0.5)
+
+
+def test_when_the_number_of_copies_is_fixed():
+    assert SpanBoost(Weak(), n=10).n == 10
+    assert SpanBoost(LinearSGD()).n == HullBoost(Trees()).n == 32
+    assert BoostingRegressor(Trees(depth=2)).fit(*stream(20)).model_.n == 100
+
+    class ByLoss:
+        def predict(self, x):
+            return 0.0
+
+        def update(self, x, loss):
+            pass
+
+    assert SpanBoost(ByLoss(), feedback="linear").n == 32  # the theorems need a fixed number
+
+    class Vector(ByLoss):
+        def predict(self, x):
+            return np.zeros(2)
+
+    assert isinstance(SpanBoost(Vector(), loss=Softmax(2), D=6.0), Choosing)
+    with pytest.raises(ValueError, match="to which classes cannot be added"):
+        SpanBoost(Vector(), loss="softmax", D=6.0)

@@ -1,0 +1,281 @@
+"""Prediction intervals: coverage, order, identity over blocks and files, and robustness."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
+from spanboost.compiling.kernels import plain
+from spanboost.models.files import to_bytes
+from spanboost.models.quantiles.forecaster import learn_quantiles, new_forecaster
+from spanboost.models.quantiles.levels import LIMIT, STEP, new_levels
+from spanboost.models.quantiles.residuals import WINDOW, new_residuals
+from spanboost.sklearn import BoostingRegressor
+
+LEVELS = (0.05, 0.5, 0.95)
+
+
+def stream(rows=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (rows, 3))
+    return X, X[:, 0] + (1.1 + X[:, 1]) * rng.normal(size=rows)
+
+
+def linear():
+    return Intervals(SpanBoost(LinearSGD(), n=4, label_range="auto"))
+
+
+def covered(intervals, y):
+    return (intervals[:, 0] <= y) & (y <= intervals[:, 1])
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
+def test_intervals_cover_the_share_that_was_asked_for(coverage):
+    X, y = stream(6000)
+    intervals = linear().learn_intervals(X, y, coverage)
+    assert abs(covered(intervals, y)[1000:].mean() - coverage) < 0.01
+
+
+def test_intervals_are_wide_where_the_noise_is():
+    X, y = stream(6000)
+    model = linear()
+    model.learn_many(X, y)
+    quiet, loud = model.predict_interval([[0, -0.8, 0], [0, 0.8, 0]])
+    assert loud[1] - loud[0] > 2 * (quiet[1] - quiet[0])
+
+
+def test_intervals_follow_a_variance_that_jumps():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (6000, 2))
+    y = X[:, 0] + np.where(np.arange(6000) < 3000, 0.1, 1.0) * rng.normal(size=6000)
+    inside = covered(linear().learn_intervals(X, y), y)
+    assert abs(inside[3500:].mean() - 0.9) < 0.03
+
+
+@given(st.integers(0, 2**32), st.lists(st.floats(1e-6, 1 - 1e-6), min_size=2, max_size=6))
+@settings(max_examples=20, deadline=None)
+def test_quantiles_never_cross(seed, levels):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (300, 3))
+    y = rng.standard_cauchy(300)
+    model = linear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learned = model.learn_quantiles(X, y, sorted(levels))
+    for quantiles in (learned, model.predict_quantiles(X, sorted(levels))):
+        assert (quantiles[:, 1:] >= quantiles[:, :-1]).all()
+
+
+def test_predictions_are_those_of_the_model():
+    X, y = stream(500)
+    model, alone = linear(), SpanBoost(LinearSGD(), n=4, label_range="auto")
+    assert (model.learn_many(X, y) == alone.learn_many(X, y)).all()
+    assert (model.predict_many(X) == alone.predict_many(X)).all()
+    assert model.predict_one(X[0]) == alone.predict_one(X[0])
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 250])
+def test_blocks_do_not_change_the_bits(blocks):
+    X, y = stream(500)
+    whole, parts = linear(), linear()
+    expected = whole.learn_intervals(X, y)
+    found = [
+        parts.learn_intervals(X[a : a + blocks], y[a : a + blocks])
+        for a in range(0, len(y), blocks)
+    ]
+    assert np.concatenate(found).tobytes() == expected.tobytes()
+    assert to_bytes(parts) == to_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        lambda: HullBoost(LinearSGD(), n=3, label_range="auto"),
+        lambda: SpanBoost(Trees(depth=3), n=4, label_range="auto"),
+        lambda: AutoBoost(budget="fast"),
+    ],
+)
+def test_a_loaded_model_goes_on_as_if_it_had_never_been_saved(base, tmp_path):
+    X, y = stream(400)
+    model = Intervals(base())
+    model.learn_many(X[:200], y[:200])
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb")
+    assert isinstance(again, Intervals)
+    expected, found = (one.learn_intervals(X[200:], y[200:]) for one in (model, again))
+    assert expected.tobytes() == found.tobytes()
+    assert to_bytes(again) == to_bytes(model)
+
+
+def test_missing_values_do_not_make_a_model_ill():
+    X, y = stream(300)
+    X[::5, 1] = np.nan
+    model = Intervals(AutoBoost(budget="fast"))
+    model.learn_many(X, y)
+    assert model.health.nans == 0
+
+
+def test_a_fresh_model_can_be_saved(tmp_path):
+    save(linear(), tmp_path / "model.sb")
+    assert not load(tmp_path / "model.sb").started
+
+
+def test_rows_of_weight_0_are_predicted_and_not_learned():
+    X, y = stream(400)
+    model, other = linear(), linear()
+    weights = np.tile([1.0, 0.0], 200)
+    model.learn_many(X, y, weights)
+    other.learn_many(X[::2], y[::2])
+    assert (model.predict_interval(X) == other.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize("wild", [1e3, 1e9, 1e30])
+def test_one_wild_label_does_no_lasting_harm(wild):
+    X, y = stream(4000)
+    spoilt = y.copy()
+    spoilt[1500] = wild
+    widths = []
+    for labels in (y, spoilt):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            intervals = linear().learn_intervals(X, labels)
+        widths.append(np.mean(np.diff(intervals[2000:], axis=1)))
+    assert widths[1] < 1.1 * widths[0]
+
+
+def test_levels_in_between_are_interpolated():
+    X, y = stream(1000)
+    model = linear()
+    model.learn_many(X, y)
+    low, between, high = model.predict_quantiles(X, [0.05, 0.07, 0.1]).T
+    assert ((low < between) & (between < high)).all()
+    ends = model.predict_quantiles(X, [0.001, 0.005, 0.995, 0.999]).T
+    assert (ends[0] == ends[1]).all()
+    assert (ends[2] == ends[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": AutoBoost(loss="logistic")}, "must predict one number"),
+        ({"model": 3}, r"must be AutoBoost\(\) or a booster"),
+        ({"model": BoostingRegressor()}, "not an estimator for scikit-learn .* BoostingRegressor"),
+        ({"levels": [0.5, 0.4]}, "increasing"),
+        ({"levels": []}, "not empty"),
+        ({"levels": [0.0, 0.5]}, "between 0 and 1"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Intervals(**arguments)
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -1, "0.9", math.nan])
+def test_a_coverage_outside_0_and_1_is_refused_and_nothing_is_learned(coverage):
+    X, y = stream(10)
+    model = linear()
+    with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
+        model.learn_intervals(X, y, coverage)
+    assert not model.started
+
+
+def test_the_window_holds_the_last_residuals_in_order():
+    values = np.random.default_rng(0).normal(size=2 * WINDOW + 17)
+    residuals = new_residuals()
+    for t, value in enumerate(values):
+        residuals.add_residual(value)
+        if t in (3, WINDOW - 1, WINDOW, len(values) - 1):
+            kept = np.sort(values[max(0, t + 1 - WINDOW) : t + 1])
+            assert (residuals.ordered[: residuals.counts[0]] == kept).all()
+
+
+def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
+    from sklearn.isotonic import isotonic_regression
+
+    rng = np.random.default_rng(0)
+    levels = new_levels(np.linspace(0.1, 0.9, 7))
+    for _ in range(200):
+        levels.h[...] = rng.normal(size=7).round(1)
+        levels.put_in_order()
+        np.testing.assert_allclose(levels.used, isotonic_regression(levels.h), atol=1e-12)
+
+
+def test_compiled_code_plain_code_and_a_plain_oracle_agree():
+    rng = np.random.default_rng(0)
+    rows = 300
+    forecasts, labels = rng.normal(size=rows), rng.normal(size=rows) * 3
+    roots, weights = rng.uniform(0, 2, rows), np.ones(rows)
+    outs = []
+    for compiled in (True, False):
+        state, out = new_forecaster(np.array(LEVELS)), np.empty((rows, 3))
+        arguments = state, forecasts, roots, labels, weights, out
+        if compiled:
+            from spanboost.compiling.kernels import Caller
+
+            Caller()(learn_quantiles, *arguments)
+        else:
+            with plain():
+                learn_quantiles(*arguments)
+        outs.append(out)
+    np.testing.assert_allclose(outs[0], outs[1], rtol=1e-12)
+    np.testing.assert_allclose(outs[0], oracle(forecasts, roots, labels), rtol=1e-9, atol=1e-9)
+
+
+def oracle(forecasts, roots, labels):
+    """Compute the quantiles by sorting everything for each row; shares no code with the package."""
+    from sklearn.isotonic import isotonic_regression
+
+    h = np.array([math.log(p / (1 - p)) for p in LEVELS])
+    out, past, same, ratio, loss = [], [], 1.0, 1.0, np.zeros(3)
+    for t, (forecast, root, label) in enumerate(zip(forecasts, roots, labels, strict=True)):
+        own = min(max(ratio * root**2, same / 50), 50 * same)
+        scales = np.array([same, own, math.sqrt(same * own)])
+        weights = np.exp(-(loss - loss.min()))
+        scale = math.exp(np.dot(weights, np.log(scales)) / weights.sum()) if t else 1.0
+        used = isotonic_regression(h)
+        quantiles = [forecast + scale * empirical(past[-WINDOW:], odds) for odds in used]
+        out.append(quantiles)
+        h += STEP * (np.array(LEVELS) - (label <= np.array(quantiles)))
+        size = abs(label - forecast)
+        past.append((label - forecast) / scale)
+        if t:
+            loss = 0.999 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
+        else:
+            same, ratio = size, size / root**2
+        move = max(0.01, min(1, 30 / (t + 1)))
+        larger = size > same, size > ratio * root**2
+        same *= math.exp(move * (larger[0] - 0.5))
+        ratio *= math.exp(move * (larger[1] - 0.5))
+    return out
+
+
+def empirical(past, odds):
+    past, n = sorted(past), len(past)
+    if abs(odds) >= LIMIT:
+        return math.copysign(math.inf, odds)
+    if n == 0:
+        return 0.0
+    share = 1 / (1 + math.exp(-odds))
+    middle, place = past[n // 2], share * (n + 1) - 1
+    if place <= 0:
+        return past[0] + 0.5 * (middle - past[0]) * math.log(share * (n + 1))
+    if place >= n - 1:
+        return past[-1] - 0.5 * (past[-1] - middle) * math.log((1 - share) * (n + 1))
+    return float(np.interp(place, np.arange(n), past))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie:1.5"])
+def test_intervals_of_counts_are_not_negative(loss):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (1500, 2))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])) + (0.5 if loss == "gamma" else 0)
+    model = Intervals(HullBoost(LinearSGD(), n=1, loss=loss, D=6, label_range="auto"))
+    learned = model.learn_intervals(X, y, coverage=0.9)
+    assert learned.min() == 0
+    assert model.predict_interval(X, coverage=0.95).min() == 0
+    inside = (learned[:, 0] <= y) & (y <= learned[:, 1])
+    assert inside[500:].mean() > 0.87

@@ -1,0 +1,144 @@
+"""Input that does not fit a model gets one sentence that says what to do, and changes nothing."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from spanboost import (
+    AutoBoost,
+    DataError,
+    LinearSGD,
+    SpanBoost,
+    Trees,
+    compare,
+    evaluate,
+    feature_importances,
+    load,
+    save,
+)
+from spanboost.models.files import from_bytes, to_bytes
+
+X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+Y = X @ [3.0, 2.0, 1.0]
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+READERS = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.table}
+
+
+def linear(**options):
+    return SpanBoost(LinearSGD(), n=2, **options)
+
+
+def fitted(frame=FRAME):
+    model = linear(label_range="auto")
+    model.learn_many(frame, Y)
+    return model
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_the_columns_of_a_frame_of_numbers_may_have_any_order(read):
+    model = fitted(read(FRAME))
+    turned = read(FRAME[["c", "a", "b"]])
+    expected = model.predict_many(X)
+    np.testing.assert_array_equal(model.predict_many(turned), expected)
+    np.testing.assert_array_equal(model.predict_many(read(FRAME)), expected)
+    twin = from_bytes(to_bytes(model))
+    np.testing.assert_array_equal(twin.predict_many(turned), expected)
+    np.testing.assert_array_equal(twin.learn_many(turned, Y), model.learn_many(X, Y))
+
+
+def test_auto_boost_knows_the_columns_too():
+    model = AutoBoost(budget="fast")
+    model.learn_many(FRAME, Y)
+    expected = model.predict_many(X)
+    for one in (model, from_bytes(to_bytes(model))):
+        np.testing.assert_array_equal(one.predict_many(FRAME[["b", "c", "a"]]), expected)
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_other_columns_are_refused(read):
+    model = fitted(read(FRAME))
+    with pytest.raises(
+        ValueError, match=r"^the frame has no column 'c', which the model expects; did you mean 'C'"
+    ):
+        model.predict_many(read(FRAME.rename(columns={"c": "C"})))
+    with pytest.raises(
+        ValueError, match=r"^the model does not know the column 'd' of the frame; remove it$"
+    ):
+        model.predict_many(read(FRAME.assign(d=1.0)))
+
+
+def test_arrays_and_columns_without_names_have_an_order_only():
+    frame = pd.DataFrame(X)
+    np.testing.assert_array_equal(fitted(frame).predict_many(FRAME), fitted().predict_many(X))
+    np.testing.assert_array_equal(fitted(X).predict_many(FRAME), fitted().predict_many(frame))
+
+
+def test_a_refused_frame_is_not_remembered():
+    model = linear(label_range="auto")
+    with pytest.raises(DataError):
+        model.learn_many(FRAME, np.full(60, np.nan))
+    model.learn_many(FRAME.rename(columns=str.upper), Y)
+    with pytest.raises(ValueError, match="the frame has no column 'A'"):
+        model.predict_many(FRAME)
+
+
+@pytest.mark.parametrize(
+    ("labels", "row"), [(["a"] * 60, 0), (np.array(["b"] * 60), 0), ([*Y[:5], "high", *Y[6:]], 5)]
+)
+def test_a_label_that_is_text_is_named(labels, row):
+    with pytest.raises(DataError) as error:
+        linear().learn_many(X, labels)
+    assert error.value.row == row
+    assert error.value.what == (
+        f"the label {str(labels[row])!r} is not a number; for named classes, use "
+        "BoostingClassifier of spanboost.sklearn or spanboost.river"
+    )
+
+
+def test_classes_are_named_as_they_were_given():
+    model = linear(loss="softmax")
+    with pytest.raises(
+        DataError, match=r"the label 'a' is not a class number from 0 to 999; for named"
+    ):
+        model.learn_many(X, np.array(["a"] * 60))
+    with pytest.raises(DataError, match=r"the label 0\.5 is not a class number from 0 to 999$"):
+        model.learn_many(X, np.full(60, 0.5))
+
+
+def test_an_estimator_is_not_a_model(tmp_path):
+    from spanboost.sklearn import BoostingRegressor
+
+    other, wanted = BoostingRegressor(), r"needs a model such as AutoBoost\(\) or SpanBoost"
+    for call in (
+        lambda: evaluate(other, X, Y),
+        lambda: compare(other, linear(), X, Y),
+        lambda: feature_importances(other),
+    ):
+        with pytest.raises(TypeError, match=rf"{wanted}.* \(got an estimator\)$"):
+            call()
+    with pytest.raises(TypeError, match=rf"^save {wanted}.* \(got 'dict'\)$"):
+        save({"a": 1}, tmp_path / "m.sb")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_is_an_object():
+    with pytest.raises(TypeError, match=r"^learner must be an object, such as Trees\(\)"):
+        SpanBoost("trees", n=2)
+
+
+def test_errors_of_files_name_the_file(tmp_path):
+    path = tmp_path / "missing" / "m.sb"
+    for call in (lambda: save(fitted(), path), lambda: load(path)):
+        with pytest.raises(FileNotFoundError) as error:
+            call()
+        assert error.value.filename == str(path)
+
+
+def test_a_model_names_only_the_parameters_that_were_changed():
+    assert repr(linear()) == "<SpanBoost: 2 copies of LinearSGD(), fresh>"
+    model = SpanBoost(Trees(depth=3), n=1)
+    assert repr(model) == "<SpanBoost: 1 copy of Trees(depth=3), fresh>"
+    double = SpanBoost(LinearSGD(dtype=np.float64), n=2)
+    assert repr(double) == "<SpanBoost: 2 copies of LinearSGD(dtype=float64), fresh>"

@@ -1,0 +1,85 @@
+"""The Python reference: every public name once, docstrings as Markdown, search from disk."""
+
+import inspect
+from collections import Counter
+from pathlib import Path
+
+import docstrings
+import pytest
+from chromium import CHROMIUM, browser
+
+import spanboost
+import spanboost.client
+import spanboost.losses
+import spanboost.river
+import spanboost.sklearn
+
+ROOT = Path(__file__).parents[2]
+SHIM = ROOT / "docs" / "iframe-worker.js"
+
+
+def public_classes(module):
+    for name, value in vars(module).items():
+        if inspect.isclass(value) and not name.startswith("_"):
+            here = value.__module__.startswith(module.__name__)
+            yield from [f"{module.__name__}.{name}"] if here else []
+
+
+def test_every_public_name_is_in_the_reference_once():
+    counts = Counter(docstrings.names())
+    expected = {f"spanboost.{name}" for name in spanboost.__all__ if name != "pictures"}
+    expected |= {"spanboost.analysis.pictures"}
+    for module in (spanboost.client, spanboost.river, spanboost.sklearn):
+        expected |= set(public_classes(module))
+    assert expected <= set(counts)
+    assert set(counts.values()) == {1}
+
+
+def test_every_loss_is_in_the_reference():
+    losses = {name for name in public_classes(spanboost.losses) if hasattr(_get(name), "value")}
+    assert len(losses) > 5
+    assert losses - {"spanboost.losses.Scalar"} <= set(docstrings.names())
+
+
+def _get(path):
+    return getattr(spanboost.losses, path.rpartition(".")[2])
+
+
+def test_parameters_become_lists_and_doctests_code():
+    text = """Do it.
+
+    See docs/auto.md for l(y*, y) and `a * b`.
+
+    seed: random seed.
+    alpha, beta: two numbers,
+        both positive.
+
+    >>> 1 * 2
+    2
+    """
+    assert docstrings.markdown(text) == (
+        "Do it.\n\nSee [auto](../auto.md) for l(y\\*, y) and `a * b`.\n\n"
+        "- `seed`: random seed.\n- `alpha, beta`: two numbers,\n    both positive.\n\n"
+        "```pycon\n>>> 1 * 2\n2\n```"
+    )
+    numpy_style = "Fit.\n\nParameters\n----------\nX : array"
+    assert docstrings.markdown(numpy_style) == numpy_style
+
+
+@pytest.mark.process
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_the_worker_of_the_search_runs_in_a_local_file(tmp_path):
+    (tmp_path / "worker.js").write_text(
+        "addEventListener('message', async event => postMessage(event.data + 1))"
+    )
+    script = """
+        const worker = new Worker("worker.js")
+        worker.addEventListener("message", event => document.title = `got ${event.data}`)
+        worker.postMessage(41)
+    """
+    page = tmp_path / "page.html"
+    page.write_text(f"<script>{SHIM.read_text()}</script><body><script>{script}</script>")
+    with browser() as one:
+        one.open(page.as_uri())
+        assert one.wait_until("document.title") == "got 42"
+        assert one.errors() == []

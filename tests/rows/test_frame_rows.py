@@ -1,0 +1,95 @@
+"""Data frames in the core API: the same model as from dictionaries."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, explain
+from spanboost.rows.frame_rows import frame_to_dicts, is_numeric_frame
+
+ROWS = [
+    {"city": "Ulm", "area": 50.0, "when": dt.datetime(2024, 1, 31, 12), "lift": 1.0, "floor": "1"},
+    {"city": "Bonn", "area": np.nan, "when": dt.datetime(2024, 5, 1), "lift": 0.0, "floor": "2"},
+    {"area": 70.0, "lift": 1.0, "floor": "1"},
+]
+
+
+def as_pandas(rows):
+    frame = pd.DataFrame(rows, columns=["city", "area", "when", "lift", "floor"])
+    return frame.astype({"floor": "category", "lift": bool})
+
+
+def as_polars(rows):
+    frame = pl.DataFrame(rows, schema=["city", "area", "when", "lift", "floor"])
+    return frame.with_columns(pl.col("floor").cast(pl.Categorical), pl.col("lift").cast(pl.Boolean))
+
+
+def as_arrow(rows):
+    return pa.Table.from_pandas(as_pandas(rows))
+
+
+@pytest.mark.parametrize("read", [as_pandas, as_polars, as_arrow])
+def test_rows_of_frames_are_dictionaries(read):
+    answers = frame_to_dicts(read(ROWS))
+    assert [set(row) for row in answers] == [set(row) for row in ROWS]
+    for row, expected in zip(answers, ROWS, strict=True):
+        for name, value in expected.items():
+            assert row[name] == value or (name == "area" and np.isnan([row[name], value]).all())
+            assert type(row[name]) is type(value) or name == "when"
+
+
+def test_types_of_columns():
+    assert is_numeric_frame(pd.DataFrame({"a": [1], "b": [True], "c": [0.5]}))
+    assert is_numeric_frame(pl.DataFrame({"a": [1], "b": [True], "c": [0.5]}))
+    assert is_numeric_frame(pa.table({"a": [1], "b": [True], "c": [0.5]}))
+    nullable = pd.DataFrame(
+        {"n": pd.array([1, None], "Int64"), "s": pd.array(["a", None], "string")}
+    )
+    assert not is_numeric_frame(nullable)
+    first, second = frame_to_dicts(nullable)
+    assert first == {"n": 1.0, "s": "a"}
+    assert list(second) == ["n"]
+    assert np.isnan(second["n"])
+    whole = pd.DataFrame({"c": pd.Categorical([3, 4]), "d": pd.to_timedelta([1, 2], "min")})
+    assert frame_to_dicts(whole) == [{"c": "3", "d": 60.0}, {"c": "4", "d": 120.0}]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        lambda: SpanBoost(LinearSGD(), n=4, label_range="auto"),
+        lambda: HullBoost(LinearSGD(), n=4, label_range="auto"),
+        lambda: AutoBoost(budget="fast"),
+    ],
+)
+def test_frames_and_dictionaries_give_the_same_model(new):
+    rows, labels = ROWS * 20, np.arange(60.0)
+    frame, plain = new(), new()
+    for part in (slice(0, 7), slice(7, 60)):
+        answers = frame.learn_many(as_pandas(rows[part]), labels[part])
+        np.testing.assert_array_equal(answers, plain.learn_many(rows[part], labels[part]))
+    for read in (as_pandas, as_polars, as_arrow):
+        np.testing.assert_array_equal(
+            frame.predict_many(read(rows[:3])), plain.predict_many(rows[:3])
+        )
+    assert frame.predict_one(rows[0]) == plain.predict_one(rows[0])
+    assert explain(frame, as_pandas(rows[:1])) == explain(plain, rows[0])
+
+
+def test_numeric_frames_are_arrays_unless_the_model_reads_dictionaries():
+    X = np.random.default_rng(0).uniform(size=(20, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    arrays, frames = (SpanBoost(LinearSGD(), n=4) for _ in range(2))
+    arrays.learn_many(X, X[:, 0])
+    frames.learn_many(frame, X[:, 0])
+    np.testing.assert_array_equal(frames.predict_many(frame), arrays.predict_many(X))
+    named = SpanBoost(LinearSGD(), n=4)
+    named.learn_many(frame.to_dict("records"), X[:, 0])
+    answers = named.predict_many(frame)
+    np.testing.assert_array_equal(answers, named.predict_many(frame.to_dict("records")))
+    with pytest.raises(ValueError, match="rows must be numbers"):
+        arrays.predict_many(frame.assign(b="text"))

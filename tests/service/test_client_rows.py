@@ -1,0 +1,56 @@
+"""Rows of clients: values that JSON does not have become values that the service reads."""
+
+import asyncio
+import datetime as dt
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from leaders import leading
+
+from spanboost.checks import plain_row
+from spanboost.client import AsyncClient, Client
+from spanboost.rows.times import is_time, parse_time
+
+VALUES = {
+    "datetime": dt.datetime(2026, 1, 31, 12, 30),
+    "zone": dt.datetime(2026, 1, 31, 12, 30, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+    "date": dt.date(2026, 1, 31),
+    "pandas": pd.Timestamp("2026-01-31 12:30:00.5"),
+    "numpy": np.datetime64("2026-01-31T12:30"),
+    "nanoseconds": np.datetime64("2026-01-31T12:30:00.5", "us"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_times_become_text_that_the_service_reads(name):
+    assert is_time(VALUES[name])
+    (text,) = plain_row({"at": VALUES[name]}).values()
+    assert isinstance(text, str)
+    assert parse_time(text) is not None
+
+
+def test_numbers_and_missing_values():
+    row = {"a": np.float32(0.5), "b": np.int64(3), "c": np.bool_(True), "d": "x", "e": None}
+    missing = {"f": float("nan"), "g": pd.NaT, "h": np.datetime64("NaT"), "i": np.float64("nan")}
+    found = plain_row(row | missing)
+    assert found == {"a": 0.5, "b": 3, "c": True, "d": "x", "e": None} | dict.fromkeys(missing)
+    json.dumps(found, allow_nan=False)
+
+
+def test_clients_send_times(tmp_path):
+    rows = [{"at": VALUES["pandas"], "size": np.float64(2), "label": np.float32(1)}] * 3
+    with leading(tmp_path) as server:
+        with Client(str(server.base_url)) as client:
+            assert client.learn(rows, wait=True).learned == 3
+            (one,) = client.predict_many(rows[:1], keep=False)
+
+        async def predict():
+            async with AsyncClient(str(server.base_url)) as client:
+                return await client.predict(rows[0], keep=False)
+
+        assert asyncio.run(predict()).value == one.value
+        names = server.engine.state.model.encoder.names.columns
+    assert any(name.startswith("at") and name != "at" for name in names)  # time features
+    assert rows[0]["at"] is VALUES["pandas"]

@@ -1,0 +1,40 @@
+"""`spanboost inspect` of a state folder: what was learned, and what is queued."""
+
+import json
+
+import pytest
+from state_folders import commit_and_learn, new_model, some_rows
+
+from spanboost.service.storage.state import State
+
+DATA = some_rows(60)
+
+
+@pytest.fixture
+def open_state(tmp_path):
+    """A folder that a service uses: 30 rows in a snapshot, 20 after it."""
+    state = State(tmp_path, new_model)
+    commit_and_learn(state, 0, 30, DATA)
+    state.save()
+    commit_and_learn(state, 30, 45, DATA)
+    commit_and_learn(state, 45, 50, DATA)
+    yield state
+    state.close()
+
+
+def test_learned_and_queued_rows(open_state, shell):
+    facts = json.loads(shell("inspect", open_state.folder, "--json").out)
+    assert facts["service"] == {"record": 1, "rows_learned": 30, "rows_queued": 20}
+    assert facts["examples"] == 30
+    text = shell("inspect", open_state.folder).out
+    assert "rows learned   30\n" in text
+    assert "snapshot       the newest one, up to record 1\n" in text
+    assert "queued         20 rows in the journal after it" in text
+    open_state.save()
+    facts = json.loads(shell("inspect", open_state.folder, "--json").out)
+    assert facts["service"] == {"record": 3, "rows_learned": 50, "rows_queued": 0}
+
+
+def test_another_folder_is_refused(shell, tmp_path):
+    printed = shell("inspect", tmp_path, status=2)
+    assert printed.err.startswith(f"spanboost: {tmp_path}: ")
