@@ -130,8 +130,8 @@ def test_scores_without_probabilities_have_no_log_loss(table, shell):
 def test_quiet_evaluate_prints_its_result_and_nothing_else(table, shell):
     path = table("two", weighted=False)
     printed = shell("evaluate", path, *EVERY, "--loss", "logistic")
-    assert printed.out == ""
-    lines = printed.err.splitlines()
+    assert printed.err == ""
+    lines = printed.out.splitlines()
     assert lines[:2] == ["finished run", f"number of examples = {ROWS}"]
     assert not any("learning with" in line for line in lines)
     assert shell("evaluate", path, *EVERY, "--loss", "logistic", "--json").err == ""
@@ -139,7 +139,7 @@ def test_quiet_evaluate_prints_its_result_and_nothing_else(table, shell):
 
 def test_the_table_is_aligned_and_rounded(table, shell):
     path = table("two", weighted=False)
-    lines = shell("evaluate", path, *EVERY, "--loss", "logistic").err.splitlines()
+    lines = shell("evaluate", path, *EVERY, "--loss", "logistic").out.splitlines()
     start = next(k for k, line in enumerate(lines) if line.startswith("metric"))
     shown = lines[start : lines.index("", start)]
     assert shown[0].split("  ")[-1].strip() == "last 25 rows"
@@ -166,7 +166,7 @@ def test_every_compared_model_has_metrics(table, shell):
     assert result["baseline"]["metrics"] == compared["linear alone"]["metrics"]
     for one in compared.values():
         assert one["metrics"]["second_half"]["rmse"] ** 2 == pytest.approx(one["loss_second_half"])
-    lines = shell(*words, "--quiet").err.splitlines()
+    lines = shell(*words, "--quiet").out.splitlines()
     start = next(k for k, line in enumerate(lines) if line.startswith("whole stream"))
     assert re.split(" {2,}", lines[start])[3:] == ["RMSE", "MAE", "R^2"]
     assert [re.split(" {2,}", line)[0] for line in lines[start + 1 : start + 4]] == [*compared]
@@ -175,9 +175,9 @@ def test_every_compared_model_has_metrics(table, shell):
 def test_one_class_has_no_negative_zero(shell, tmp_path):
     path = tmp_path / "same.csv"
     path.write_text("a,label\n" + "0.5,1\n" * 20)
-    err = shell("evaluate", path, *EVERY, "--loss", "logistic").err
-    assert "best constant's loss = 0\n" in err
-    assert "-0" not in err
+    out = shell("evaluate", path, *EVERY, "--loss", "logistic").out
+    assert "best constant's loss = 0\n" in out
+    assert "-0" not in out
     result = json.loads(shell("evaluate", path, *EVERY, "--loss", "logistic", "--json").out)
     assert str(result["best_constant_loss"]) == "0.0"
     assert result["metrics"]["whole"]["roc_auc"] is None

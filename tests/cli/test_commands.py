@@ -209,28 +209,43 @@ def test_compared_models_equal_models_evaluated_alone(data, shell):
 def test_the_table_of_vowpal_wabbit(command, shell, tmp_path):
     path = put(tmp_path, "houses.vw", as_vw(HOUSES))
     output = ("-f", tmp_path / "m.sb") if command == "train" else ()
-    err = shell(command, "-d", path, *LINEAR, *output).err.replace(f"{tmp_path}/", "")
+    printed = shell(command, "-d", path, *LINEAR, *output)
+    both = (printed.err + printed.out).replace(f"{tmp_path}/", "")  # as a terminal shows it
     shown = (GOLDEN / "progress.txt").read_text()
-    assert lines_match(printed_lines(shown), printed_lines(err)), err
-    table = [line.split() for line in err.splitlines() if line and line[0].isdigit()]
-    assert [row[2] for row in table[:-1]] == [str(2**k) for k in range(8)]
+    assert lines_match(printed_lines(shown), printed_lines(both)), both
+    assert printed.out.startswith("finished run\n")
+    table = [line.split() for line in printed.err.splitlines() if line and line[0].isdigit()]
+    assert [row[2] for row in table] == [str(2**k) for k in range(8)]
 
 
 def test_the_table_of_several_models(data, shell, tmp_path):
     options = ("-n", "4", "--compare", "linear,linear:hull", "--baseline")
-    err = shell("evaluate", data, *options).err.replace(f"{tmp_path}/", "")
-    assert lines_match(printed_lines((GOLDEN / "compared.txt").read_text()), printed_lines(err)), (
-        err
-    )
+    printed = shell("evaluate", data, *options)
+    both = (printed.err + printed.out).replace(f"{tmp_path}/", "")
+    shown = (GOLDEN / "compared.txt").read_text()
+    assert lines_match(printed_lines(shown), printed_lines(both)), both
+    assert printed.out.startswith("finished run\n")
 
 
-def test_quiet_prints_nothing_and_standard_output_is_for_results(data, shell, tmp_path):
+def test_standard_output_is_for_results(data, shell, tmp_path):
     output = tmp_path / "m.sb"
     assert shell("train", data, "-o", output, *EVERY) == ("", "")
-    assert shell("evaluate", data, *LINEAR).out == ""
-    assert json.loads(shell("train", data, "-o", output, *LINEAR, "--json").out)
-    out = shell("evaluate", data, "-p", "-", *EVERY).out
-    assert len(numbers(out)) == len(HOUSES)
+    for words in (("train", data, "-o", output), ("evaluate", data)):
+        printed = shell(*words, *LINEAR)
+        assert "average loss = " in printed.out
+        assert "average loss = " not in printed.err
+    quiet = shell("evaluate", data, *EVERY)
+    assert quiet.out.startswith("finished run\n")
+    assert quiet.err == ""
+
+
+def test_other_results_on_standard_output_make_the_summary_a_message(data, shell, tmp_path):
+    printed = shell("train", data, "-o", tmp_path / "m.sb", *LINEAR, "--json")
+    assert json.loads(printed.out)
+    assert "average loss = " in printed.err
+    printed = shell("evaluate", data, "-p", "-", *EVERY)
+    assert len(numbers(printed.out)) == len(HOUSES)
+    assert "average loss = " in printed.err
 
 
 @pytest.mark.process

@@ -93,7 +93,7 @@ def test_the_lines_say_what_is_certain(shell, data, tmp_path):
     second = trained(shell, data, tmp_path / "two.sb", "-n", 4)
     copy = tmp_path / "three.sb"
     save(load(first), copy)
-    printed = shell("evaluate", data, "-i", first, "--compare", f"{second},{copy}", "-t").err
+    printed = shell("evaluate", data, "-i", first, "--compare", f"{second},{copy}", "-t").out
     assert "95% intervals that are valid together at every row:" in printed
     assert re.search(rf"two.sb = .* to .*: {second} is better, certain since row \d+\n", printed)
     assert "three.sb = 0 (unbounded): not certain which is better\n" in printed

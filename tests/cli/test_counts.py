@@ -51,7 +51,7 @@ def test_train_predict_and_inspect(shell, sales, loss):
     logarithm, what = explained[-1].split(maxsplit=1)
     assert what == "logarithm of the prediction"
     assert np.exp(float(logarithm)) == pytest.approx(first, rel=1e-4)
-    assert "mean deviance" in shell("evaluate", path, "--loss", loss, *LINEAR).err
+    assert "mean deviance" in shell("evaluate", path, "--loss", loss, *LINEAR).out
 
 
 def test_a_label_outside_the_domain_is_one_clear_sentence(shell, sales):

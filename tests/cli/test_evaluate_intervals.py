@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_a_loop_in_python(shell, data, stream):
 def test_the_table_the_plot_and_the_report_show_the_intervals(shell, data, tmp_path):
     plot, page = tmp_path / "plot.png", tmp_path / "page.html"
     options = ("--interval", "0.9", "--plot-intervals", plot, "--report", page, "--quiet")
-    text = shell("evaluate", data, *WORDS, *options).err
+    text = shell("evaluate", data, *WORDS, *options).out
     assert "0.9: mean width" in text
     assert "CRPS" in text
     assert "of 2 windows of 1,000 rows; farthest: 0." in text
@@ -63,7 +63,7 @@ def test_the_table_the_plot_and_the_report_show_the_intervals(shell, data, tmp_p
 
 def test_several_models_are_compared(shell, data):
     options = ("--compare", "linear,linear:hull", "-n", "2", "--interval", "0.9", "--quiet")
-    text = shell("evaluate", data, *options).err
+    text = shell("evaluate", data, *options).out
     assert "0.9: pinball loss" in text.partition("0.9: coverage  0.9: mean width")[2]
     found = json.loads(shell("evaluate", data, *options, "--json").out)
     widths = {

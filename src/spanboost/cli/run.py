@@ -166,7 +166,8 @@ class ProgressivePass:
             result["certificate"], picture = as_json(certificate), pictured(certificate)
             shown += ["", *describe(certificate)]
         if not silent:
-            self.table.write_result("\n".join(shown))
+            other = self.args.json or self.args.predictions == "-"  # is on standard output
+            self.table.write_result("\n".join(shown), as_message=other)
         if self.args.json:
             print(json.dumps(result, indent=2, allow_nan=False))
         if self.args.plot is not None:

@@ -44,9 +44,16 @@ class ProgressTable:
         if not self.quiet:
             self._print(text)
 
-    def write_result(self, text: str) -> None:
-        """Print the result, even if `quiet`; then nothing is above it."""
-        self._print(text.lstrip("\n") if self.quiet else text)
+    def write_result(self, text: str, *, as_message: bool) -> None:
+        """Print the result to standard output, even if `quiet`; as a message, to standard error.
+
+        The empty line below the table belongs to the table, not to the result.
+        """
+        self.write("")
+        if as_message:
+            self._print(text)
+        else:
+            print(text)
 
     def _print(self, text: str) -> None:
         try:

@@ -111,7 +111,6 @@ def improvement(one: dict[str, Any], baseline: dict[str, Any]) -> float | None:
 def format_summary(result: dict[str, Any], label_sum: float | None) -> str:
     """Return the closing lines of a pass."""
     lines = [
-        "",
         "finished run",
         f"number of examples = {result['examples']:,}",
         f"weighted example sum = {result['weight']:g}",
