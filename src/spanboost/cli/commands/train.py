@@ -16,13 +16,14 @@ from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
 from spanboost.cli.compared_models import models_to_evaluate
+from spanboost.cli.finished_run import check_finished
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
 from spanboost.cli.run import ProgressivePass, check_outputs
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
-from spanboost.models.files import load, save
+from spanboost.models.files import save
 from spanboost.models.model import Model
 from spanboost.theory.certificate import LOSSES, Witness
 from spanboost.theory.measured_pass import BLOCK
@@ -85,7 +86,7 @@ def _train(
         labels = LabelSums(model.loss_, saved.labels)
         log(args, f"resuming after {rows:,} rows")
     elif args.resume and output.exists():
-        return _report_complete(args, output, model)
+        return _report_complete(args, output, model, stream)
     elif args.resume:
         log(args, f"checkpoint {checkpoints.path} not found; starting from the beginning")
     else:
@@ -159,33 +160,13 @@ def _make_witness(args: Namespace, model: Model) -> Witness:
     return Witness(model, learn=not args.test)
 
 
-def _report_complete(args: Namespace, output: Path, model: Model) -> int:
-    """Report that the run is complete: there is a model and no checkpoint.
-
-    The parameters and the schema must match. The data cannot be checked, because a model file does
-    not record what it was trained on.
-    """
-    done = load(output, trusted=True)
-    parameters = [
-        one.parameters()["parameters"] for one in (done, model)
-    ]  # a committee has those of its members
-    same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
-    if args.initial is not None or not same:
-        raise UsageError(
-            f"{output} is the model of a different run; leave out --resume to start again"
-        )
+def _report_complete(args: Namespace, output: Path, model: Model, stream: Stream) -> int:
+    """Report that the run is complete: its model has learned DATA, and there is no checkpoint."""
+    check_finished(args, output, model, stream)
     log(args, f"{output} is complete; nothing to do")
     if args.json:
         print(json.dumps({"finished": True}))
     return 0
-
-
-def _same_reading(done: Any, requested: Any) -> bool:
-    """Return whether a schema that has read files was created with the same options."""
-    if done is None or requested.label not in (None, done.label):
-        return False
-    names = ("form", "weight", "ignore", "categorical", "bits")
-    return all(getattr(done, name) == getattr(requested, name) for name in names)
 
 
 def _resume_hint(every: int | None) -> str:
