@@ -52,6 +52,19 @@ def test_an_empty_stream_has_the_same_columns(shell, data, tmp_path):
     assert text.splitlines() == ["prediction,low,high"]
 
 
+def test_several_coverages_have_columns_of_their_own(shell, data, tmp_path):
+    model, empty = tmp_path / "model.sb", put(tmp_path, "empty.csv", b"x,label\n")
+    train(shell, data, model, "--intervals")
+    both = ("--interval", "0.5", "--interval", "0.9", "--interval", "0.5")
+    head, *rows = shell("predict", data, "-m", model, *both).out.splitlines()
+    assert head == "prediction,low_0.5,high_0.5,low_0.9,high_0.9"
+    assert shell("predict", empty, "-m", model, *both).out == f"{head}\n"
+    cells = [row.split(",") for row in rows]
+    for coverage, first in (("0.5", 1), ("0.9", 3)):
+        alone = shell("predict", data, "-m", model, "--interval", coverage).out.splitlines()[1:]
+        assert [",".join([row[0], *row[first : first + 2]]) for row in cells] == alone
+
+
 def test_a_resumed_run_writes_the_same_model(shell, data, tmp_path):
     whole, parts = tmp_path / "whole.sb", tmp_path / "parts.sb"
     train(shell, data, whole, "--intervals")
@@ -93,6 +106,10 @@ def test_predictions_have_sets_of_classes(shell, flowers, tmp_path):
     assert 0.85 < np.mean([row["label"] in one for row, one in zip(rows, sets, strict=True)]) < 0.95
     assert all(row["prediction"] in one for row, one in zip(rows, sets, strict=True))
     assert {len(one) for one in sets} >= {1, 2}
+    both = shell("predict", flowers, "-m", model, "--set", "0.5", "--set", "0.9").out
+    found = [*csv.DictReader(io.StringIO(both))]
+    assert [row["set_0.9"] for row in found] == [row["set"] for row in rows]
+    assert all({*row["set_0.5"].split("|")} <= {*row["set_0.9"].split("|")} for row in found)
     empty = put(tmp_path, "empty.csv", b"x,label\n")
     assert ",set" in shell("predict", empty, "-m", model, "--set", "0.9").out
     assert "PredictionSets, 2 copies of LinearSGD" in shell("inspect", model).out

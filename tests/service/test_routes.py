@@ -53,6 +53,11 @@ def test_a_misspelt_parameter_is_refused_with_a_suggestion(client):
     assert len(refusal(client, "/learn", "POST", **{"x" * 1000: "1"})) < 100
 
 
+def test_a_repeated_parameter_is_refused(client):
+    why = "duplicate query parameter 'interval'"
+    assert refusal(client, "/predict", "POST", interval=["0.5", "0.9"]) == why
+
+
 def test_every_path_refuses_unknown_parameters(client):
     for path in {*ENDPOINTS, *REPLICATION, *MONITORING, *CHANGES}:
         method = "POST" if path in (*POSTS, *CHANGES) else "GET"

@@ -26,16 +26,20 @@ def add_predict_intervals(predict: Any) -> None:
     predict.add_argument(
         "--interval",
         type=share,
+        action="append",
         metavar="COVERAGE",
         help="Also write an interval, in the columns `low` and `high`, that covers this share of "
-        "the labels, such as 0.9; the model must be trained with --intervals",
+        "the labels, such as 0.9; can be repeated, with columns such as `low_0.5`. The model must "
+        "be trained with --intervals",
     )
     predict.add_argument(
         "--set",
         type=share,
+        action="append",
         metavar="COVERAGE",
         help="Also write a set of classes, in the column `set`, separated by `|`, that contains at "
-        "least this share of the labels, such as 0.9; the model must be trained with --sets",
+        "least this share of the labels, such as 0.9; can be repeated, with columns such as "
+        "`set_0.5`. The model must be trained with --sets",
     )
 
 

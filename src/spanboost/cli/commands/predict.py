@@ -31,14 +31,14 @@ def predict(args: Namespace) -> int:
         )
     if args.set is not None and not isinstance(model, PredictionSets):
         raise UsageError(f"--set: {args.model} has no sets; train it with `train --sets`")
-    coverage = args.set if args.interval is None else args.interval
+    coverages = [*dict.fromkeys(args.interval or args.set or ())]
     stream = stream_from_args(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_writable(args.output)
     with open_writer(args.output) as output:
         keep = [*dict.fromkeys(args.keep or ())]
-        for answers, lines, kept in _predictions(model, stream, keep, coverage):
+        for answers, lines, kept in _predictions(model, stream, keep, coverages):
             table = _add_columns(answers, kept)
             # where rows may be left out, each prediction names its line
             output.write(_add_line(table, lines) if stream.problems.skip else table)
@@ -67,7 +67,7 @@ def _add_line(table: Any, lines: Array) -> Any:
 
 
 def _predictions(
-    model: Model, stream: Stream, keep: Sequence[str], coverage: float | None
+    model: Model, stream: Stream, keep: Sequence[str], coverages: Sequence[float]
 ) -> Iterator[tuple[Any, Array, Any]]:
     """Yield a table of predictions for each block of rows, line numbers, and columns to copy.
 
@@ -80,7 +80,7 @@ def _predictions(
         for batch in batches:
             rows += batch.rows
             try:
-                yield _answers(model, batch.X, coverage), batch.lines, batch.kept
+                yield _answers(model, batch.X, coverages), batch.lines, batch.kept
             except DataError as error:
                 raise batch.locate(error) from None
     if rows == 0:
@@ -89,33 +89,47 @@ def _predictions(
 
         kept = pa.table({name: pa.array([], pa.string()) for name in keep})
         table = prediction_table(model, np.empty((0, d) if d > 1 else 0))
-        if coverage is not None and isinstance(model, Intervals):
-            table = _add_interval(table, np.empty((0, 2)))
-        if coverage is not None and isinstance(model, PredictionSets):
-            table = _add_set(table, model, np.empty((0, 2)))
+        if coverages and isinstance(model, Intervals):
+            table = _add_intervals(table, coverages, np.empty((0, 2 * len(coverages))))
+        if coverages and isinstance(model, PredictionSets):
+            table = _add_sets(table, model, coverages, [np.empty((0, 2))] * len(coverages))
         yield table, np.empty(0, np.int64), kept
 
 
-def _answers(model: Model, X: Any, coverage: float | None) -> Any:
-    """Return a table of predictions, with intervals or sets of this coverage."""
-    if coverage is not None and isinstance(model, Intervals):
-        answers, ends = model.predict_both(X, interval_levels(coverage))
-        return _add_interval(prediction_table(model, answers), ends)
-    if coverage is not None and isinstance(model, PredictionSets):
-        answers, sets = model.predict_both(X, coverage)
-        return _add_set(prediction_table(model, answers), model, sets)
+def _answers(model: Model, X: Any, coverages: Sequence[float]) -> Any:
+    """Return a table of predictions, with intervals or sets of these coverages."""
+    if coverages and isinstance(model, Intervals):
+        levels = [level for coverage in coverages for level in interval_levels(coverage)]
+        answers, ends = model.predict_both(X, levels)
+        return _add_intervals(prediction_table(model, answers), coverages, ends)
+    if coverages and isinstance(model, PredictionSets):
+        both = [model.predict_both(X, coverage) for coverage in coverages]
+        table = prediction_table(model, both[0][0])
+        return _add_sets(table, model, coverages, [sets for _, sets in both])
     return prediction_table(model, model.predict_many(X))
 
 
-def _add_interval(table: Any, ends: Array) -> Any:
-    for k, name in enumerate(("low", "high")):
-        table = table.append_column(name, [np.ascontiguousarray(ends[:, k])])
+def _add_intervals(table: Any, coverages: Sequence[float], ends: Array) -> Any:
+    """Return a table with both ends of each interval, [rows, 2 x coverages]."""
+    columns = [(end, coverage) for coverage in coverages for end in ("low", "high")]
+    for (end, coverage), values in zip(columns, ends.T, strict=True):
+        name = _name(end, coverage, coverages)
+        table = table.append_column(name, [np.ascontiguousarray(values)])
     return table
 
 
-def _add_set(table: Any, model: Model, sets: Array) -> Any:
+def _add_sets(table: Any, model: Model, coverages: Sequence[float], each: Sequence[Array]) -> Any:
+    """Return a table with the sets of each coverage."""
     import pyarrow as pa
 
-    names = class_names(model)
-    texts = ["|".join(names[k] for k in np.flatnonzero(row)) for row in sets]
-    return table.append_column("set", [pa.array(texts, pa.string())])
+    classes = class_names(model)
+    for coverage, sets in zip(coverages, each, strict=True):
+        texts = ["|".join(classes[k] for k in np.flatnonzero(row)) for row in sets]
+        name = _name("set", coverage, coverages)
+        table = table.append_column(name, [pa.array(texts, pa.string())])
+    return table
+
+
+def _name(column: str, coverage: float, coverages: Sequence[float]) -> str:
+    """Return the name of a column, with its coverage if there are several."""
+    return column if len(coverages) == 1 else f"{column}_{coverage:g}"

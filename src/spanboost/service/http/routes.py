@@ -1,4 +1,4 @@
-"""Routes of the service: a request with an unknown query parameter is refused."""
+"""Routes of the service: a request with an unknown or repeated query parameter is refused."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,8 @@ from spanboost.service.http.middleware import error_response
 class ApiRoute(Route):  # type: ignore[misc]
     """A route with the names of its query parameters.
 
-    A misspelt parameter would otherwise be ignored, and its default would be used.
+    A misspelt parameter would otherwise be ignored, and its default would be used. Of a repeated
+    one, only the last value would count.
     """
 
     def __init__(
@@ -30,12 +31,25 @@ class ApiRoute(Route):  # type: ignore[misc]
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to the path of this route."""
         if scope["method"] in self.methods:  # otherwise the method is the problem
-            for name in QueryParams(scope["query_string"]):
-                if name not in self.parameters:
-                    why = _describe_unknown(name, self.parameters)
-                    await error_response(400, why)(scope, receive, send)
-                    return
+            why = self._refusal(_names(scope))
+            if why is not None:
+                await error_response(400, why)(scope, receive, send)
+                return
         await super().handle(scope, receive, send)
+
+    def _refusal(self, names: Sequence[str]) -> str | None:
+        """Return why a request with these query parameters is refused; None if it is not."""
+        for k, name in enumerate(names):
+            if name not in self.parameters:
+                return _describe_unknown(name, self.parameters)
+            if name in names[:k]:
+                return f"duplicate query parameter {name!r}"
+        return None
+
+
+def _names(scope: Scope) -> list[str]:
+    """Return the names of the query parameters, with those that are repeated."""
+    return [name for name, _ in QueryParams(scope["query_string"]).multi_items()]
 
 
 def _describe_unknown(name: str, known: Sequence[str]) -> str:
