@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from spanboost.compiling.arrays import Array
 
 _PACKAGE = __name__.partition(".")[0] + "."
+_SQUARED, _ABSOLUTE = ("squared", "squared_error"), ("absolute", "absolute_error")
+_TWO_CLASSES, _CLASSES = ("logistic", "log_loss"), ("softmax", "log_loss")
+_OTHER_NAMES = {  # of losses, as other libraries call them
+    **dict.fromkeys(("mse", "rmse", "l2", "squared_error", "squared", "regression"), _SQUARED),
+    **dict.fromkeys(("mae", "l1", "absolute_error", "absolute"), _ABSOLUTE),
+    **dict.fromkeys(("pinball", "quantile_loss"), ("quantile",)),
+    **dict.fromkeys(("log_loss", "logloss", "binary", "logistic", "bce"), _TWO_CLASSES),
+    **dict.fromkeys(("cross_entropy", "multiclass", "multinomial", "softmax"), _CLASSES),
+}
 
 
 class DataError(ValueError):
@@ -69,6 +78,14 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     near = get_close_matches(name.casefold(), plain, 3)
     close = [one for match in near for one in plain[match]]
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def suggest_loss(name: Any, known: Iterable[str]) -> str:
+    """Return what `did_you_mean` returns; it knows the names of losses in other libraries, too."""
+    known = [*known]
+    others = _OTHER_NAMES.get(name.casefold(), ()) if isinstance(name, str) else ()
+    meant = [one for one in others if one in known]
+    return f"; did you mean {meant[0]!r}?" if meant else did_you_mean(name, known)
 
 
 class ClusterError(RuntimeError):

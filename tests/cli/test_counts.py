@@ -61,8 +61,17 @@ def test_a_label_outside_the_domain_is_one_clear_sentence(shell, sales):
     assert f"sales.csv:{row}: the label '0' is not positive, as the loss needs it" in printed.err
 
 
-def test_a_loss_without_its_number_is_refused(shell, sales):
-    path, _ = sales
-    for loss in ("tweedie", "tweedie:2", "tweedie:POWER", "quantile:TAU"):
-        printed = shell("evaluate", path, "--loss", loss, status=2)
-        assert "POWER between 1 and 2" in printed.err
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("tweedie", "tweedie:POWER with POWER between 1 and 2, such as tweedie:1.5"),
+        ("tweedie:2", "tweedie:POWER with POWER between 1 and 2, such as tweedie:1.5"),
+        ("tweedie:POWER", "tweedie:POWER with POWER between 1 and 2, such as tweedie:1.5"),
+        ("quantile", "quantile:TAU with TAU between 0 and 1, such as quantile:0.9"),
+        ("quantile:90", "quantile:TAU with TAU between 0 and 1, such as quantile:0.9"),
+    ],
+)
+def test_a_loss_without_its_number_is_refused(given, expected, shell, sales):
+    printed = shell("evaluate", sales[0], "--loss", given, status=2)
+    assert f"expected {expected} (got {given!r})" in printed.err
+    assert "did you mean" not in printed.err

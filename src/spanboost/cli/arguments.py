@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from spanboost.checks import LABEL_RANGES
-from spanboost.errors import did_you_mean
+from spanboost.errors import did_you_mean, suggest_loss
 from spanboost.models.model_spec import model_options
 from spanboost.models.spec import Option
 
@@ -19,6 +19,7 @@ LOSSES = (
     *("squared", "absolute", "quantile:TAU", "poisson", "gamma", "tweedie:POWER"),
     *("logistic", "hinge", "softmax"),
 )
+LOSS_NUMBERS = {"quantile": (0, 1, 0.9), "tweedie": (1, 2, 1.5)}  # limits and an example
 PLOTS = {
     "predictions": "Plot predictions against labels (for classes: confusion and calibration)",
     "residuals": "Plot label minus prediction over time",
@@ -288,16 +289,22 @@ def _delimiter(text: str) -> str:
 
 def _loss(text: str) -> str:
     name, _, number = text.partition(":")
-    low, high = {"quantile": (0, 1), "tweedie": (1, 2)}.get(name, (0, 0))
-    try:
-        known = low < float(number) < high
-    except ValueError:
-        known = False
-    if not known and (":" in text or text not in LOSSES):
-        names = [one.partition(":")[0] for one in LOSSES]
+    forms = {one.partition(":")[0]: one for one in LOSSES}
+    if name in LOSS_NUMBERS:
+        low, high, example = LOSS_NUMBERS[name]
+        try:
+            valid = low < float(number) < high
+        except ValueError:
+            valid = False
+        if not valid:
+            letter = forms[name].partition(":")[2]
+            raise argparse.ArgumentTypeError(
+                f"expected {forms[name]} with {letter} between {low} and {high}, such as "
+                f"{name}:{example} (got {text!r})"
+            )
+    elif text not in LOSSES:
         raise argparse.ArgumentTypeError(
-            f"unknown loss {text!r}; choose from {', '.join(LOSSES)}, with TAU between 0 and 1 "
-            f"and POWER between 1 and 2{did_you_mean(name, names)}"
+            f"unknown loss {text!r}; choose from {', '.join(LOSSES)}{suggest_loss(name, forms)}"
         )
     return text
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from spanboost.checks import is_number
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ConstantWarning, ParameterError, did_you_mean, warn_caller
+from spanboost.errors import ConstantWarning, ParameterError, suggest_loss, warn_caller
 from spanboost.losses.estimates import can_estimate, estimate
 from spanboost.losses.log_link import Gamma, Poisson, Tweedie
 from spanboost.losses.scalar import (
@@ -83,7 +83,7 @@ def _by_name(name: str) -> Any:
             "loss",
             f"must be one of {', '.join([*map(repr, NAMES), *NUMBERS.values()])}, or a loss "
             "object such as PNorm(4), Huber(0.1) or Softmax(3) "
-            f"(got {name!r}){did_you_mean(kind, [*NAMES, *WITH_NUMBER])}",
+            f"(got {name!r}){suggest_loss(kind, [*NAMES, *WITH_NUMBER])}",
         )
     return NAMES[name]
 

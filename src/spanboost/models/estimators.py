@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ParameterError, did_you_mean
+from spanboost.errors import ParameterError, suggest_loss
 from spanboost.losses import (
     Absolute,
     Gamma,
@@ -120,5 +120,5 @@ def named_loss(loss: Any, losses: Mapping[str, Any], *others: str) -> Any:
     """Return the loss of a name that the estimator knows; `others` are further values it takes."""
     if not isinstance(loss, str) or loss not in losses:
         names = " or ".join([*map(repr, losses), *others])
-        raise ValueError(f"loss must be {names} (got {loss!r}){did_you_mean(loss, losses)}")
+        raise ValueError(f"loss must be {names} (got {loss!r}){suggest_loss(loss, losses)}")
     return losses[loss]
