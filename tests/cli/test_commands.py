@@ -450,8 +450,11 @@ def test_a_third_label_is_a_bad_row(two, third, shell, tmp_path):
     err = shell("evaluate", path, "--loss", "logistic", *EVERY, status=2).err
     place = f"{path}:{len(y) + 2}"
     assert err.startswith(f"spanboost: {place}: the label {third!r} cannot be used together with ")
-    assert "--positive" in err
+    assert err.endswith(
+        "; name the positive label with --positive VALUE, or use --loss softmax for classes\n"
+    )
     shell("evaluate", path, "--loss", "logistic", "--positive", two[1], *EVERY)
+    shell("evaluate", path, "--loss", "softmax", *EVERY)
 
 
 def test_hinge_loss(shell, tmp_path):

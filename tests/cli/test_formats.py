@@ -180,10 +180,10 @@ BAD = {
 ROWS = [
     ("csv", "4,5", "expected 3 fields, got 2"),
     ("csv", "4,5,6,7", "expected 3 fields, got 4"),
-    ("csv", "4,inf,6", "column 'b': 'inf' is not finite"),
+    ("csv", "4,inf,6", "column 'b': the value is infinite, or too large for a 64-bit float"),
     ("csv", "4,1e99,6", "column 'b': '1e+99' is too large for a 32-bit float"),
     ("csv", "4,5,", "the label is missing"),
-    ("csv", "4,5,inf", "the label 'inf' is not finite"),
+    ("csv", "4,5,inf", "the label is infinite, or too large for a 64-bit float"),
     ("csv", "4,5,six", "the label 'six' is not a number"),
     ("csv", '4,"5"x,6', "unexpected double quote"),
     ("csv", "4,\udcff,6", "is not UTF-8"),

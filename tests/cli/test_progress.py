@@ -63,6 +63,25 @@ def test_other_positive_labels_get_no_warning(labels, shell, tmp_path):
     assert "warning" not in shell(*words, *LINEAR, status=status).err
 
 
+@pytest.mark.parametrize(
+    ("labels", "options", "expected"),
+    [
+        (("oak",), ("--loss", "logistic"), "'oak'"),
+        (("1",), ("--loss", "hinge"), "'1'"),
+        (("oak",), ("--loss", "softmax"), "'oak'"),
+        (("oak",), ("--loss", "logistic", "--positive", "oak"), "'oak'"),
+        (("oak", "elm"), ("--loss", "logistic", "--positive", "oak"), None),
+        (("oak", "elm"), ("--loss", "logistic"), None),
+        (("7",), (), None),
+    ],
+)
+def test_a_single_class_is_worth_a_warning(labels, options, expected, shell, tmp_path):
+    err = shell("evaluate", write(tmp_path, labels), *options, *LINEAR).err
+    warned = f"warning: all labels are {expected}; the model has learned a single class\n"
+    assert (warned in err) == (expected is not None)
+    assert ("warning" in err) == (expected is not None)
+
+
 def test_the_speed_does_not_count_compiling():
     speed = Speed(rows=600, seconds=33.0, compiling=30.0)
     result = {"seconds": 33.0, "compile_seconds": 30.0}

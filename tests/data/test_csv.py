@@ -75,12 +75,16 @@ def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
         (b"a,b,a\n1,2,3\n", "x.csv: duplicate column 'a'"),
         (b"a,y\n1,2\n1,2,3\n", "x.csv:3: expected 2 fields, got 3"),
         (b"a,y\n1,2\n1\n", "x.csv:3: expected 2 fields, got 1"),
-        (b"a,y\n1,2\ninf,3\n", "x.csv:3: column 'a': 'inf' is not finite"),
-        (b"a,y\n1,2\n-1e999,3\n", "x.csv:3: column 'a': '-inf' is not finite"),
+        (b"a,y\n1,2\ninf,3\n", "x.csv:3: column 'a': the value is infinite, or too large"),
+        (b"a,y\n1,2\n-1e999,3\n", "x.csv:3: column 'a': the value is infinite, or too large"),
         (b"a,y\n1,2\n1e39,3\n", "x.csv:3: column 'a': '1e+39' is too large for a 32-bit float"),
         (b"a,y\n1,2\n1,\n", "x.csv:3: the label is missing"),
         (b"a,y\n1,2\n1,?\n", "x.csv:3: the label is missing"),
-        (b"a,y\n1,2\n1,inf\n", "x.csv:3: the label 'inf' is not finite"),
+        (b"a,y\n1,2\n1,inf\n", "x.csv:3: the label is infinite, or too large for a 64-bit float"),
+        (
+            b"a,y\n1,2\n1,-1e400\n",
+            "x.csv:3: the label is infinite, or too large for a 64-bit float",
+        ),
         (b"a,y\n1,2\n1,yes\n", "x.csv:3: the label 'yes' is not a number; for two classes"),
         (b'a,y\n1,2\n1,"3,5"\n', "x.csv:3: the label '3,5' has a decimal comma; write 3.5"),
         (
@@ -119,7 +123,13 @@ def test_weights(weight):
 def test_a_bad_label_is_shown_alike_by_both_parsers():
     for other in (b"1,2\n", b"1\n"):  # only the first is parsed by Arrow
         found = read(b"a,y\n" + other + b"1,-Infinity\n", skip=True)
-        assert found.bad[-1] == "x.csv:3: the label '-inf' is not finite"
+        assert found.bad[-1] == "x.csv:3: the label is infinite, or too large for a 64-bit float"
+
+
+def test_rows_that_are_left_out_get_no_advice_to_leave_them_out():
+    bad = read(b"a,y\n1,2\n1,2\nx,3\n", skip=True).bad[-1]
+    what = "x.csv:4: column 'a': 'x' is not a number, unlike the first rows"
+    assert bad == f"{what}; to read categories, use --categorical a"
 
 
 def test_rows_before_a_bad_one_come_first():

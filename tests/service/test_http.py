@@ -280,7 +280,8 @@ def test_two_classes(tmp_path):
         assert learn(client, rows).json()["learned"] == 60
         refused = learn(client, [{"x": 1, "label": "maybe"}])
         assert refused.status_code == 422
-        assert "cannot be used together with" in refused.json()["error"]
+        error = refused.json()["error"]
+        assert error == "row 0: the label 'maybe' cannot be used together with 'no', 'yes'"
         response = client.post("/predict", json=[{"x": 1}, {"x": 0}]).json()
         assert response["prediction"] == ["yes", "no"]
         assert response["p_yes"][0] > 0.5 > response["p_yes"][1]

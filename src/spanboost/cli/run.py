@@ -21,6 +21,7 @@ from spanboost.analysis.progressive import LossTape, Step, losses_of, progressiv
 from spanboost.analysis.regret_picture import plot_regret
 from spanboost.atomic_files import check_writable
 from spanboost.cli.from_args import check_apart
+from spanboost.cli.label_warnings import PositiveLabel, warn_of_one_class
 from spanboost.cli.output import plots, report
 from spanboost.cli.output.certificate import as_json, describe, pictured
 from spanboost.cli.output.comparisons import PairComparisons
@@ -30,7 +31,6 @@ from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.predictions import open_writer
 from spanboost.cli.output.progress import ProgressTable
 from spanboost.cli.output.summary import Speed, add_results, format_summary, result_of
-from spanboost.cli.positive_label import PositiveLabel
 from spanboost.cli.row_filter import row_filter
 from spanboost.compiling.compile_time import compile_seconds
 from spanboost.data.batch import Batch, concatenate
@@ -160,6 +160,8 @@ class ProgressivePass:
             self.table.write(f"left out: {message}")
         shown = [format_summary(result, self.labels.label_sum)]
         self.positive.check()
+        if warning := warn_of_one_class(self.first.schema.target):
+            self.table.write(warning)
         picture, band = None, None if self.intervals is None else picture_of(self.intervals)
         if witness is not None:
             certificate = witness.certificate(float(self.tape.last[1]))

@@ -131,8 +131,12 @@ class _PartColumns:
             return X, errors
         for row, j in np.argwhere(infinite):
             value, name = self.columns[j][rows][row], self.schema.numbers[j].name
-            what = "is not finite" if np.isinf(value) else "is too large for a 32-bit float"
-            errors.setdefault(int(row), f"column {name!r:.40}: '{value:.15g}' {what}")
+            what = (
+                "the value is infinite, or too large for a 64-bit float"  # perhaps it was 1e400
+                if np.isinf(value)
+                else f"'{value:.15g}' is too large for a 32-bit float"
+            )
+            errors.setdefault(int(row), f"column {name!r:.40}: {what}")
         return X, errors
 
     def weights(self, rows: slice) -> tuple[Array | None, dict[int, str]]:

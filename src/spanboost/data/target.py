@@ -7,7 +7,7 @@ also in order of appearance.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,13 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.local_formats import comma_advice
 
 NON_NEGATIVE, POSITIVE = "non-negative", "positive"  # domains of labels
+
+
+class LabelError(NamedTuple):
+    """Why a label is invalid: the problem, and options of the command line that help."""
+
+    problem: str
+    advice: str = ""
 
 
 class Target:
@@ -40,14 +47,18 @@ class Target:
         value = canonical(label)
         return math.nan if value in ("", "nan") else self._encode(value)
 
-    def error_message(self, label: str | float | None) -> str:
-        """Return why a label is invalid."""
+    def error_message(self, label: str | float | None, *, advise: bool = True) -> str:
+        """Return why a label is invalid; `advise` names options of the command line."""
         text = "" if label is None else label if isinstance(label, str) else f"{label:.15g}"
         if canonical(text) in ("", "nan"):
             return "the label is missing"
         if not self.as_text and (number := as_number(text)) is not None:
             text = f"{number:.15g}"  # a reader may pass the text or the number
-        return f"the label {text!r:.40} {self._error(text)}"
+            if math.isinf(number):  # perhaps the text was 1e400
+                return "the label is infinite, or too large for a 64-bit float"
+        error = self._error(text)
+        advice = f"; {error.advice}" if advise and error.advice else ""
+        return f"the label {text!r:.40} {error.problem}{advice}"
 
     def state(self) -> dict[str, Any]:
         """Return the target as JSON values, for `target_from_json`."""
@@ -60,7 +71,7 @@ class Target:
     def _encode(self, value: str) -> float:
         raise NotImplementedError
 
-    def _error(self, text: str) -> str:
+    def _error(self, text: str) -> LabelError:
         raise NotImplementedError
 
     def _index(self, value: str, limit: int) -> float:
@@ -115,17 +126,20 @@ class NumberTarget(Target):
         number = as_number(value)
         return math.nan if number is None else float(self.encode_numbers(np.array([number]))[0])
 
-    def _error(self, text: str) -> str:
+    def _error(self, text: str) -> LabelError:
         number = as_number(text)
-        if number is None and (advice := comma_advice(text)):
-            return advice
+        if number is None and (comma := comma_advice(text)):
+            return LabelError(comma)
         if number is None:
-            return "is not a number; for two classes use --loss logistic, for more --loss softmax"
-        if self.domain is not None and (number < 0 or (number == 0 and self.domain == POSITIVE)):
-            return f"is not {self.domain}, as the loss needs it"
-        if not math.isfinite(number) or self.limits is None:
-            return "is not finite"
-        return "is outside the label range {:g} to {:g}".format(*self.limits)
+            advice = "for two classes use --loss logistic, for more --loss softmax"
+            return LabelError("is not a number", advice)
+        if number < 0 and self.domain is not None:
+            least = "above 0" if self.domain == POSITIVE else "of at least 0"
+            return LabelError(f"is negative; the loss needs labels {least}")
+        if number == 0 and self.domain == POSITIVE:
+            return LabelError("is not positive; the loss needs labels above 0")
+        assert self.limits is not None  # every finite number is allowed without them
+        return LabelError("is outside the label range {:g} to {:g}".format(*self.limits))
 
 
 class BinaryTarget(Target):
@@ -156,13 +170,11 @@ class BinaryTarget(Target):
             return math.nan
         return 2 * self._index(value, 2) - 1
 
-    def _error(self, text: str) -> str:
+    def _error(self, text: str) -> LabelError:
+        advice = "name the positive label with --positive VALUE, or use --loss softmax for classes"
         if not self.values:
-            return "is not 0, 1 or -1; name the positive label with --positive VALUE"
-        return (
-            f"cannot be used together with {self._show_values()}; "
-            "name the positive label with --positive VALUE"
-        )
+            return LabelError("is not 0, 1 or -1", advice)
+        return LabelError(f"cannot be used together with {self._show_values()}", advice)
 
 
 class ClassTarget(Target):
@@ -184,10 +196,11 @@ class ClassTarget(Target):
     def _encode(self, value: str) -> float:
         return self._index(value, MOST_CLASSES if self.classes is None else self.classes)
 
-    def _error(self, text: str) -> str:
+    def _error(self, text: str) -> LabelError:
         if self.classes is None:
-            return f"would be class number {MOST_CLASSES + 1}; the limit is {MOST_CLASSES}"
-        return f"is not one of the {self.classes} classes {self._show_values()}"
+            most = f"would be class number {MOST_CLASSES + 1}; the limit is {MOST_CLASSES}"
+            return LabelError(most)
+        return LabelError(f"is not one of the {self.classes} classes {self._show_values()}")
 
 
 def target_from_json(state: dict[str, Any]) -> Target:

@@ -175,7 +175,7 @@ def find_invalid_labels(target: Target, labels: Sequence[float | str]) -> dict[i
     The target learns the new classes among the labels. Pass a copy if they may not be learned.
     """
     wrong = np.flatnonzero(np.isnan(encode_labels(target, labels))).tolist()
-    return {t: target.error_message(labels[t]) for t in wrong}
+    return {t: target.error_message(labels[t], advise=False) for t in wrong}
 
 
 def encode_labels(target: Target, labels: Sequence[float | str]) -> Array:

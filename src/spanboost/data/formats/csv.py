@@ -82,7 +82,8 @@ class CsvReader:
             pieces = chain(read, pieces)
         positions = self.schema.positions(source.name, names, self.labelled, self.keep)
         delimiter, decimal = dialect.delimiter, dialect.decimal
-        parser = Parser(self.schema, names, positions, delimiter, first.chunk, decimal)
+        skip = self.problems.skip
+        parser = Parser(self.schema, names, positions, delimiter, first.chunk, decimal, skip=skip)
 
         def parse(piece: _Piece) -> tuple[_Piece, ColumnPart]:
             return piece, parser.parse(piece.chunk)

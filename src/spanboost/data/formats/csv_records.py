@@ -42,8 +42,11 @@ class Parser:
         delimiter: str,
         beginning: Chunk,
         decimal: str = POINT,
+        *,
+        skip: bool = False,
     ) -> None:
-        self.schema, self.names = schema, names
+        """Create a parser. skip: bad rows are left out."""
+        self.schema, self.names, self.skip = schema, names, skip
         self.positions, self.delimiter, self.decimal = positions, delimiter, decimal
         self.numeric_label = positions.label is not None and not schema.target.as_text
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
@@ -174,9 +177,10 @@ class Parser:
             return f"{what}; it {advice}"
         if position == self.positions.weight or self.positions.label is None:
             return what
+        leave_out = "" if self.skip else "; to leave out such rows, use --on-error skip"
         return (
-            f"{what}, unlike the first rows; to leave out such rows, use --on-error skip; to read "
-            f"categories, use --categorical {name:.40}"
+            f"{what}, unlike the first rows{leave_out}; to read categories, use --categorical "
+            f"{name:.40}"
         )
 
 

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from math import nan
 
-from spanboost.data.target import ClassTarget, Target
+from spanboost.data.target import ClassTarget, LabelError, Target
 
 LONGEST_NAME = 256  # characters; all names are in memory, and in every prediction
 
@@ -24,12 +24,13 @@ class LimitedClasses(ClassTarget):
             return nan
         return self._index(value, self.most)
 
-    def _error(self, text: str) -> str:
+    def _error(self, text: str) -> LabelError:
         if len(text) > LONGEST_NAME:
-            return f"has {len(text):,} characters; the name of a class may have {LONGEST_NAME}"
+            most = f"the name of a class may have {LONGEST_NAME}"
+            return LabelError(f"has {len(text):,} characters; {most}")
         if self.classes is not None:
             return super()._error(text)
-        return f"would be class number {len(self.values) + 1:,}, and {self.reason}"
+        return LabelError(f"would be class number {len(self.values) + 1:,}, and {self.reason}")
 
 
 def limit_classes(target: Target, most: int, reason: str) -> Target:

@@ -1,8 +1,8 @@
-"""Find out that no label equals the value of --positive, which is probably misspelt."""
+"""Find out that no label equals the value of --positive, or that all labels are equal."""
 
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.data.problems import StreamError
-from spanboost.data.target import BinaryTarget, Target
+from spanboost.data.target import BinaryTarget, NumberTarget, Target
 from spanboost.errors import did_you_mean
 
 
@@ -36,3 +36,12 @@ class PositiveLabel:
         positive, others = self._target.positive, self._target.values
         near = did_you_mean(positive, others) or "; check its spelling"
         return f"no label equals {positive!r} (--positive){near}"
+
+
+def warn_of_one_class(target: Target) -> str | None:
+    """Return a warning if a target of classes has seen only one; None otherwise."""
+    positive = target.positive if isinstance(target, BinaryTarget) else None
+    if isinstance(target, NumberTarget) or len(target.values) > (0 if positive is not None else 1):
+        return None
+    seen = target.values[0] if target.values else positive
+    return f"warning: all labels are {seen!r}; the model has learned a single class"
