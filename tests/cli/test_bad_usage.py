@@ -252,3 +252,39 @@ def test_a_file_that_is_not_a_model(how, data, model, shell, tmp_path):
     assert not output.exists()
     if how == "another format":
         assert "written by spanboost 9.9" in printed.err
+
+
+def write_odd_names(tmp_path):
+    return put(tmp_path, "odd.csv", b'"a,b",c,"d,e",label\n1,2,x,3\n2,3,y,4\n')
+
+
+def test_names_with_commas_are_quoted(shell, tmp_path):
+    path, model = write_odd_names(tmp_path), tmp_path / "m.sb"
+    for words, numbers in (
+        (("--ignore", '"a,b"'), ["c"]),
+        (("--ignore", 'c,"d,e"'), ["a,b"]),
+        (("--ignore", '"d,e"', "--categorical", '"a,b",c'), []),
+    ):
+        shell("train", path, "-o", model, *EVERY, *words)
+        schema = json.loads(shell("inspect", model, "--json").out)["schema"]
+        assert schema.get("numbers", []) == numbers
+    kept = shell("predict", path, "-m", model, "--keep", '"d,e",c').out
+    assert kept.splitlines()[0] == '"d,e",c,prediction'
+
+
+def test_a_name_that_a_comma_cuts_says_how_to_quote_it(shell, tmp_path):
+    path = write_odd_names(tmp_path)
+    err = shell("evaluate", path, "--ignore", "a,b", *EVERY, status=2).err
+    what = "column 'a' not found; if it is 'a,b', write this name in double quotes: '\"a,b\"'"
+    assert err == f"spanboost: {path}: {what}\n"
+    err = shell("evaluate", path, "--ignore", '"a,b', *EVERY, status=2).err
+    assert "unclosed double quote" in err
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_several_labels_are_refused_with_advice(name, shell, tmp_path):
+    text = b"a,b,c\n1,2,3\n" if name == "x.csv" else b'{"a": 1, "b": 2, "c": 3}\n'
+    path = put(tmp_path, name, text)
+    err = shell("evaluate", path, "--label", "b,c", *EVERY, status=2).err
+    assert "'b,c'" in err
+    assert "; a model of the command line has one label, train one for each; in Python" in err

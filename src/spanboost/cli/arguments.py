@@ -91,7 +91,8 @@ def add_columns(data: Any, label: str) -> None:
         type=names,
         action="extend",
         metavar="NAMES",
-        help="Columns to ignore, separated by commas; can be repeated",
+        help="Columns to ignore, separated by commas; can be repeated. Write a name that contains "
+        "a comma in double quotes: '\"height, cm\",id'",
     )
     data.add_argument(
         "--categorical",
@@ -261,8 +262,14 @@ def share(text: str) -> float:
 
 
 def names(text: str) -> list[str]:
-    """Parse names separated by commas."""
-    return [name for name in text.split(",") if name]
+    """Parse names separated by commas; a name in double quotes may contain commas, as in CSV."""
+    import csv
+
+    try:
+        parts = [name for line in csv.reader([text], strict=True) for name in line]
+    except csv.Error:
+        raise argparse.ArgumentTypeError(f"unclosed double quote in {text!r}") from None
+    return [name for name in parts if name]
 
 
 def numbers(text: str) -> list[float]:

@@ -1,6 +1,8 @@
 """Errors in data, and the treatment of bad rows."""
 
-from spanboost.errors import UserError
+from collections.abc import Collection
+
+from spanboost.errors import UserError, did_you_mean
 
 
 class StreamError(UserError):
@@ -32,3 +34,17 @@ class Problems:
         self.count += 1
         if len(self.first) < 5:
             self.first.append(message)
+
+
+def suggest_name(name: str, names: Collection[str]) -> str:
+    """Return the end of a message about a column or key that is not among these names."""
+    parts = name.split(",")
+    if len(parts) > 1 and all(part.strip() in names for part in parts):
+        return (
+            "; a model of the command line has one label, train one for each; in Python, the "
+            "estimators predict several (docs/scikit-learn.md)"
+        )
+    for one in names:
+        if name in one.split(","):
+            return f"; if it is {one!r:.40}, write this name in double quotes: '\"{one:.40}\"'"
+    return did_you_mean(name, names)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from spanboost.data.decimal_marks import COMMA, POINT
 from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
-from spanboost.data.problems import StreamError
+from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
-from spanboost.errors import did_you_mean
 from spanboost.rows.times import part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
@@ -262,7 +261,7 @@ def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
 
 
 def _not_found(file: str, name: str, names: Sequence[str]) -> StreamError:
-    hint = did_you_mean(name, names)
+    hint = suggest_name(name, names)
     if [*names] == [str(position) for position in range(1, len(names) + 1)]:
         hint = f"; columns are named 1 to {len(names)}, because line 1 does not contain names"
     return StreamError(f"{file}: column {name!r:.40} not found{hint}")

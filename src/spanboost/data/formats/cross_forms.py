@@ -13,7 +13,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.formats.jsonl import BadRowError, JsonReader
 from spanboost.data.kinds import CATEGORY, TIME
-from spanboost.data.problems import Problems, StreamError
+from spanboost.data.problems import Problems, StreamError, suggest_name
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
 from spanboost.data.table_names import TableNames
@@ -114,7 +114,7 @@ class _NamedColumns(Schema):
         """Return the names of the features."""
         for name in (self.label, self.weight):
             if name is not None and name not in names:
-                near = did_you_mean(name, names)
+                near = suggest_name(name, names)
                 raise StreamError(f"{file}: column {name!r:.40} not found{near}")
         features = [name for name in names if name not in self.ignore]
         if not features:

@@ -14,9 +14,8 @@ from spanboost.data.batch import Batch
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_column
 from spanboost.data.local_formats import describe_local_format
-from spanboost.data.problems import Problems
+from spanboost.data.problems import Problems, suggest_name
 from spanboost.data.source import Source
-from spanboost.errors import did_you_mean
 from spanboost.rows.times import parse_time, part_names, time_entries
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class JsonReader:
             return row, 0.0, 1.0, kept
         weight = self.parse_weight(weight)
         if not labelled:
-            near = did_you_mean(self.label, row) or "; name its key with --label"
+            near = suggest_name(self.label, row) or "; name its key with --label"
             raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         # the label comes last, so that the target learns nothing from a bad row
         return row, self._encode_label(label), weight, kept
