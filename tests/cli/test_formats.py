@@ -79,7 +79,7 @@ def test_tables_give_the_same_model_in_every_format(shell, tmp_path):
 def test_compressed_lines_give_the_same_model(name, shell, tmp_path):
     data = LINES[name]
     model = train(shell, tmp_path, put(tmp_path, name, data))
-    for other in (f"p.{name}.gz", f"p.{name}.zst"):
+    for other in (f"p.{name}.{ending}" for ending in ("gz", "zst", "bz2", "xz")):
         assert train(shell, tmp_path, put(tmp_path, other, data)) == model
     for same in (data.removesuffix(b"\n"), data.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + data):
         assert train(shell, tmp_path, put(tmp_path, name, same)) == model

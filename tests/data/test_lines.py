@@ -85,7 +85,7 @@ PIECES = st.sampled_from(
         *(b"\xff", b"\xc3", "é".encode(), b"\xef\xbb\xbf"),
     ]
 )
-PACKED = b"\x1f\x8b", b"\x28\xb5"
+PACKED = b"\x1f\x8b", b"\x28\xb5", b"BZh", b"\xfd7", b"PK\x03", b"\xd0\xcf"  # other kinds of files
 TEXTS = st.one_of(st.binary(max_size=200), st.lists(PIECES, max_size=60).map(b"".join)).filter(
     lambda data: not data.startswith(PACKED) and data[1:3] != b"\x2a\x4d"
 )

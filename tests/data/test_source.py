@@ -1,7 +1,9 @@
 """Sources: files, globs, standard input, pipes and URLs, compressed or not."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from spanboost.data import source as module
 from spanboost.data.problems import StreamError
 from spanboost.data.source import Source, find_sources, suffix
+from spanboost.data.stream import Stream
 from spanboost.errors import install_hint
 
 TEXT = b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
@@ -31,6 +34,10 @@ PACKED = {
     "plain": TEXT,
     "gzip": gzip.compress(TEXT),
     "gzip in two members": gzip.compress(TEXT[:999]) + gzip.compress(TEXT[999:]),
+    "bzip2": bz2.compress(TEXT),
+    "bzip2 in two streams": bz2.compress(TEXT[:999], 1) + bz2.compress(TEXT[999:]),
+    "xz": lzma.compress(TEXT),
+    "xz in two streams": lzma.compress(TEXT[:999]) + lzma.compress(TEXT[999:]),
     "zstd": zstd(TEXT),
     "zstd in two frames": zstd(TEXT[:999]) + zstd(TEXT[999:]),
     "zstd after a skippable frame": SKIPPABLE + zstd(TEXT),
@@ -159,7 +166,7 @@ def test_a_deleted_file(tmp_path):
             read()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress, lzma.compress])
 def test_truncated_compressed_files_are_refused(pack):
     packed = pack(TEXT[:300])
     for end in range(4, len(packed)):
@@ -167,6 +174,23 @@ def test_truncated_compressed_files_are_refused(pack):
             everything(source_of(packed[:end]))
     with pytest.raises(StreamError, match=r"^some.data: cannot read the file: \w"):
         everything(source_of(packed + b"garbage"))
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "message"),
+    [
+        ("x.zip", b"PK\x03\x04", "the file is a zip archive; extract it first"),
+        ("x.csv", b"PK\x03\x04", "the file is a zip archive; extract it first"),
+        ("x.XLSX", b"PK\x03\x04", "the file is a spreadsheet; save it as CSV"),
+        ("x.xls", b"\xd0\xcf\x11\xe0", "the file is a spreadsheet; save it as CSV"),
+    ],
+)
+def test_archives_and_spreadsheets_are_refused(name, head, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(head + bytes(range(200)))
+    with pytest.raises(StreamError) as stop:
+        everything(Stream([str(path)], "csv" if name == "x.csv" else None).sources[0])
+    assert str(stop.value) == f"{path}: {message}"
 
 
 @given(
@@ -251,6 +275,8 @@ def test_missing_packages(monkeypatch):
         ("data/x.CSV.gz", "csv"),
         ("x.tsv", "tsv"),
         ("x.vw.ZST", "vw"),
+        ("x.svm.bz2", "svm"),
+        ("x.svm.xz", "svm"),
         ("http://h/x.json.zstd?a=b.c#d.e", "json"),
         ("x.gz", ""),
         ("dir.csv/x", ""),

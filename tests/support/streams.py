@@ -1,9 +1,11 @@
 """Sample rows, and functions that write them in every supported format."""
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import random
 
 import pyarrow as pa
@@ -96,7 +98,9 @@ def zstd(data):
 def put(folder, name, data):
     """Write a file, compressed according to its name; return its path."""
     path = folder / name
-    pack = {"gz": gzip.compress, "zst": zstd}.get(name.rpartition(".")[2], bytes)
+    pack = {"gz": gzip.compress, "zst": zstd, "bz2": bz2.compress, "xz": lzma.compress}.get(
+        name.rpartition(".")[2], bytes
+    )
     path.write_bytes(pack(data))
     return path
 

@@ -36,8 +36,8 @@ def add_data(parser: Any, learning: bool = True) -> None:
         *("data",),
         nargs="*",
         metavar="DATA",
-        help="Files, glob patterns, URLs (https://, s3://, ...), or - for standard input; .gz and "
-        ".zst files are decompressed",
+        help="Files, glob patterns, URLs (https://, s3://, ...), or - for standard input; files "
+        "compressed with gzip, zstd, bzip2 or xz are decompressed",
     )
     data.add_argument(
         "-d",

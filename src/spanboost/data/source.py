@@ -1,7 +1,6 @@
 """Byte streams from files, globs, standard input and URLs, compressed or not."""
 
 import glob
-import gzip
 import io
 import os
 import select
@@ -15,15 +14,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from spanboost.data.compression import HEAD, decompress
+from spanboost.data.compression import SUFFIXES as COMPRESSED
 from spanboost.data.problems import StreamError
 from spanboost.data.utf16 import Utf8Bytes
 from spanboost.errors import install_hint
 
 _FIRST = 1 << 16  # bytes in a fingerprint
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"  # a zstd frame written by pzstd, after a byte 50 to 5f
-_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 
 
 class Source:
@@ -55,7 +52,7 @@ class Source:
         """
         self.position = 0
         with _readable_errors(self.name):
-            head, file = self._start(len(_ZSTD))
+            head, file = self._start(HEAD)
             self._spent = self._once
             self._pipe = file if self._once else None
             stored = _Decompressed(self.name, _Stored(self, head, file), head)
@@ -84,19 +81,20 @@ class Source:
         For a pipe, call it before `open`, which still returns this line.
         """
         with _readable_errors(self.name):
-            head, file = self._start(len(_ZSTD))
-            stored = _Recorded(head, file)
-            stream = Utf8Bytes(self.name, _Decompressed(self.name, stored, head))
-            text = b""
-            while len(text) < limit and b"\n" not in text.lstrip():
-                more = stream.read(limit - len(text))
-                if not more:
-                    break
-                text += more
+            head, file = self._start(HEAD)
+            with ExitStack() as stack:
+                if not self._once:
+                    stack.callback(file.close)
+                stored = _Recorded(head, file)
+                stream = Utf8Bytes(self.name, _Decompressed(self.name, stored, head))
+                text = b""
+                while len(text) < limit and b"\n" not in text.lstrip():
+                    more = stream.read(limit - len(text))
+                    if not more:
+                        break
+                    text += more
             if self._once:
                 self._peeked = bytes(stored.seen), file
-            else:
-                file.close()
             return text.lstrip().partition(b"\n")[0]
 
     def fingerprint(self) -> list[int | None]:
@@ -169,14 +167,7 @@ class _Decompressed(io.RawIOBase):
 
     def __init__(self, name: str, stored: io.RawIOBase, head: bytes) -> None:
         self._name, self._stored = name, stored
-        self._file: Any = stored
-        if head.startswith(_GZIP):
-            self._file = gzip.GzipFile(fileobj=stored)
-        elif head.startswith(_ZSTD) or (head[1:4] == _SKIPPABLE and head[0] >> 4 == 5):
-            import pyarrow
-
-            file = pyarrow.PythonFile(stored, mode="r")
-            self._file = pyarrow.CompressedInputStream(file, "zstd")
+        self._file = decompress(name, stored, head)
 
     def readable(self) -> bool:
         return True
@@ -213,7 +204,7 @@ def suffix(name: str) -> str:
     if "://" in name:
         name = name.partition("?")[0].partition("#")[0]
     stem, ending = os.path.splitext(name)
-    if ending.lower() in _COMPRESSED:
+    if ending.lower() in COMPRESSED:
         ending = os.path.splitext(stem)[1]
     return ending[1:].lower()
 
