@@ -72,6 +72,10 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     Dates and times become text in ISO 8601, numbers of NumPy plain numbers. NaN and NaT are missing
     values, None.
     """
+    if not hasattr(row, "items"):  # a row of pandas has it, too
+        raise TypeError(
+            f"a row must be a dictionary (got {row!r:.40}); use predict_many for several rows"
+        )
     return {name: _plain(value) for name, value in row.items()}
 
 

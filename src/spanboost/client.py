@@ -89,7 +89,7 @@ class _Base:
     ) -> None:
         """Create a client.
 
-        id, label: the keys of ids and labels in rows.
+        id, label: the keys of ids and labels in rows, as in `serve --id` and `serve --label`.
         certificate: file with the certificate that an https:// address must have; by default, any
             certificate that the system trusts.
         """

@@ -48,7 +48,7 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--n_estimators=10"], "unknown option --n_estimators; did you mean --n-estimators?"),
         (["--learner", "liner"], "'linear'?"),
         (["--label", "SIZE"], "column 'SIZE' not found; did you mean 'size'?"),
-        (["-i", "none.sb"], "none.sb: No such file"),
+        (["-i", "none.sb"], "none.sb: file not found"),
         (["-i", "houses.sb", "-n", "8"], "-n cannot be combined with -i"),
         (["-i", "houses.sb", "--label", "size"], "--label cannot be combined with -i"),
         (["-i", "houses.sb", "--seed", "1"], "--seed cannot be combined with -i"),
@@ -97,7 +97,7 @@ def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkey
         ),
         (
             ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "none.sb"],
-            "none.sb: No such file",
+            "none.sb: file not found",
         ),
         (
             ["evaluate", "houses.csv", "-i", "houses.sb", "--compare", "houses.csv"],

@@ -547,7 +547,7 @@ def test_inspect_shows_the_health(shell, tmp_path):
     save(model, output)
     shown = shell("inspect", output).out
     assert "  health         1 of 3,000 labels clipped\n" in shown
-    assert "                 label range last widened at row" in shown
+    assert "  label range    follows the labels; last widened at row" in shown
     found = json.loads(shell("inspect", output, "--json").out)["health"]
     assert found == model.health.to_json()
     assert not found["good"]
@@ -560,7 +560,7 @@ def test_inspect_shows_the_health(shell, tmp_path):
     labels = model.labels.health
     assert (
         f"  health         {labels.clipped} of 3,000 labels clipped, new units of the labels at "
-        f"row {labels.new_units:,}\n                 label range last widened at row "
+        f"row {labels.new_units:,}\n  label range    follows the labels; last widened at row "
         f"{labels.widened:,}, shrunk at row {labels.shrunk:,}, moved to new units at row "
         f"{labels.new_units:,}\n"
     ) in shell("inspect", output).out

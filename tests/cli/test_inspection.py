@@ -18,7 +18,7 @@ def lines_of(shell, model, tmp_path, *options):
 
 
 def fact(lines, name):
-    (found,) = (line for line in lines if line.startswith(f"  {name} "))
+    (found,) = (line for line in lines if line.startswith(f"  {name:<14} "))
     return found.removeprefix(f"  {name}").strip()
 
 
@@ -33,7 +33,7 @@ def test_arrays_have_columns(shell, tmp_path):
     loss = np.mean((model.predict_many(X) - Y) ** 2)  # all 300 rows are kept
     shown, _, what = fact(lines, "loss").partition(" on ")
     assert float(shown) == pytest.approx(loss, rel=1e-4)
-    assert what == "300 learned rows that the model keeps; new rows usually have a higher loss"
+    assert what == "a sample of 300 learned rows; `evaluate` measures it on unseen rows"
     assert "parameters" not in lines
 
 
@@ -52,6 +52,26 @@ def test_a_table_has_names_and_classes(shell, tmp_path):
         "1 time: when",
         "1 categorical: kind (3)",
     ]
+
+
+def test_hashed_categories_are_not_counted(shell, tmp_path):
+    rows = [f"{k},A{k:05},{'uv'[k % 2]},{k % 7}" for k in range(600)]
+    path = put(tmp_path, "t.csv", "\n".join(["size,id,kind,label", *rows, ""]).encode())
+    model = tmp_path / "m.sb"
+    shell("train", path, "-o", model, "--learner", "linear", "-n", "2", "--quiet")
+    shown = shell("inspect", model).out
+    assert "2 categorical: id (hashed), kind (2)\n" in shown
+    facts = json.loads(shell("inspect", model, "--json").out)
+    assert facts["schema"]["categories"] == {"id": None, "kind": 2}
+
+
+def test_the_last_change_of_the_label_range_is_not_part_of_the_health(shell, tmp_path):
+    model = SpanBoost(LinearSGD(), n=2, label_range="auto")
+    model.learn_many(X, Y)
+    lines = lines_of(shell, model, tmp_path)
+    assert fact(lines, "health") == "good"
+    row = model.health.to_json()["labels"]["widened"]
+    assert fact(lines, "label range") == f"follows the labels; last widened at row {row:,}"
 
 
 def test_dictionaries_have_names(shell, tmp_path):
@@ -75,6 +95,8 @@ def test_experts_have_bars_and_the_largest_comes_first(shell, tmp_path):
     model.learn_many(X, Y)
     lines = lines_of(shell, model, tmp_path)
     assert lines[0] == "AutoBoost, 5 experts, squared loss"
+    (combined,) = (line for line in lines if "regression over all" in line)
+    assert combined.endswith("combines the experts")
     start = lines.index("weights of the experts") + 1
     order = sorted(model.weights_.items(), key=lambda one: -one[1])
     for (name, weight), line in zip(order, lines[start:], strict=False):

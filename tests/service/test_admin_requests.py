@@ -267,13 +267,21 @@ def test_commands_name_the_variable_of_the_token(tmp_path, monkeypatch, capsys):
     state = State(tmp_path / "state", new_model)
     with serving_app(build_app(Engine(state), {"admin": "a" * 16})) as http:
         address = str(http.base_url)
-        for command in ("versions", "challenge"):
+        for command in ("versions", "challenge", "inspect"):
             assert main([command, address]) == 2
             assert "needs the admin token; set SPANBOOST_ADMIN_TOKEN" in capsys.readouterr().err
         monkeypatch.setenv("SPANBOOST_ADMIN_TOKEN", "a" * 16)
         assert main(["versions", f"{address}/wrong"]) == 2
         assert "this path does not exist" in (error := capsys.readouterr().err)
         assert "TOKEN" not in error
+
+
+def test_inspect_shows_the_model_of_a_running_service(tmp_path, capsys):
+    state = State(tmp_path / "state", new_model)
+    commit_and_learn(state, 0, 30, DATA)
+    with serving_app(build_app(Engine(state))) as http:
+        assert main(["inspect", str(http.base_url)]) == 0
+        assert "rows learned   30\n" in capsys.readouterr().out
 
 
 def test_a_missing_certificate_file_is_named():

@@ -10,7 +10,7 @@ import pytest
 from leaders import leading
 
 from spanboost.checks import plain_row
-from spanboost.client import AsyncClient, Client
+from spanboost.client import AsyncClient, Client, ServiceError
 from spanboost.rows.times import is_time, parse_time
 
 VALUES = {
@@ -37,6 +37,29 @@ def test_numbers_and_missing_values():
     found = plain_row(row | missing)
     assert found == {"a": 0.5, "b": 3, "c": True, "d": "x", "e": None} | dict.fromkeys(missing)
     json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("row", [[{"size": 2}], "x", 7, None])
+def test_a_row_that_is_not_a_dictionary_is_refused(row):
+    with Client("http://127.0.0.1:1") as client:
+        for call in (client.predict, lambda one: client.learn([one])):
+            with pytest.raises(TypeError, match=r"a row must be a dictionary .*predict_many"):
+                call(row)
+
+
+def test_a_row_of_pandas_is_sent():
+    assert plain_row(pd.Series({"size": 2, "city": "Ulm"})) == {"size": 2, "city": "Ulm"}
+
+
+def test_clients_name_the_key_of_labels(tmp_path):
+    with leading(tmp_path, options=("--label", "rings")) as server:
+        address = str(server.base_url)
+        with Client(address) as client:
+            id = client.predict({"size": 2}).id
+            with pytest.raises(ServiceError, match="the label is missing: no key 'rings'"):
+                client.label(id, 9)
+        with Client(address, label="rings") as client:
+            assert client.label(id, 9).learned == 1
 
 
 def test_clients_send_times(tmp_path):

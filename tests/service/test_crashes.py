@@ -348,7 +348,7 @@ def test_async_client(server):
             assert await client.learn([{"x": 1}], skip=True) == (
                 0,
                 0,
-                [(0, "label", "the label is missing")],
+                [(0, "label", "the label is missing: no key 'label'")],
             )
             with pytest.raises(ServiceError, match="label is missing") as caught:
                 await client.learn([{"x": 1}])

@@ -30,9 +30,20 @@ def test_learned_and_queued_rows(open_state, shell):
     assert "rows learned   30\n" in text
     assert "snapshot       the newest one, up to record 1\n" in text
     assert "queued         20 rows in the journal after it" in text
+    assert "give the address of the service to inspect its current model\n" in text
     open_state.save()
     facts = json.loads(shell("inspect", open_state.folder, "--json").out)
     assert facts["service"] == {"record": 3, "rows_learned": 50, "rows_queued": 0}
+
+
+def test_an_empty_snapshot_is_not_called_a_model_without_rows(shell, tmp_path):
+    state = State(tmp_path, new_model)
+    commit_and_learn(state, 0, 30, DATA)
+    text = shell("inspect", tmp_path).out
+    state.close()
+    assert "label          none in the snapshot\n" in text
+    assert "features       none in the snapshot\n" in text
+    assert "queued         30 rows in the journal after it" in text
 
 
 def test_another_folder_is_refused(shell, tmp_path):

@@ -20,9 +20,9 @@ FEW = StateLimits(snapshot_rows=60)
 
 
 @contextmanager
-def leading(folder, tokens=None, limits=FEW):
+def leading(folder, tokens=None, limits=FEW, options=()):
     """Serve a folder as a leader."""
-    words = ["serve", "--dir", str(folder), *SMALL]
+    words = ["serve", "--dir", str(folder), *SMALL, *options]
     engine = Engine(open_state(parser().parse_args(words), limits))
     with serving_app(build_app(engine, tokens)) as client:
         client.engine = engine

@@ -219,6 +219,15 @@ def add_ray(group: Any) -> None:
     )
 
 
+def add_certificate(command: Any) -> None:
+    """Add --certificate, for commands that take the address of a service."""
+    command.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="Certificate that an https:// address must have (default: any that the system trusts)",
+    )
+
+
 def at_least(least: int) -> "type[int]":
     """Return a parser of integers that are at least `least`."""
     return between(least, sys.maxsize)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from spanboost.cli.arguments import (
+    add_certificate,
     add_data,
     add_loss,
     add_model,
@@ -128,8 +129,11 @@ def add_explain_options(explain: Any) -> None:
 def add_inspect_options(inspect: Any) -> None:
     """Add the options of `spanboost inspect`."""
     inspect.add_argument(
-        "model", metavar="MODEL", help="Model file (.sb), checkpoint, or state folder of a service"
+        "model",
+        metavar="MODEL",
+        help="Model file (.sb), checkpoint, state folder of a service, or address of a running one",
     )
+    add_certificate(inspect)
     _add_top(inspect)
     inspect.add_argument(
         "--all",

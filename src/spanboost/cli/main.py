@@ -46,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UserError) else 1
     except OSError as error:  # for example a missing file or a full disk
         where = "" if error.filename is None else f"{error.filename}: "
-        print(f"spanboost: {where}{error.strerror or error}", file=sys.stderr)
+        missing = isinstance(error, FileNotFoundError)  # said as for data files
+        what = "file not found" if missing else error.strerror or error
+        print(f"spanboost: {where}{what}", file=sys.stderr)
         return 2 if isinstance(error, _MISSING) else 1
 
 

@@ -129,11 +129,13 @@ contributions refer to scores. (rest) is the difference, and may be the largest 
         "inspect",
         "print the parameters of a model and what it has learned",
         """\
-Print the parameters and the size of a model, the features with the largest effect, what each stage
-contributes, and the shrinkage sigma of Algorithm 1.""",
+Print what a model is and what it has learned: its label and features, its health and size, the
+weights of the experts and the most important features. With --all, also print the parameters, the
+effects of the features, what each stage contributes, and the shrinkage sigma of Algorithm 1.""",
         """examples:
   spanboost inspect houses.sb --top 20
-  spanboost inspect houses.sb --json""",
+  spanboost inspect houses.sb --json
+  spanboost inspect http://127.0.0.1:8000""",
         "spanboost.cli.commands.inspect",
         "inspect",
     ),

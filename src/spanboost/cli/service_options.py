@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spanboost.cli.arguments import add_columns, add_model, at_least, between, days
+from spanboost.cli.arguments import add_certificate, add_columns, add_model, at_least, between, days
 from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 
@@ -115,7 +115,7 @@ def add_backup_options(backup: Any) -> None:
         "source", metavar="SOURCE", help="Address of a running service, or state folder"
     )
     backup.add_argument("file", metavar="FILE", help="Backup file to write (a tar archive)")
-    _add_certificate(backup)
+    add_certificate(backup)
     backup.add_argument("--quiet", action="store_true", help="Show no progress bar")
 
 
@@ -176,15 +176,7 @@ def _add_target(command: Any) -> None:
     command.add_argument(
         "target", metavar="STATE_OR_URL", help="State folder, or address of a running service"
     )
-    _add_certificate(command)
-
-
-def _add_certificate(command: Any) -> None:
-    command.add_argument(
-        "--certificate",
-        metavar="FILE",
-        help="Certificate that an https:// address must have (default: any that the system trusts)",
-    )
+    add_certificate(command)
 
 
 def _add_folder(command: Any) -> None:

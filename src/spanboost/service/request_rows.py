@@ -87,7 +87,8 @@ class RowParser:
         row = self._check_object(value)
         labelled = self.label in row
         id, label, weight = self._split(row)
-        if not labelled and (near := did_you_mean(self.label, row)):
+        if not labelled:
+            near = did_you_mean(self.label, row)
             raise BadRowError(f"the label is missing: no key {self.label!r:.40}{near}", self.label)
         plain = self._reader.parse_label(label)
         if isinstance(plain, float) and not abs(plain) <= MAX_LABEL:

@@ -11,12 +11,13 @@ import numpy as np
 
 from spanboost.analysis.importances import feature_importances, has_importances, kept_loss
 from spanboost.checks import finite_or_none
+from spanboost.cli.admin_client import is_address, open_admin_client
 from spanboost.cli.output.inspection import describe
 from spanboost.core.coefficients import coefficients
 from spanboost.losses import predicts_scores
 from spanboost.models.booster import Booster
 from spanboost.models.choice import Choosing
-from spanboost.models.files import load
+from spanboost.models.files import from_bytes, load
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names
 from spanboost.rows.block import origin_of
@@ -24,12 +25,22 @@ from spanboost.rows.block import origin_of
 
 def inspect(args: Namespace) -> int:
     """Print a report of a model."""
+    model, size, folder = _read(args)
+    facts = report(model, args.top) | {"bytes": size} | folder
+    print(as_json(facts) if args.json else describe(facts, everything=args.all))
+    return 0
+
+
+def _read(args: Namespace) -> tuple[Model, int, dict[str, Any]]:
+    """Return the model of a file, a state folder or a running service, its size and more facts."""
+    if is_address(args.model):
+        with open_admin_client(args.model, args.certificate) as client:
+            data = client.model()
+        return from_bytes(data, trusted=False), len(data), {}
     path, model, folder = args.model, None, dict[str, Any]()
     if (Path(path) / "snapshots").is_dir():
         path, model, folder = _read_folder(path)
-    facts = report(model or load(path), args.top) | {"bytes": os.path.getsize(path)} | folder
-    print(as_json(facts) if args.json else describe(facts, everything=args.all))
-    return 0
+    return model or load(path), os.path.getsize(path), folder
 
 
 def _read_folder(name: str) -> tuple[Path, Model, dict[str, Any]]:
@@ -144,13 +155,19 @@ def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, 
 
 
 def _schema(schema: Any) -> dict[str, Any]:
-    """Return the schema without the values of categories, as there may be millions of them."""
+    """Return the schema with the number of categories instead of their values; None if hashed.
+
+    There may be millions of values.
+    """
     state = schema.state()
     columns = state.pop("columns")
     if columns is not None:
         state["numbers"] = [column.name for column in schema.numbers]
         state["times"] = [column.name for column in schema.times]
-        state["categories"] = {column.name: len(column.codes) for column in schema.categories}
+        state["categories"] = {
+            column.name: None if schema.is_hashed(column) else len(column.codes)
+            for column in schema.categories
+        }
     return {name: value for name, value in state.items() if value not in (None, [], {})}
 
 

@@ -57,8 +57,8 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for k, text in enumerate(_features(facts)):
         yield "" if k else "features", text
     if "kept_loss" in facts:
-        kept = f"{facts['kept_rows']:,} learned rows that the model keeps"
-        yield "loss", f"{facts['kept_loss']:z.6g} on {kept}; new rows usually have a higher loss"
+        kept = f"on a sample of {facts['kept_rows']:,} learned rows"
+        yield "loss", f"{facts['kept_loss']:z.6g} {kept}; `evaluate` measures it on unseen rows"
     yield from facts["facts"].items()
     yield from _health(facts["health"])
     yield "size", f"{_bytes(facts['memory_bytes'])} in memory, {_bytes(facts['bytes'])} in the file"
@@ -70,6 +70,8 @@ def _service(service: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "snapshot", f"the newest one, up to record {service['record']:,}"
         queued = "which a running service has learned or is about to learn"
         yield "queued", f"{service['rows_queued']:,} rows in the journal after it, {queued}"
+        if service["rows_queued"]:
+            yield "", "give the address of the service to inspect its current model"
 
 
 def _label(facts: dict[str, Any]) -> str:
@@ -81,8 +83,12 @@ def _label(facts: dict[str, Any]) -> str:
         low, high = facts["label_ends"]
         values = f"from {low:z.10g} to {high:z.10g}"
     else:
-        values = "no range recorded" if facts["examples"] else "none seen yet"
+        values = "no range recorded" if facts["examples"] else _nothing(facts)
     return values if name is None else f"{name!r}, {values}"
+
+
+def _nothing(facts: dict[str, Any]) -> str:
+    return "none in the snapshot" if facts.get("service") else "none seen yet"
 
 
 def _features(facts: dict[str, Any]) -> Iterator[str]:
@@ -92,18 +98,24 @@ def _features(facts: dict[str, Any]) -> Iterator[str]:
     known = [kind for kind in kinds if kind in schema]
     for kind in known:
         names = schema[kind]
-        counted = [f"{one} ({names[one]:,})" for one in names] if kind == "categories" else names
-        yield f"{len(names):,} {kinds[kind]}: {_list(counted)}"
+        shown = [*map(_count, names.items())] if kind == "categories" else names
+        yield f"{len(names):,} {kinds[kind]}: {_list(shown)}"
     if known:
         return
     if rows is None:
-        yield "none seen yet"
+        yield _nothing(facts)
     elif rows["names"]:
         yield f"{rows['features']:,} names: {_list(rows['names'])}"
     elif rows["named"]:
         yield "names, hashed"
     else:
         yield f"{rows['features']:,} columns of numbers" if rows["features"] else "sparse rows"
+
+
+def _count(column: tuple[str, int | None]) -> str:
+    """Return a column with the number of its categories, which are not known if they are hashed."""
+    name, categories = column
+    return f"{name} ({'hashed' if categories is None else f'{categories:,}'})"
 
 
 def _list(names: Sequence[str]) -> str:
@@ -123,7 +135,7 @@ def _health(health: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ]
     yield "health", ", ".join(health["problems"]) or "good"
     if rows:
-        yield "", f"label range last {', '.join(rows)}"
+        yield "label range", f"follows the labels; last {', '.join(rows)}"
 
 
 def _bytes(number: int) -> str:
@@ -146,7 +158,9 @@ def _weights(facts: dict[str, Any], everything: bool) -> Iterator[str]:
     width = max(map(len, shown))
     for name in shown:
         expert = experts.get(name)
-        copies = "" if expert is None else _copies(expert["n"], expert["learner"]["class"])
+        copies = "combines the experts" if experts else ""
+        if expert is not None:
+            copies = _copies(expert["n"], expert["learner"]["class"])
         yield _bar_line(weights[name], f"{name:<{width}}  {copies}")
     if len(order) > len(shown):
         rest = sum(weights[name] for name in order[len(shown) :])
