@@ -47,7 +47,7 @@ class Problem(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of sending labels; `duplicates` had been learned before a retry."""
+    """The result of sending labels; `duplicates` had been learned before, with the same label."""
 
     learned: int
     duplicates: int

@@ -146,7 +146,8 @@ def test_labels_arrive_later_by_id(client):
     assert read_metric(client, "pending_rows") == 30
     for id, row in zip(ids, rows, strict=True):
         assert learn(client, {"id": id, "label": row["label"]}).json()["learned"] == 1
-    assert learn(client, {"id": ids[0], "label": 7}).json()["duplicates"] == 1
+    first = {"id": ids[0], "label": rows[0]["label"]}
+    assert learn(client, first).json()["duplicates"] == 1
     assert read_metric(client, "pending_rows") == 0
     late = client.get("/model").content
     with start_service(client.engine.state.folder.parent / "other") as other:
@@ -168,6 +169,26 @@ def test_an_id_is_learned_once_over_requests_and_restarts(tmp_path):
         with start_service(tmp_path / "state") as client:
             outcome = learn(client, row).json()
             assert (outcome["learned"], outcome["duplicates"]) == ((1, 0), (0, 1))[times > 0]
+
+
+@pytest.mark.parametrize("options", [(), ("--loss", "softmax")])
+def test_another_label_of_a_learned_row_is_refused(tmp_path, options):
+    first, other = {"id": "a", "size": 1, "label": 7}, {"id": "b", "size": 2, "label": 8}
+    reason = "the label differs from the one that was learned for the id 'a'"
+    problem = {"row": 1, "field": "label", "reason": reason}
+    for _ in range(2):  # the second time after a restart
+        with start_service(tmp_path / "state", *SMALL, *options) as client:
+            learn(client, first)
+            for changed in (9, -7, "x", None):
+                response = learn(client, [other, {"id": "a", "label": changed}])
+                assert response.status_code == 409
+                assert response.json() == {"error": f"row 1: {reason}", "problems": [problem]}
+            assert learn(client, {"id": "a", "label": 7.0}).json()["duplicates"] == 1
+    with start_service(tmp_path / "state", *SMALL, *options) as client:
+        rows = [other, {"id": "a", "label": 9}, other | {"label": 3}]
+        found = client.post("/learn?on_error=skip", json=rows).json()
+        assert (found["learned"], found["duplicates"]) == (1, 0)
+        assert [one["row"] for one in found["problems"]] == [1, 2]
 
 
 def test_a_label_for_an_unknown_id_gets_410(client):

@@ -39,7 +39,7 @@ from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.journal import Journal
 from spanboost.service.storage.journal_chain import journal_paths
 from spanboost.service.storage.journal_files import MarkedRecords
-from spanboost.service.storage.learned_ids import LearnedIds
+from spanboost.service.storage.learned_ids import LearnedIds, label_mark
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.state import State
 
@@ -175,19 +175,28 @@ def test_a_failed_sync_stops_all_writes(tmp_path, monkeypatch):
 def test_recent_ids_are_remembered_and_old_ones_forgotten():
     ids = LearnedIds(10)
     for k in range(100):
-        ids.add([str(k)], k)
+        ids.add([str(k)], [float(k)], k)
         assert all(str(last) in ids for last in range(max(k - 9, 0), k + 1))
         assert len(ids) <= 20
         assert str(ids.first_record) in ids
     assert "0" not in ids
 
 
+def test_labels_are_compared_by_value():
+    ids = LearnedIds(10)
+    ids.add(["a", "b", None], [0.1, "1.0", 3.0], 1)
+    assert ids.mark("a") == label_mark(0.1) != label_mark(0.2)
+    assert ids.mark("b") == label_mark("1") != label_mark("2")
+    assert label_mark(-0.0) == label_mark(0.0)
+    assert ids.mark("c") is None
+
+
 def test_rows_without_ids_expire_old_ids_so_that_the_journal_stays_bounded():
     ids = LearnedIds(10)
-    ids.add(["a", None], 1)
+    ids.add(["a", None], [1.0, 2.0], 1)
     assert ("a" in ids, ids.first_record) == (True, 1)
     for record in range(2, 6):
-        ids.add([None] * 5, record)
+        ids.add([None] * 5, [0.0] * 5, record)
     assert ("a" in ids, ids.first_record) == (False, None)
 
 
@@ -431,7 +440,7 @@ def test_labels_arrive_later_for_pending_rows(engine):
     order = [5, 3, *range(6, 20), 0, 1, 2, 4]
     for k in order:
         assert learn(engine, [Example(predictions.ids[k], None, labels[k], 1.0)]) == (1, 0, [])
-    assert learn(engine, [Example(predictions.ids[3], None, 9.0, 1.0)]) == (0, 1, [])
+    assert learn(engine, [Example(predictions.ids[3], None, labels[3], 1.0)]) == (0, 1, [])
     model, _ = new_model()
     model.learn_many([rows[k] for k in order], [labels[k] for k in order])
     assert copy_model(engine) == to_bytes(model)

@@ -221,7 +221,10 @@ def _learn() -> dict[str, Any]:
                 "content": {JSON: {"schema": _ref("Outcome")}},
             },
             **_errors(),
-            "409": _error("This server is a follower; send labels to the leader."),
+            "409": _error(
+                "Another label was learned for this id; or this server is a follower, and labels "
+                "go to the leader."
+            ),
             **gone,
         },
     }

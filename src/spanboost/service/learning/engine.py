@@ -16,7 +16,7 @@ from spanboost.models.memory import fixed_bytes
 from spanboost.models.model import Model
 from spanboost.service.histogram import Histogram
 from spanboost.service.learning.class_limit import limit_classes
-from spanboost.service.learning.example_rows import validate_job
+from spanboost.service.learning.example_rows import label_marks, validate_job
 from spanboost.service.learning.jobs import (
     ControlJob,
     CopyJob,
@@ -277,14 +277,14 @@ class Engine:
         Returns the entry to learn, and the jobs to acknowledge after that with their outcomes.
         """
         accepted, growth = list[Example](), Growth()
-        taken_ids, outcomes = set[str](), list[Outcome]()
+        taken_ids, outcomes = dict[str, int](), list[Outcome]()
         target = limit_classes(self.state.model.schema.target, *self._budget.most_classes())
         for job in jobs:
             examples, outcome, target = validate_job(
                 self.state, self._budget, job, taken_ids, target, growth
             )
             accepted += examples
-            taken_ids.update(example.id for example in examples if example.id is not None)
+            taken_ids |= label_marks(examples)
             outcomes.append(outcome)
         entry = self._build_entry(accepted)
         if accepted:

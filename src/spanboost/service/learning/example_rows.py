@@ -1,12 +1,20 @@
 """Which labelled rows of a request can be learned: their rows, ids, labels and sizes."""
 
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from spanboost.data.target import Target
 from spanboost.service.learning.jobs import LearnJob, Outcome
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.limits import describe_duration
-from spanboost.service.request_rows import GONE, Example, RejectedRow, find_invalid_labels
+from spanboost.service.request_rows import (
+    CONFLICT,
+    GONE,
+    Example,
+    RejectedRow,
+    find_invalid_labels,
+)
+from spanboost.service.storage.learned_ids import label_mark
 from spanboost.service.storage.state import State
 
 
@@ -14,19 +22,19 @@ def validate_job(
     state: State,
     budget: ModelBudget,
     job: LearnJob,
-    taken_ids: set[str],
+    taken_ids: Mapping[str, int],
     target: Target,
     growth: Growth,
 ) -> tuple[list[Example], Outcome, Target]:
     """Return the rows of a request to learn, its outcome, and the target after these rows.
 
-    taken_ids: ids of rows accepted from earlier requests of the same group.
+    taken_ids: ids of rows accepted from earlier requests of the same group, with label marks.
     growth: of the model by the same rows; the rows of this request are added if it succeeds.
     """
     field = state.model.schema.label or "label"
     rejected, examples = list[RejectedRow](), job.examples
     while True:
-        good, duplicates, gone = _find_rows(state, examples, taken_ids)
+        good, duplicates, refused = _find_rows(state, examples, taken_ids, field)
         after = deepcopy(target) if target.as_text else target
         numbers, labels = list(good), [example.label for example in good.values()]
         wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
@@ -35,36 +43,47 @@ def validate_job(
         excess, own = budget.check(rows, growth, len(after.values))
         rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
         wrong |= excess
-        if (rejected or gone) and not job.skip:
-            return [], Outcome(0, 0, rejected + gone), target
+        if (rejected or refused) and not job.skip:
+            return [], Outcome(0, 0, rejected + refused), target
         if not wrong:
             growth.add(own.features, own.cells)
-            return list(good.values()), Outcome(len(good), duplicates, rejected + gone), after
+            return list(good.values()), Outcome(len(good), duplicates, rejected + refused), after
         # repeat without them: a later row with the id of a bad one is not a duplicate
         examples = {number: one for number, one in examples.items() if number not in wrong}
 
 
-def _find_rows(
-    state: State, examples: dict[int, Example], taken_ids: set[str]
-) -> tuple[dict[int, Example], int, list[RejectedRow]]:
-    """Return the examples with their rows, the number of duplicates, and the missing rows.
+def label_marks(examples: Sequence[Example]) -> dict[str, int]:
+    """Return the marks of the labels of rows that have an id."""
+    return {one.id: label_mark(one.label) for one in examples if one.id is not None}
 
-    taken_ids: ids of rows that are accepted and not in the journal yet.
+
+def _find_rows(
+    state: State, examples: dict[int, Example], taken_ids: Mapping[str, int], field: str
+) -> tuple[dict[int, Example], int, list[RejectedRow]]:
+    """Return the examples with their rows, the number of duplicates, and the refused rows.
+
+    taken_ids: ids of rows that are accepted and not in the journal yet, with label marks.
+    field: the key of labels.
     """
-    good, duplicates, gone, own = dict[int, Example](), 0, list[RejectedRow](), set[str]()
+    good, duplicates, refused, own = dict[int, Example](), 0, list[RejectedRow](), dict[str, int]()
     for number, example in examples.items():
         id = example.id
-        if id is not None and (id in own or id in taken_ids or id in state.ids):
+        learned = None if id is None else own.get(id, taken_ids.get(id, state.ids.mark(id)))
+        if learned is not None and learned == label_mark(example.label):
             duplicates += 1
+            continue
+        if learned is not None:
+            why = f"the label differs from the one that was learned for the id {id!r}"
+            refused.append(RejectedRow(number, field, why, CONFLICT))
             continue
         complete = _add_row(state, example)
         if complete is None:
-            gone.append(RejectedRow(number, None, _gone_message(state, id or ""), GONE))
+            refused.append(RejectedRow(number, None, _gone_message(state, id or ""), GONE))
             continue
         if id is not None:
-            own.add(id)
+            own[id] = label_mark(example.label)
         good[number] = complete
-    return good, duplicates, gone
+    return good, duplicates, refused
 
 
 def _add_row(state: State, example: Example) -> Example | None:

@@ -41,6 +41,14 @@ def decode_ids(payload: memoryview) -> list[str | None]:
     return ids
 
 
+def decode_labels(payload: memoryview) -> tuple[list[str | None], list[float | str]]:
+    """Return the ids and labels of a journal record without reading its rows."""
+    if not payload or is_control(payload):
+        return [], []
+    ids, _, rest = bytes(payload).partition(b"\n")
+    return orjson.loads(ids), orjson.loads(rest.partition(b"\n")[0])[2]
+
+
 def decode_entry(payload: memoryview) -> Entry:
     """Return the rows of a journal record; a repair replaces lost records by empty ones.
 

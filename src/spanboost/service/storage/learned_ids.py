@@ -1,10 +1,13 @@
-"""The ids of recently learned rows, which detect duplicates."""
+"""The ids of recently learned rows, which detect duplicates and changed labels."""
 
+import zlib
 from collections.abc import Sequence
+
+from spanboost.data.target import canonical
 
 
 class LearnedIds:
-    """The ids of at least the last `window` rows, and of at most twice as many.
+    """The ids of at least the last `window` rows, and of at most twice as many, with label marks.
 
     Rows without an id count as well. The journal is kept as far back as the ids reach, and a few
     rows with ids must not make it grow without limit.
@@ -12,8 +15,8 @@ class LearnedIds:
 
     def __init__(self, window: int) -> None:
         self.window = window
-        self._new: set[str] = set()
-        self._old: set[str] = set()
+        self._new: dict[str, int] = {}
+        self._old: dict[str, int] = {}
         self._new_rows = 0  # rows counted for the new ids
         self._first_new = self._first_old = 0  # numbers of the first records of both sets
 
@@ -23,15 +26,21 @@ class LearnedIds:
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
 
-    def add(self, ids: Sequence[str | None], record: int) -> None:
+    def mark(self, id: str) -> int | None:
+        """Return the mark of the label that was learned under an id; None if it is not known."""
+        return self._new.get(id, self._old.get(id))
+
+    def add(self, ids: Sequence[str | None], labels: Sequence[float | str], record: int) -> None:
         """Add the ids of the rows in the journal record of this number; None: a row without id."""
         if not self._new_rows:
             self._first_new = record
-        self._new.update(id for id in ids if id is not None)
+        for id, label in zip(ids, labels, strict=True):
+            if id is not None:
+                self._new[id] = label_mark(label)
         self._new_rows += len(ids)
         if self._new_rows >= self.window:
             self._old, self._first_old = self._new, self._first_new
-            self._new, self._new_rows = set(), 0
+            self._new, self._new_rows = {}, 0
 
     @property
     def first_record(self) -> int | None:
@@ -39,3 +48,9 @@ class LearnedIds:
         if self._old:
             return self._first_old
         return self._first_new if self._new else None
+
+
+def label_mark(label: float | str) -> int:
+    """Return a checksum of a label, equal for all spellings of it; labels can be long texts."""
+    text = canonical(label) if isinstance(label, str) else f"{label + 0.0:.17g}"  # not -0
+    return zlib.crc32(text.encode())

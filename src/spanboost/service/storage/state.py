@@ -35,7 +35,7 @@ from spanboost.service.storage.control import (
     decode_control,
     is_control,
 )
-from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
+from spanboost.service.storage.entry import Entry, decode_entry, decode_labels
 from spanboost.service.storage.file_views import close_views, open_views
 from spanboost.service.storage.folder_lock import lock_folder
 from spanboost.service.storage.journal import Journal
@@ -132,7 +132,7 @@ class State(ModelState):
         Raises OSError if they could not be written.
         """
         number = self.journal.append(entry.encode())
-        self.ids.add(entry.ids, number)
+        self.ids.add(entry.ids, entry.labels, number)
         try:
             self.pending.remove(id for id in entry.ids if id is not None)
         except OSError as error:  # after a restart, their ids show that they were learned
@@ -147,7 +147,7 @@ class State(ModelState):
             raise ControlError("there is a challenger already; promote or withdraw it first")
         if control.name in (PROMOTE, WITHDRAW) and self.challenger is None:
             raise ControlError("there is no challenger")
-        self.ids.add([], self.journal.append(control.encode()))
+        self.ids.add([], [], self.journal.append(control.encode()))
 
     def apply_control(self, control: Control) -> None:
         """Append a control to the journal, obey it, and write a snapshot.
@@ -166,7 +166,7 @@ class State(ModelState):
                 f"is {self.journal.last + 1}"
             )
         self.journal.append(record.payload, record.time)
-        self.ids.add(decode_ids(memoryview(record.payload)), record.number)
+        self.ids.add(*decode_labels(memoryview(record.payload)), record.number)
 
     def learn(self, entry: Entry, first: int, last: int) -> Array:
         """Learn rows of the next entry, and count them for the next snapshot."""
@@ -296,7 +296,7 @@ class State(ModelState):
         """Learn the records of the journal that came after the snapshot."""
         size, done = self.journal.size, 0
         for record in self.journal.read(self._journal_mark):
-            self.ids.add(decode_ids(record.payload), record.number)
+            self.ids.add(*decode_labels(record.payload), record.number)
             if record.number > self.snapshot_record:
                 self._learn_record(record)
             if self._expected is not None and self._expected.record == self.learned_record:
