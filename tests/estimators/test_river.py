@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from river import checks, compose, datasets, evaluate, metrics, preprocessing
+from river import checks, compose, datasets, evaluate, metrics, optim, preprocessing
 
 from spanboost import HullBoost, LabelWarning, LinearSGD, SpanBoost, Trees
 from spanboost.losses import Softmax
@@ -163,6 +163,12 @@ def test_learners_and_losses_with_parameters():
     assert model.clone().learner == Trees(depth=2)
     with pytest.raises(ValueError, match="n_models does not apply to learner 'auto'"):
         BoostingRegressor(n_models=3)
+
+
+def test_a_loss_of_river_is_refused_with_advice():
+    wrong = r"'quantile:0.9', or a loss object of spanboost.losses \(got river.optim.*Quantile\)"
+    with pytest.raises(ValueError, match=wrong):
+        BoostingRegressor(loss=optim.losses.Quantile(0.9))
 
 
 def test_an_extreme_label_warns():

@@ -55,6 +55,13 @@ def resolve(loss: Any) -> Any:
     parts = ("value", "values", "gradient", "gradients", *MEANING)
     if not any(hasattr(loss, name) for name in parts):
         raise ParameterError("loss", f"must be a name or a loss object (got {loss!r})")
+    kind = type(loss)
+    if kind.__module__.partition(".")[0] == "river":
+        raise ParameterError(
+            "loss",
+            f"must be a name such as 'quantile:0.9', or a loss object of spanboost.losses (got "
+            f"{kind.__module__}.{kind.__name__})",
+        )
     if callable(getattr(loss, "check", None)):
         loss.check()
     missing = [name for name in MEANING if not callable(getattr(loss, name, None))]
