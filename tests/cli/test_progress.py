@@ -117,3 +117,37 @@ def test_a_bar_shows_the_rows_so_far(words, shell, tmp_path, monkeypatch):
     shell(words[0], path, *words[1:])
     assert len(shown) > 200 // 32
     assert min(shown[-6:]) > 0
+
+
+def write_wild(tmp_path, name="wild.csv", wild=97):
+    rows = [f"{t % 7},{1e9 if t == wild else t % 5}" for t in range(300)]
+    path = tmp_path / name
+    path.write_text("\n".join(["a,label", *rows, ""]))
+    return path
+
+
+@pytest.mark.filterwarnings("default::spanboost.LabelWarning")
+@pytest.mark.parametrize("options", [(), ("--checkpoint-every", "30")])
+def test_a_warning_about_a_label_names_its_line(options, shell, tmp_path):
+    path, model = write_wild(tmp_path), tmp_path / "m.sb"
+    err = shell("train", path, "-o", model, *LINEAR, *options).err
+    assert f"spanboost: warning: {path}:99: the label 1000000000 is far outside" in err
+    other = write_wild(tmp_path, "other.csv", 120)
+    err = shell("train", write_wild(tmp_path, "tame.csv", None), other, "-o", model, *LINEAR).err
+    assert f"spanboost: warning: {other}:122: the label 1000000000 is far outside" in err
+    shell("train", write_wild(tmp_path, "tame.csv", None), "-o", model, *LINEAR)
+    err = shell("train", other, "-i", model, "-o", tmp_path / "n.sb").err
+    assert f"spanboost: warning: {other}:122: the label 1000000000 is far outside" in err
+
+
+@pytest.mark.filterwarnings("default::spanboost.LabelWarning")
+def test_tune_names_the_line_of_a_label_too(shell, tmp_path):
+    path = write_wild(tmp_path)
+    err = shell("tune", path, "--learner", "linear", "-n", "2", "--quiet").err
+    assert f"spanboost: warning: {path}:99: the label 1000000000 is far outside" in err
+
+
+def test_paragraphs_of_a_help_text_stay_apart(shell):
+    text = shell("explain", "--help").out
+    assert "experts.\n\nThe rows add up" in text
+    assert ".  The" not in text

@@ -2,7 +2,12 @@
 
 import pytest
 
-from spanboost.data.local_formats import comma_advice, describe_local_format, is_local_date
+from spanboost.data.local_formats import (
+    comma_advice,
+    describe_digit_dates,
+    describe_local_format,
+    is_local_date,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,11 @@ def test_notes_need_half_of_the_values():
     assert describe_local_format("a", {"1/2/2024": 2, "x": 3}) is None
     assert "not in ISO 8601" in describe_local_format("a", {"1/2/2024": 3, "x": 3})
     assert describe_local_format("a", {}) is None
+
+
+def test_dates_of_digits_get_a_note():
+    assert describe_digit_dates("a", ["20240131", "19991201"]) == (
+        "column 'a' is read as numbers; if 20240131 is a date, write it as 2024-01-31"
+    )
+    for texts in (["20240131"], ["20240131", "20241301"], ["20240131", "7"], []):
+        assert describe_digit_dates("a", texts) is None

@@ -312,7 +312,9 @@ def parser(name: str | None = None) -> argparse.ArgumentParser:
         one = commands.add_parser(
             command.name,
             help=command.help,
-            description=fill(command.description, width),
+            description="\n\n".join(
+                fill(paragraph, width) for paragraph in command.description.split("\n\n")
+            ),
             epilog=command.examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

@@ -20,6 +20,7 @@ from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
 from spanboost.analysis.regret_picture import plot_regret
 from spanboost.atomic_files import check_writable
+from spanboost.cli.current_rows import CurrentRows
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.label_warnings import PositiveLabel, warn_of_one_class
 from spanboost.cli.output import plots, report
@@ -91,14 +92,17 @@ class ProgressivePass:
             predictions = None
             if self.args.predictions is not None:
                 predictions = stack.enter_context(open_writer(self.args.predictions))
-            last: list[Batch] = []  # the batch that is being learned
             parts = split_batches(batches, every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
             if self.table.start_bar() and rounds is None:
                 parts = pace_batches(parts)
             parts = self.plots.pieces(parts, self.tape.rows)
-            parts = _remember_last(parts, last)
+            started = self.first.labels.rows if isinstance(self.first, Model) else self.tape.rows
+            earlier = started - self.tape.rows  # rows that the model had learned before this run
+            current = CurrentRows()
+            parts = current.follow(parts, lambda: earlier + self.tape.rows)
+            stack.enter_context(current.name_lines())
             levels = () if self.intervals is None else self.intervals.levels
             try:
                 for step in progressive(self.models, parts, self.tape, learn=learn, levels=levels):
@@ -114,7 +118,7 @@ class ProgressivePass:
                         predictions.write(prediction_table(self.first, answers, learning=True))
                     yield step
             except DataError as error:
-                raise last[0].locate(error) from None
+                raise current.locate(error) from None
             if self.tape.rows == 0:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
@@ -240,16 +244,6 @@ def _check_plots(args: Namespace) -> None:
 
 def _given(args: Namespace, name: str) -> Any:
     return getattr(args, name, None)
-
-
-def _remember_last(batches: Iterator[Batch], last: list[Batch]) -> Iterator[Batch]:
-    """Yield the batches and keep the current one in `last`.
-
-    A model's error names a row by its number only; the batch adds the file and line.
-    """
-    for batch in batches:
-        last[:] = [batch]
-        yield batch
 
 
 def join_small_batches(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ import pyarrow.compute  # imported here, not in the first thread that casts
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.kinds import MISSING
+from spanboost.data.local_formats import TIME_EXAMPLE
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
@@ -212,8 +213,8 @@ class TimeColumn:
         """Return the errors of some rows, by index among these rows."""
         bounds = range(len(self.moments))[rows]
         return {
-            row - bounds.start: f"column {self.name!r:.40}: {text!r:.40} is not a date or time in "
-            "ISO 8601, such as 2026-01-31 12:30"
+            row - bounds.start: f"column {self.name!r:.40}: {text!r:.40} is not a date or time, "
+            f"{TIME_EXAMPLE}"
             for row, text in self.invalid.items()
             if row in bounds
         }

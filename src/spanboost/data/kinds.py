@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from spanboost.data.decimal_marks import POINT, parse_decimal
-from spanboost.data.local_formats import describe_local_format
+from spanboost.data.local_formats import describe_digit_dates, describe_local_format
 from spanboost.rows.times import parse_time, part_names
 
 NUMBER, TIME, CATEGORY = "number", "time", "category"
@@ -75,7 +75,7 @@ def describe_column(
         return f"column {name!r:.40} contains times; features: {', '.join(part_names(name))}"
     if kind == NUMBER:
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
-        return note if _counts_rows(values) else None
+        return note if _counts_rows(values) else describe_digit_dates(name, _count(values))
     if local := describe_local_format(name, _count(values)):
         return local
     if are_identifiers(values):

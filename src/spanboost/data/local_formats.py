@@ -1,12 +1,14 @@
 """Recognise numbers with commas and dates that are not ISO 8601, to say how to write them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _AMOUNT = r"[+-]?\d[\d.,]*"
 _SIGNED = re.compile(rf"[+-]?[$€£¥] ?{_AMOUNT}|{_AMOUNT} ?[$€£¥%]", re.ASCII)
+TIME_EXAMPLE = "such as 2026-01-31 or 2026-01-31 12:30"  # the forms of ISO 8601 that are read
+_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 _DAY = r"(0?[1-9]|[12]\d|3[01])"  # or a month, as either may come first
 _CLOCK = r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?"
 _DATE = re.compile(
@@ -60,3 +62,14 @@ def describe_local_format(name: str, counts: Mapping[str, int]) -> str | None:
             "not in ISO 8601; write them as 2026-01-31 or 2026-01-31 12:30"
         )
     return None
+
+
+def describe_digit_dates(name: str, texts: Collection[str]) -> str | None:
+    """Return a note on a column of numbers that are all dates without hyphens; None for others."""
+    if len(texts) < 2 or not all(map(_DIGITS.fullmatch, texts)):
+        return None
+    text = next(iter(texts))
+    return (
+        f"column {name!r:.40} is read as numbers; if {text} is a date, write it as "
+        f"{text[:4]}-{text[4:6]}-{text[6:]}"
+    )

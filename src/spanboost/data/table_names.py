@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from spanboost.data.local_formats import TIME_EXAMPLE
 from spanboost.data.schema import Column, Schema
 from spanboost.errors import DataError, did_you_mean
 from spanboost.rows.block import Rows
@@ -13,6 +14,7 @@ from spanboost.rows.times import as_moment, is_time, parse_time, time_features
 from spanboost.rows.validation import is_number
 
 _NO_TIME = np.datetime64("NaT", "us")
+_SHOWN = 6  # columns that a message lists
 
 
 class TableNames:
@@ -65,9 +67,9 @@ class TableNames:
         names = [column.name for column in self.schema.columns or []]
         if not any(name in row for name in names):
             near = next(filter(None, (did_you_mean(name, names) for name in row)), "")
-            raise DataError(
-                t, f"the row has none of the model's columns ({', '.join(names):.60}){near}"
-            )
+            few = ", ".join(f"{name:.40}" for name in names[:_SHOWN])
+            more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+            raise DataError(t, f"the row has none of the model's columns ({few}{more}){near}")
 
     def _codes(
         self, rows: Sequence[Any], column: Column, learn: bool, new: dict[Any, int]
@@ -122,7 +124,7 @@ def _parse_time(t: int, column: Column, value: Any) -> Any:
     moment = parse_time(value) if isinstance(value, str) else None
     if moment is None:
         raise DataError(
-            t, f"{column.name!r:.40} is {value!r:.40}; expected a date or time in ISO 8601"
+            t, f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}"
         )
     return moment
 

@@ -8,6 +8,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.formats.jsonl import BadRowError, JsonReader, as_row
+from spanboost.data.local_formats import TIME_EXAMPLE
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
@@ -145,7 +146,7 @@ def _parse_cell(column: Column, value: Any) -> Any:
         if value is None or (isinstance(value, str) and parse_time(value) is not None):
             return value
         raise BadRowError(
-            f"{column.name!r:.40} is {value!r:.40}; expected a date or time in ISO 8601",
+            f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}",
             column.name,
         )
     if column.category:

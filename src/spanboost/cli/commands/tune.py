@@ -14,6 +14,7 @@ from spanboost.analysis.figures import check_plot_path
 from spanboost.atomic_files import atomic_write, check_writable
 from spanboost.checks import finite_or_none
 from spanboost.cli import from_args
+from spanboost.cli.current_rows import CurrentRows
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.progress import log
@@ -170,14 +171,16 @@ def _learn(
     """Learn all rows; return False if Ctrl-C ended it early."""
     rows = sum(batch.rows for batch in batches)
     most = sweeping.block_rows(rows)
-    with _bar(args, rows, "learning", unit=" rows") as bar:
+    current = CurrentRows()
+    with _bar(args, rows, "learning", unit=" rows") as bar, current.name_lines():
         try:
             parts = split_batches(join_batches(batches, most), first, most)
-            for batch in parts if bar.disable or args.ray else pace_batches(parts):
+            parts = parts if bar.disable or args.ray else pace_batches(parts)
+            for batch in current.follow(parts, lambda: sweeping.rows):
                 try:
                     sweeping.learn(batch)
                 except DataError as error:
-                    raise batch.locate(error) from None
+                    raise current.locate(error) from None
                 if rival is not None:
                     rival.learn(batch)
                 if sweeping.rows == first:
