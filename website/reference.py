@@ -27,11 +27,11 @@ def commands() -> Iterator[argparse.ArgumentParser]:
 
 
 def _command(parser: argparse.ArgumentParser) -> str:
-    parts = [f"## {parser.prog}\n", f"{parser.description}\n"]
+    description, _, examples = (parser.description or "").partition("examples:\n")
+    parts = [f"## {parser.prog}\n", f"{description.rstrip()}\n"]
+    if examples:
+        parts.append(f"**Examples**\n\n```sh\n{_dedent(examples)}\n```\n")
     parts += [_group(parser, group) for group in parser._action_groups if group._group_actions]
-    if parser.epilog:
-        head, _, lines = parser.epilog.partition("\n")
-        parts.append(f"**{head.rstrip(':').capitalize()}**\n\n```sh\n{_dedent(lines)}\n```\n")
     return "\n".join(parts)
 
 

@@ -170,7 +170,6 @@ def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkey
         (["predict", "none.csv", "-m", "houses.sb"], "none.csv"),
         (["inspect"], "MODEL"),
         (["inspect", "houses.sb", "--top", "-1"], "must be at least 0 (got -1)"),
-        ([], "COMMAND"),
         (["learn"], "invalid choice: 'learn'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

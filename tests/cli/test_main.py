@@ -44,7 +44,6 @@ def test_the_same_seed_prints_the_same(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "COMMAND"),
         (["demo", "--rows", "9"], "argument --rows: must be at least 10 (got 9)"),
         (["demo", "-n", "many"], "argument -n/--n-estimators: invalid integer value: 'many'"),
         (["learn"], "invalid choice"),
@@ -58,11 +57,27 @@ def test_bad_usage_is_one_line_and_status_2(arguments, message, capsys):
 
 
 def test_version_and_help(capsys):
-    for words, text in ((["--version"], __version__), (["demo", "--help"], "changes halfway")):
+    for words, text in (
+        (["--version"], __version__),
+        (["demo", "--help"], "changes halfway"),
+        (["help", "demo"], "changes halfway"),
+        (["help"], "Start with `spanboost demo`"),
+        ([], "Start with `spanboost demo`"),
+        (["train", "--help"], "usage: spanboost train DATA... -o MODEL [options] Learn from DATA"),
+    ):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 0
         assert text in " ".join(capsys.readouterr().out.split())
+
+
+def test_examples_and_frequent_options_come_first(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out
+    order = ["examples:", "--output M", "--label NAME", "--format {", "--loss LOSS", "--booster {"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
 
 
 @pytest.mark.process

@@ -57,6 +57,8 @@ def test_python(make, name):
         (("--compare", "linear,tres"), "trees"),
         (("--compare", "linear,trees:hul"), "hull"),
         (("--compare", "linear,auto:budget=fst"), "fast"),
+        (("--compare", "linear,auto:fast"), "auto:budget=fast"),
+        (("--compare", "linear,auto:thorough"), "auto:budget=thorough"),
     ],
 )
 def test_the_command_line(words, name, shell, tmp_path):

@@ -14,6 +14,7 @@ from spanboost.models.model_spec import model_options
 from spanboost.models.spec import Option
 
 OPTIONS = model_options()
+FREQUENT = ("loss", "budget", "learner")  # parameters that help texts list first
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow", "jsonl")
 LOSSES = (
     *("squared", "absolute", "quantile:TAU", "poisson", "gamma", "tweedie:POWER"),
@@ -39,6 +40,14 @@ def add_data(parser: Any, learning: bool = True) -> None:
         help="Files, glob patterns, URLs (https://, s3://, ...), or - for standard input; files "
         "compressed with gzip, zstd, bzip2 or xz are decompressed",
     )
+    if learning:
+        add_columns(data, "`label`, else the last column")
+    _add_reading(parser)
+
+
+def _add_reading(parser: Any) -> None:
+    """Add the options that say how files are read."""
+    data = parser.add_argument_group("reading files")
     data.add_argument(
         "-d",
         "--data",
@@ -78,8 +87,6 @@ def add_data(parser: Any, learning: bool = True) -> None:
         help="What to do with an invalid row: `stop` ends the run (default); `skip` skips the row "
         "and counts it",
     )
-    if learning:
-        add_columns(data, "`label`, else the last column")
 
 
 def add_columns(data: Any, label: str) -> None:
@@ -117,7 +124,7 @@ def add_columns(data: Any, label: str) -> None:
 def add_model(parser: Any, initial: tuple[str, ...] = ("-i", "--initial")) -> None:
     """Add the options of the model to train."""
     model = parser.add_argument_group("model")
-    for name in OPTIONS:
+    for name in dict.fromkeys((*FREQUENT, *OPTIONS)):
         _add_parameter(model, name)
     model.add_argument(*initial, metavar="MODEL", help="Model file to start from")
 

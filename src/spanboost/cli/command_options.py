@@ -222,8 +222,8 @@ def _add_comparison(evaluate: Any) -> None:
         metavar="LIST",
         help="Evaluate several models on the same rows, and say since which row the first is "
         "certainly better or worse than each other one. A model is auto or LEARNER[:BOOSTER], with "
-        "options of its own if needed: linear,stumps:hull,trees:n=50:seed=1. With -i MODEL, which "
-        "is then the first, it can also be a model file: other.sb",
+        "options of its own if needed: auto:budget=fast,linear,stumps:hull,trees:n=50:seed=1. With "
+        "-i MODEL, which is then the first, it can also be a model file: other.sb",
     )
     group.add_argument(
         "--plot-compare",

@@ -21,7 +21,7 @@ from spanboost.errors import UsageError, did_you_mean
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, LEARNERS, ModelSpec, single_booster_parameters
-from spanboost.models.spec import BOOSTERS
+from spanboost.models.spec import BOOSTERS, BUDGETS
 
 # options that an entry of --compare can set; the others are the same for all models
 OWN = {
@@ -137,10 +137,13 @@ def _spec_of_entry(spec: ModelSpec, entry: str) -> tuple[str, ModelSpec]:
     learners = (AUTO, *LEARNERS)
     if learner not in learners or booster not in BOOSTERS:
         name, known = (booster, BOOSTERS) if learner in learners else (learner, learners)
+        near = did_you_mean(name, known)
+        if learner == AUTO:
+            near = did_you_mean(entry, [f"{AUTO}:budget={size}" for size in BUDGETS])
         raise UsageError(
             f"--compare: unknown model {entry!r}; use auto, LEARNER or LEARNER:BOOSTER with "
             f"learners {', '.join(LEARNERS)} and boosters span, hull; or, with -i, a model file"
-            f"{did_you_mean(name, known)}"
+            f"{near}"
         )
     own = dict(_parse_option(entry, word) for word in rest[len(boosters) :])
     if learner == AUTO:

@@ -22,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     The exit status is 0 on success; 2 for bad usage, invalid data, or a file that is missing,
     unreadable or not a model; 130 for Ctrl-C; and 1 for any other error.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv) or ["help"]
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
     args = parser(words[0] if words else "").parse_args(attach_values(words))
     args.words = words
     try:

@@ -25,6 +25,7 @@ class Command(NamedTuple):
     module: str
     function: str
     options: str = "command_options"  # module of the function that adds its options
+    usage: str | None = None  # what follows the name, if a list of all options would be long
 
 
 COMMANDS = (
@@ -50,6 +51,8 @@ after the change. The first run compiles the code (up to a minute); later runs t
 Learn from DATA in one pass and write the model. Every row is predicted before it is learned, so the
 printed loss is measured on unseen labels.""",
         """examples:
+  spanboost train houses.csv -o houses.sb --label price --ignore id
+  spanboost train customers.csv -o customers.sb --label churned --loss logistic
   spanboost train houses.csv -o houses.sb --label price --intervals
   spanboost train 'clicks-*.vw.gz' -o clicks.sb --loss logistic --learner stumps -n 64
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000
@@ -58,6 +61,7 @@ printed loss is measured on unseen labels.""",
   spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
         "spanboost.cli.commands.train",
         "train",
+        usage="DATA... -o MODEL [options]",
     ),
     Command(
         "evaluate",
@@ -75,6 +79,7 @@ intervals that are valid at every row, so you may stop as soon as one model is b
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
         "spanboost.cli.commands.train",
         "evaluate",
+        usage="DATA... [options]",
     ),
     Command(
         "tune",
@@ -91,6 +96,7 @@ pass. DATA is read once and kept in memory. Ctrl-C prints the results so far."""
   spanboost train more.csv -i houses.sb -o more.sb""",
         "spanboost.cli.commands.tune",
         "tune",
+        usage="DATA... [options]",
     ),
     Command(
         "predict",
@@ -106,6 +112,7 @@ is ignored. The option names of Vowpal Wabbit (-t -i -p) work too.""",
   spanboost predict new.vw -t -i clicks.sb -p -""",
         "spanboost.cli.commands.predict",
         "predict",
+        usage="DATA... -m MODEL [options]",
     ),
     Command(
         "explain",
@@ -124,6 +131,7 @@ contributions refer to scores. (rest) is the difference, and may be the largest 
   spanboost explain new-houses.parquet -m houses.sb --rows 1000 --json > explained.jsonl""",
         "spanboost.cli.commands.explain",
         "explain",
+        usage="DATA... -m MODEL [options]",
     ),
     Command(
         "inspect",
@@ -176,6 +184,7 @@ SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
         "spanboost.cli.commands.serve",
         "serve",
         "service_options",
+        usage="(--dir STATE | --config FILE) [options]",
     ),
     Command(
         "versions",
@@ -212,6 +221,7 @@ environment variable SPANBOOST_ADMIN_TOKEN.""",
         "spanboost.cli.commands.challenge",
         "challenge",
         "service_options",
+        usage="STATE_OR_URL [options]",
     ),
     Command(
         "check",
@@ -309,13 +319,12 @@ def parser(name: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     width = max(40, get_terminal_size().columns - 2)  # the width that argparse uses
     for command in COMMANDS:
+        paragraphs = [fill(one, width) for one in command.description.split("\n\n")]
         one = commands.add_parser(
             command.name,
+            usage=command.usage and f"spanboost {command.name} {command.usage}",
             help=command.help,
-            description="\n\n".join(
-                fill(paragraph, width) for paragraph in command.description.split("\n\n")
-            ),
-            epilog=command.examples,
+            description="\n\n".join([*paragraphs, command.examples]),  # examples before options
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in (None, command.name):
