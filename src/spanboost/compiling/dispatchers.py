@@ -107,4 +107,5 @@ def _before_compiling() -> None:
 
 @functools.cache  # once in a process
 def _announce_compiling() -> None:
-    print("spanboost: compiling for this kind of model (once; kept on disk)", file=sys.stderr)
+    text = "compiling for this kind of model and this task; later runs load the result from disk"
+    print(f"spanboost: {text}", file=sys.stderr)
