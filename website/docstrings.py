@@ -10,10 +10,11 @@ from pathlib import Path
 
 API = Path(__file__).parents[1] / "docs" / "api"
 NAME = re.compile(r"^::: (\S+)$", re.MULTILINE)
-PARAMETER = re.compile(r"(\*{0,2}[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*): (\S.*)")
+PARAMETER = re.compile(r"(\*{0,2}[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) ?: (\S.*)")
 PAGE = re.compile(r"docs/([a-z-]+)\.md")
 STAR = re.compile(r"\*(?=[^`]*(?:`[^`]*`[^`]*)*$)")  # not in code
 SECTION = re.compile(r"^-{4,}$", re.MULTILINE)
+CHOICES = re.compile(r'^(\w+ : )(?=.*")', re.MULTILINE)  # a parameter whose type names values
 
 
 def names() -> list[str]:
@@ -25,7 +26,8 @@ def markdown(text: str) -> str:
     """Return a docstring with its parameters as a list and its doctests as code blocks."""
     text = PAGE.sub(r"[\1](../\1.md)", inspect.cleandoc(text))
     if SECTION.search(text):  # already in the style of scikit-learn
-        return text
+        # mkdocstrings would read `"span" or "hull"` as Python, without the quotes
+        return CHOICES.sub(r"\1one of ", text)
     parts = []
     for paragraph in re.split(r"\n[ \t]*\n", text):
         lines = paragraph.splitlines()

@@ -113,8 +113,17 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
 
     Attributes
     ----------
-    n_epochs_ : number of passes that ``fit`` made; a list of them for several targets
-    model_ : the fitted spanboost model; ``model_.models`` are those of several targets
+    n_epochs_ : int or list of int
+        Number of passes that ``fit`` made; a list of them for several targets.
+    model_ : Model
+        The fitted spanboost model. For several targets, ``model_.models`` has one for each.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Permutation importances on a sample of the training rows, as shares of 1. For several
+        targets, they are the averages.
+    n_features_in_ : int
+        Number of columns that ``fit`` has seen.
+    feature_names_in_ : ndarray of str
+        Names of these columns, if X was a data frame.
 
     Examples
     --------
@@ -200,8 +209,11 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
 class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     """Online gradient boosting for classification.
 
-    The parameters are those of `BoostingRegressor` without ``label_range``, and with
+    The other parameters are those of `BoostingRegressor`, without ``label_range`` and
+    ``intervals``.
 
+    Parameters
+    ----------
     loss : "log_loss" or "hinge"
         "log_loss" estimates probabilities for any number of classes; "hinge" is for two.
     sets : bool
@@ -209,14 +221,24 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         docs/intervals.md), with loss="log_loss".
     class_weight : None, "balanced" or dict of label and weight
         Factors of the sample weights. "balanced" gives all classes the same total weight: in
-        ``fit`` by their frequencies in y, in ``partial_fit`` by their frequencies so far. Classes
-        that a dictionary leaves out have weight 1; it may then have no classes that are not in y.
+        ``fit`` by their frequencies in y, in ``partial_fit`` by their frequencies so far. A class
+        that is missing in a dictionary has weight 1. In ``fit``, every class of the dictionary
+        must be in y.
 
     Attributes
     ----------
-    classes_ : the labels, sorted
-    n_epochs_ : number of passes that ``fit`` made
-    model_ : the fitted spanboost model, which ``spanboost.save`` can write to a file
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_epochs_ : int
+        Number of passes that ``fit`` made.
+    model_ : Model
+        The fitted spanboost model, which ``spanboost.save`` can write to a file.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Permutation importances on a sample of the training rows, as shares of 1.
+    n_features_in_ : int
+        Number of columns that ``fit`` has seen.
+    feature_names_in_ : ndarray of str
+        Names of these columns, if X was a data frame.
 
     Examples
     --------

@@ -64,6 +64,8 @@ def test_parameters_become_lists_and_doctests_code():
     )
     numpy_style = "Fit.\n\nParameters\n----------\nX : array"
     assert docstrings.markdown(numpy_style) == numpy_style
+    choices = numpy_style.replace("array", '"span" or "hull"')
+    assert docstrings.markdown(choices).endswith('X : one of "span" or "hull"')
 
 
 @pytest.mark.process
