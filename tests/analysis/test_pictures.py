@@ -1,5 +1,6 @@
 """Plots other than loss curves: their contents, constant memory, and refused options."""
 
+import itertools
 import json
 import random
 import sys
@@ -107,6 +108,23 @@ def test_every_plot_can_be_drawn_into_axes(panels, call):
         with pytest.raises(ValueError, match=rf"^ax must be {wanted} of Matplotlib \(got "):
             call(wrong)
     pyplot.close(figure)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 33_000.0, 3e6, 4e8])
+def test_ticks_of_a_regret_stay_apart_and_no_bar_is_cut(scale, tmp_path):
+    stages = {"copies": np.linspace(0, 1, 100) ** 6 * scale, "sigma": -np.ones(100) * scale / 9}
+    terms = {"initial": 0.8 * scale, "copies": 0.3 * scale, "sigma": -0.65 * scale}
+    axes = plot_regret(Regret("f", 0.1 * scale, terms, stages), tmp_path / "regret.svg")
+    for one in axes:
+        texts = [text for text in one.get_xticklabels() if text.get_text()]
+        low, high = one.get_xlim()
+        boxes = [
+            text.get_window_extent() for text in texts if low <= text.get_position()[0] <= high
+        ]
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+    bottom, top = axes[1].get_ylim()
+    assert bottom < -scale / 9
+    assert top > scale
 
 
 def test_a_file_and_axes_cannot_be_combined(tmp_path):

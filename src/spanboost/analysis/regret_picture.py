@@ -105,6 +105,8 @@ def _draw_stages(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
     axes.plot(stage, total, color=INK, linewidth=1.2, marker=marker, markersize=3, label="sum")
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_xlim(0.2, N + 0.8)
+    room = 0.05 * max(up.max() - down.min(), np.finfo(float).tiny)  # no bar ends at the edge
+    axes.set_ylim(down.min() - room, up.max() + room)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(format_amount)
     axes.set_xlabel("stage")
