@@ -261,3 +261,29 @@ def test_a_failed_pass_leaves_no_plot(data, tmp_path, capsys):
     assert main(["evaluate", str(data), "--learner", "linear", "-n", "2", "--quiet", *places]) == 2
     assert ":8: " in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [data.name]
+
+
+def write_classes(tmp_path, names):
+    rows = [f"{t % 7},{names[t % 7 % len(names)]}" for t in range(300)]
+    path = tmp_path / "classes.csv"
+    path.write_text("\n".join(["a,label", *rows, ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "loss", "event"),
+    [
+        (("no", "yes"), "logistic", "How often the label is yes,"),
+        (("a", "b", "c"), "softmax", "How often the predicted class is right,"),
+    ],
+)
+def test_the_calibration_is_drawn_once(names, loss, event, shell, tmp_path):
+    path, page, plot = write_classes(tmp_path, names), tmp_path / "r.html", tmp_path / "p.svg"
+    words = ("evaluate", path, "--loss", loss, "--learner", "linear", "-n", "2", "--quiet")
+    shell(*words, "--report", page)
+    assert event in page.read_text()
+    assert page.read_text().count("<!-- observed frequency -->") == 1
+    shell(*words, "--report", page, "--plot-predictions", plot)
+    assert event not in page.read_text()
+    assert "The calibration is drawn below." in page.read_text()
+    assert page.read_text().count("<!-- observed frequency -->") == 1

@@ -80,6 +80,9 @@ def test_plots(data, shell, tmp_path):
     text = (tmp_path / "a.svg").read_text()
     for words in ("copies n", "step eta", "learning rate", "scale lambda", "feedback"):
         assert f"<!-- {words} -->" in text
+    drawn = (tmp_path / "a.svg").read_text()
+    assert drawn.count("<!-- average loss -->") >= 2  # every panel has a label
+    assert "<!-- 2.5 -->" not in drawn.partition("<!-- copies n -->")[0]  # copies are integers
     # one configuration has only the plot over copies
     one = ("--learner", "linear", "--booster", "hull", "--rate", "0.5", "-n", "3")
     shell("tune", data, *one, "--plot", tmp_path / "one.svg", "--quiet")

@@ -26,7 +26,9 @@ from spanboost.compiling.arrays import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WINDOWS = 200
+WINDOWS = 200  # most windows
+FEWEST = 20  # windows of a short stream
+ROWS = 100  # in a window of a longer one, at least: averages of few rows are mostly noise
 POINTS = 400  # points of a running average; more draw the same line
 DASHES = ("-", "--", ":")
 
@@ -66,11 +68,12 @@ def running_averages(tape: LossTape) -> tuple[Array, Array]:
 
 
 def window_averages(tape: LossTape) -> tuple[Array, Array]:
-    """Return the last rows of about 200 equal windows, and each model's average loss in them.
+    """Return the last rows of equal windows, and each model's average loss in them.
 
-    In a short stream every row is a window. The last window also has the remaining rows.
+    There are 20 to about 200 windows, of at least 100 rows if the stream is long enough. With fewer
+    than 30 rows, every row is a window. The last window also has the remaining rows.
     """
-    length = max(1, round(tape.rows / WINDOWS))
+    length = max(1, round(max(tape.rows / WINDOWS, min(ROWS, tape.rows / FEWEST))))
     ends = np.arange(length, tape.rows + 1, length)
     ends[-1] = tape.rows
     totals = np.array([tape.at(0), *(tape.at(int(row)) for row in ends)])

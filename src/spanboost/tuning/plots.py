@@ -55,11 +55,14 @@ def _draw(tuned: TuningResult, panels: Panels) -> None:
         _plot_by_value(axes, tuned, name, best)
     for axes in panels.axes:
         axes.yaxis.set_major_formatter(format_amount)
+        axes.set_ylabel("average loss")
     panels.legend(min(2, len(panels.axes)))
 
 
 def _plot_by_copies(axes: Any, tuned: TuningResult, names: list[str], best: Choice) -> None:
     """Plot the best configurations: solid on the first part, dashed on the rest."""
+    from matplotlib.ticker import MaxNLocator
+
     copies = np.arange(1, tuned.loss_first.shape[1] + 1)
     shown: list[Array] = []
     for k, one in enumerate(_configurations_to_draw(tuned)):
@@ -74,6 +77,7 @@ def _plot_by_copies(axes: Any, tuned: TuningResult, names: list[str], best: Choi
     _limit_losses(axes, np.concatenate(shown))
     axes.set_title("loss on the first part (dashed: the rest)")
     axes.set_xlabel("copies n")
+    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
 
 
 def _configurations_to_draw(tuned: TuningResult) -> list[Choice]:
@@ -95,9 +99,9 @@ def _plot_by_value(axes: Any, tuned: TuningResult, name: str, best: Choice) -> N
         if np.isfinite(losses).any():
             axes.plot(positions, losses, "o-", color=INK, alpha=(1, 0.45)[k], markersize=4)
             last = np.flatnonzero(np.isfinite(losses))[-1]
-            axes.annotate(
-                booster, (positions[last], losses[last]), xytext=(4, 4), textcoords="offset points"
-            )
+            above = (4, (4, -12)[k])  # one name above its line, one below: lines can coincide
+            place = (positions[last], losses[last])
+            axes.annotate(booster, place, xytext=above, textcoords="offset points")
     if name in best.settings:
         _mark_best(axes, positions[values.index(best.settings[name])], best.loss_first)
     if categorical:

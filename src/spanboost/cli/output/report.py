@@ -45,7 +45,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 1rem; overflow-wrap: anyw
 h2 { font-size: 1.15rem; margin: 2.25rem 0 .75rem; }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 6px;
   overflow-wrap: anywhere; padding: .75rem 1rem; white-space: pre-wrap; }
-figure { margin: 0; }
+figure { margin: 1.25rem 0 0; }
 svg { display: block; height: auto; max-width: 100%; }
 figcaption, footer { color: var(--soft); font-size: .875rem; }
 footer { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: .75rem; }
@@ -104,7 +104,7 @@ def page(
     names = list(models)
     sections = [
         section("Loss", _losses(names, tape)),
-        section("Metrics", _metrics(result)) if "metrics" in result else "",
+        section("Metrics", _metrics(result, drawn or {})) if "metrics" in result else "",
         section("Curves", _curves(names, tape, result)),
         section("Intervals", _intervals(result, band)) if band is not None else "",
         *(section(PLOTS[kind], _plot(kind, one)) for kind, one in (drawn or {}).items()),
@@ -175,8 +175,11 @@ def _losses(names: Sequence[str], tape: LossTape) -> str:
     return table(head, rows)
 
 
-def _metrics(result: Mapping[str, Any]) -> str:
-    """Return the metrics of each part of the stream, the confusion counts and the calibration."""
+def _metrics(result: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
+    """Return the metrics of each part of the stream, the confusion counts and the calibration.
+
+    drawn: the other plots of the page; that of the predictions of classes has the calibration, too.
+    """
     whole = result["metrics"]["whole"]
     parts = [_table_of(part_rows(result))]
     if "compared" in result:
@@ -189,14 +192,24 @@ def _metrics(result: Mapping[str, Any]) -> str:
     if confusion_rows(whole):
         parts.append(_table_of(confusion_rows(whole)))
     if whole.get("reliability"):
-        label = "Frequency against predicted probability; the numbers are in the output of --json."
-        caption = (
-            "How often the event happened, against its predicted probability (points on the line "
-            "are calibrated), and how many rows have these probabilities. The event is the second "
-            "label or, with more than two classes, that the predicted class is right."
-        )
-        parts.append(figure(inline_calibration(whole["reliability"]), label, caption))
+        parts.append(_calibration(whole, only_shares="predictions" in drawn))
     return "\n".join(parts)
+
+
+def _calibration(metrics: Mapping[str, Any], *, only_shares: bool) -> str:
+    """Return the plot of the calibration, or only how often each probability is predicted."""
+    labels = metrics["confusion"]["labels"]
+    event = f"the label is {labels[1]}" if len(labels) == 2 else "the predicted class is right"
+    label = "Frequency against predicted probability; the numbers are in the output of --json."
+    caption = (
+        f"How often {event}, against the predicted probability of this (points on the line are "
+        "calibrated), and how many rows have these probabilities."
+    )
+    if only_shares:
+        label = "Predicted probabilities; the numbers are in the output of --json."
+        caption = f"The predicted probabilities that {event}. The calibration is drawn below."
+    svg = inline_calibration(metrics["reliability"], only_shares=only_shares)
+    return figure(svg, label, caption)
 
 
 def _table_of(rows: Sequence[Sequence[str]]) -> str:
