@@ -48,3 +48,9 @@ def test_the_table_lists_the_best_configurations_first():
         f"{best.loss_first:.6g}",
         f"{best.loss_rest:.6g}",
     ]
+
+
+def test_the_result_plots_itself(tmp_path):
+    axes = tuned({"rate": [0.1, 0.5]}).plot(tmp_path / "tuned.png")
+    assert [one.get_xlabel() for one in axes] == ["copies n", "learning rate"]
+    assert (tmp_path / "tuned.png").stat().st_size > 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost.analysis import interval_picture, loss_curves
+from spanboost.analysis import interval_picture, loss_curves, partial_sums
 from spanboost.analysis.figures import (
     COLOURS,
     INK,
@@ -36,6 +36,7 @@ SCATTERED = 2000  # draw up to this many points one by one, more as a density
 WINDOWS = 60  # of the quantiles of residuals
 MAP = "viridis"
 plot_intervals = interval_picture.plot_intervals
+moves_and_losses = partial_sums.moves_and_losses  # what `plot_stages` draws
 THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
 
 

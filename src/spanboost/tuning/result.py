@@ -1,7 +1,8 @@
 """The result of tuning: the losses of every configuration, and the chosen booster."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from spanboost.models.booster import Booster
 from spanboost.models.html import MOST_ROWS, rounded, section, table
 from spanboost.tuning.grid import Configuration
 from spanboost.tuning.stacked import StackedBoosters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Choice(NamedTuple):
@@ -53,6 +57,18 @@ class TuningResult:
                     (self.loss_first, self.loss_rest), group.averages(), strict=True
                 ):
                     averages[k, : member.n] = np.where(allowed, losses[c], np.nan)
+
+    def plot(
+        self, path: str | Path | None = None, ax: "Sequence[Axes] | None" = None
+    ) -> "tuple[Axes, ...]":
+        """Plot the losses by number of copies and by each parameter, one axes for each plot.
+
+        path: the file to write, PNG or SVG; None shows the plots in notebooks.
+        ax: axes to draw into, as many as there are plots.
+        """
+        from spanboost.tuning.plots import plot
+
+        return plot(self, path, ax)
 
     def best(self, **settings: Any) -> Choice:
         """Return the choice with the least loss on the first part, among those with these settings.

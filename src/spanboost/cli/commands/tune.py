@@ -29,7 +29,6 @@ from spanboost.models.booster import Booster
 from spanboost.models.files import save
 from spanboost.models.model_spec import ModelSpec, single_booster_parameters
 from spanboost.models.spec import BoosterSpec
-from spanboost.tuning import plots
 from spanboost.tuning.grid import BOOSTER_PARAMETERS, Configuration, configurations, default_grid
 from spanboost.tuning.result import Choice, TuningResult, varied_names
 from spanboost.tuning.rival import Rival
@@ -256,7 +255,7 @@ def _write(args: Namespace, tuned: TuningResult, sweeping: Sweep, facts: dict[st
             with atomic_write(args.json) as file:
                 file.write(text.encode())
     if args.plot is not None:
-        plots.plot(tuned, args.plot)
+        tuned.plot(args.plot)
 
 
 def _content(tuned: TuningResult, sweeping: Sweep, facts: dict[str, Any]) -> dict[str, Any]:
