@@ -1,5 +1,7 @@
 """The figure in the README: `python website/picture.py` draws docs/stream.svg in some minutes.
 
+It needs the extras `river` and `plot`.
+
 The stream is Friedman's first function of ten features (1991) with noise 1, over 20,000 rows. After
 half of the rows the order of the features is reversed. Every model predicts each row before it
 learns from it, with default settings.

@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     common.add_choice(made, "--data", TASKS, "Data sets")
     common.add_choice(made, "--orders", ORDERS, "Orders of the rows")
     for option, default, about in (
-        ("--methods", ["peers", "ours"], "Methods to run (default: all)"),
+        ("--methods", ["baselines", "peers", "ours"], "Methods to run (default: all)"),
         ("--again", [], "Methods to run even if results exist (default: none)"),
     ):
         made.add_argument(
@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 CHOICES = {
+    "baselines": named("baseline"),
     "peers": named("batch", "chunks", "ceiling", "streaming"),
     "ours": named("ours"),
     **{name: [name] for name in METHODS},

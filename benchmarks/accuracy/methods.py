@@ -35,6 +35,7 @@ _OURS = ("numpy", "numba")
 _RIVER, _MOA = ("river",), ("capymoa",)
 _LIGHTGBM, _XGBOOST = ("lightgbm",), ("xgboost", "xgboost-cpu")
 METHODS = {  # in the order in which they run: fast ones first
+    "previous-label": Method("baseline", "previous label", ("numpy",)),
     "lightgbm-batch": Method("batch", "LightGBM", _LIGHTGBM),
     "xgboost-batch": Method("batch", "XGBoost", _XGBOOST),
     "lightgbm-chunk-1": Method("chunks", "LightGBM +1", _LIGHTGBM),
@@ -65,6 +66,10 @@ def named(*groups: str) -> list[str]:
 def runner(name: str) -> Callable[[Data, float], Run]:
     """Return the function that runs a method; only the libraries it needs are imported."""
     library, _, kind = name.partition("-")
+    if METHODS[name].group == "baseline":
+        from benchmarks.accuracy import baselines
+
+        return baselines.previous_label
     if METHODS[name].group == "ours":
         from benchmarks.accuracy import ours
 

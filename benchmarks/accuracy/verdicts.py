@@ -44,6 +44,7 @@ _REFITTED = "LightGBM, refitted ten times over the scored half"
 _FITTED, _CONTINUED = tuple(named("batch")), tuple(named("chunks"))
 _CEILING = tuple(named("ceiling"))
 TARGETS = (
+    Target("previous label", tuple(ORDERS), AUTO, 1.0, peers=tuple(named("baseline"))),
     Target(_BATCH, ("shuffled",), AUTO, 0.5, peers=_FITTED),
     Target(_BATCH, ("shuffled",), AUTO, 0.8, 1.03, peers=_FITTED),
     Target(_BATCH, ("file",), AUTO, 0.8, peers=_FITTED),

@@ -31,7 +31,13 @@ def absolute() -> str:
 def _table(loss: str) -> str:
     reader = Reader(read(FILE, Key), NOW, BEFORE)
     head = ["stream", "figure", f"{TITLES[SHOWN]} 0.1.0", *TITLES.values()]
-    return markdown(head, _rows(reader, loss))
+    return markdown(*_without_empty(head, list(_rows(reader, loss))))
+
+
+def _without_empty(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Leave out the columns in which nothing was measured."""
+    kept = [k for k in range(len(head)) if any(row[k] != "-" for row in rows)]
+    return [head[k] for k in kept], [[row[k] for k in kept] for row in rows]
 
 
 def _rows(reader: Reader, loss: str) -> Iterator[list[str]]:

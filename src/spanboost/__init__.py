@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from spanboost.tuning.result import TuningResult
     from spanboost.tuning.search import tune
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {  # public names, and the modules that hold them
     "AutoBoost": "models.auto",

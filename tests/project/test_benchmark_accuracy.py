@@ -9,7 +9,7 @@ from benchmarks import headline
 from benchmarks.accuracy import __main__ as command
 from benchmarks.accuracy import results, speeds, tables, verdicts
 from benchmarks.accuracy.datasets import TASKS, Column, Data, load, positions
-from benchmarks.accuracy.methods import METHODS, named
+from benchmarks.accuracy.methods import METHODS, named, runner
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.stream import Run, one_by_one
 from benchmarks.accuracy.verdicts import TARGETS, Target
@@ -110,7 +110,7 @@ def test_the_command_runs_only_missing_results(tmp_path, monkeypatch, capsys):
         return [key.method for key in asked]
 
     assert run("--methods", "ours") == named("ours")
-    assert run() == command.CHOICES["peers"]
+    assert run() == [*command.CHOICES["baselines"], *command.CHOICES["peers"]]
     assert run() == []
     assert run("--again", "trees") == ["trees"]
     assert run("--table") == []
@@ -195,11 +195,12 @@ def test_the_page_shows_losses_failures_and_missing_runs():
     del there[Key("accuracy", "casp", "file", "river-arf")]
     page = tables.page(there)
     assert "| AutoBoost | bank | shuffled | LightGBM | 1.111 |" in page
-    assert "| bank | 20,000 | 2 | 0.5 | 0.5 | 0.5 | 0.5 | **0.45** | 1 |" in page
+    assert "| bank | 20,000 | 2 | 1 | 0.5 | 0.5 | 0.5 | 0.5 | **0.45** | 1 |" in page
     assert "failed: river-srp on bank, file order: out of memory" in page
     assert "1 (first 7,500: AutoBoost 0.25)" in page
     assert "No comparison on activity (file order): River Hoeffding tree, CapyMOA ARF-Reg" in page
-    assert "Missing runs: 1 of 456." in page
+    assert "Missing runs: 1 of 480." in page
+    assert "Not measured" not in page
     for data in TASKS:
         assert page.count(f"| {data} |") >= 4
 
@@ -209,6 +210,19 @@ def test_the_tables_of_the_pages_match_the_results(page):
     text = (headline.ROOT / page).read_text()
     assert headline.BLOCK.search(text)
     assert headline.filled(text) == text  # else: python -m benchmarks.headline
+
+
+def test_a_method_without_any_run_is_not_a_row_or_column():
+    there = everywhere(1.0, 2.0)
+    page = tables.page({key: one for key, one in there.items() if key.method != "river-srp"})
+    assert page.count("River SRP") == 1
+    assert "Missing runs: 0 of 456.\nNot measured: River SRP.\n" in page
+
+
+def test_the_previous_label_is_the_prediction_of_the_baseline():
+    run = runner("previous-label")(DATA, 1.0)
+    assert run.predictions.tolist() == [0.0, 0.0, 1.0]
+    assert half(run.predictions, DATA.y, 3) == 1.0
 
 
 def test_targets_are_met_missed_or_open():
