@@ -53,6 +53,22 @@ def test_intervals_cover_rows_that_were_not_learned(n_epochs):
     assert abs(covered(intervals[:, :, 0], y[2000:]) - 0.9) < 0.05
 
 
+def test_the_coverage_after_several_passes_has_no_bias():
+    found, passes = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, (4000, 4))
+        y = 2 * np.sin(3 * X[:, 0]) + X[:, 1] + 0.2 * (1.2 + X[:, 2]) * rng.normal(size=4000)
+        model = sklearn.BoostingRegressor(
+            "trees", n_estimators=20, intervals=True, random_state=seed
+        ).fit(X[:2000], y[:2000])
+        _, intervals = model.predict_interval(X[2000:], coverage=[0.9, 0.5])
+        found.append([covered(intervals[:, :, k], y[2000:]) for k in (0, 1)])
+        passes.append(model.n_epochs_)
+    assert np.mean(passes) > 2
+    np.testing.assert_allclose(np.mean(found, axis=0), [0.9, 0.5], atol=0.012)
+
+
 def test_further_passes_do_not_calibrate():
     X, y = stream(300)
     model = Intervals(SpanBoost(LinearSGD(), n=2, label_range="auto"))

@@ -68,3 +68,17 @@ def test_models_have_both():
         model.sample(X, n=0)
     with pytest.raises(ValueError, match="values must be a list of numbers"):
         model.predict_cdf(X, [np.nan])
+
+
+def test_samples_are_between_finite_quantiles():
+    quantiles = np.array([[-np.inf, 1.0, 2.0, np.inf], [-np.inf, -np.inf, 3.0, np.inf]])
+    samples = draw_samples(quantiles, LEVELS, 200, seed=0)
+    assert samples[0].min() == 1
+    assert samples[0].max() == 2
+    assert (samples[1] == 3).all()
+
+
+def test_a_model_without_residuals_has_no_samples():
+    model = Intervals(SpanBoost(LinearSGD(), n=2))
+    with pytest.raises(ValueError, match="sample needs residuals to draw from: learn labels first"):
+        model.sample([[1.0]], n=3)

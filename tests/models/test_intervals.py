@@ -70,6 +70,58 @@ def test_quantiles_never_cross(seed, levels):
         assert (quantiles[:, 1:] >= quantiles[:, :-1]).all()
 
 
+@pytest.mark.parametrize(("coverage", "residuals"), [(0.6, 4), (0.8, 9), (0.9, 19), (0.98, 99)])
+def test_intervals_are_infinite_until_there_are_enough_labels(coverage, residuals):
+    X, y = stream(150)
+    intervals = linear().learn_intervals(X, y, coverage)
+    rows = residuals + 1  # the first row has no residual: the model predicts it without a label
+    assert np.isinf(intervals[:rows]).all()
+    assert np.isfinite(intervals[rows:]).all()
+
+
+def test_a_model_with_labels_has_no_intervals_before_their_residuals():
+    X, y = stream(100)
+    model = SpanBoost(LinearSGD(), n=4, label_range="auto")
+    model.learn_many(X, y)
+    quantiles = Intervals(model).predict_quantiles(X[:1], [0.1, 0.5, 0.9])
+    assert quantiles.tolist() == [[-math.inf, model.predict_one(X[0]), math.inf]]
+
+
+def test_the_first_medians_are_near_the_labels():
+    model = Intervals(AutoBoost(budget="fast"))
+    for x, y in (([1.0, 2], 7), ([2.0, 1], 9), ([3.0, 1], 8), ([1.0, 1], 8)):
+        ((median,),) = model.predict_quantiles([x], [0.5])
+        prediction = model.learn_one(x, y)
+        assert abs(median - prediction) <= 2
+
+
+def test_the_place_of_the_labels_does_not_matter():
+    X, y = stream(300)
+    near, far = linear().learn_intervals(X, y), linear().learn_intervals(X, y + 4096)
+    np.testing.assert_allclose(far - 4096, near, rtol=1e-3, atol=1e-3)
+
+
+def test_held_out_rows_calibrate_the_quantiles():
+    X, y = stream(1400)
+    model = linear()
+    model.learn_many(X[:1000], y[:1000])
+    held, labels = X[1000:], y[1000:]
+    before = model.predict_many(held)
+    alone = SpanBoost(LinearSGD(), n=4, label_range="auto")
+    alone.learn_many(X, y)
+    model.learn_held_out(held, labels)
+    assert (model.predict_many(X) == alone.predict_many(X)).all()  # the rows are learned
+    offsets = model.predict_quantiles(held, LEVELS) - model.predict_many(held)[:, None]
+    shares = (labels[:, None] <= before[:, None] + offsets).mean(axis=0)
+    np.testing.assert_allclose(shares, LEVELS, atol=1.5 / 400)  # of the residuals before
+    model.learn_intervals(X, y)  # it continues
+    other = linear()
+    other.learn_many(X[:1000], y[:1000])
+    other.learn_held_out(held, labels, forecasts=before + 5)
+    shift = other.predict_quantiles(held, [0.5]) - model.predict_quantiles(held, [0.5])
+    assert np.median(shift) < -4  # the residuals are those of the given forecasts
+
+
 def test_predictions_are_those_of_the_model():
     X, y = stream(500)
     model, alone = linear(), SpanBoost(LinearSGD(), n=4, label_range="auto")
@@ -237,11 +289,12 @@ def oracle(forecasts, roots, labels):
         weights = np.exp(-(loss - loss.min()))
         scale = math.exp(np.dot(weights, np.log(scales)) / weights.sum()) if t else 1.0
         used = isotonic_regression(h)
-        quantiles = [forecast + scale * empirical(past[-WINDOW:], odds) for odds in used]
+        read = zip(LEVELS, used, strict=True)
+        quantiles = [forecast + scale * empirical(past[-WINDOW:], *pair) for pair in read]
         out.append(quantiles)
         h += STEP * (np.array(LEVELS) - (label <= np.array(quantiles)))
         size = abs(label - forecast)
-        past.append((label - forecast) / scale)
+        past.append((label - forecast) / (scale if t else size))
         if t:
             loss = 0.999 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
         else:
@@ -253,8 +306,10 @@ def oracle(forecasts, roots, labels):
     return out
 
 
-def empirical(past, odds):
+def empirical(past, level, odds):
     past, n = sorted(past), len(past)
+    if min(level, 1 - level) < 1 / (n + 1) - 1e-9 and level != 0.5:
+        return math.copysign(math.inf, level - 0.5)
     if abs(odds) >= LIMIT:
         return math.copysign(math.inf, odds)
     if n == 0:

@@ -90,7 +90,8 @@ def test_sets_match_a_plain_loop():
     levels = np.array(model.coverages)
     h, past = np.log(levels / (1 - levels)), []
     for t in range(400):
-        limits = np.array([quantile(past, odds) for odds in isotonic_regression(h)])
+        read = zip(levels, isotonic_regression(h), strict=True)
+        limits = np.array([quantile(past, level, odds) for level, odds in read])
         best = chances[t] == chances[t].max()
         assert (sets[t] == (best | (1 - chances[t] <= limits[levels == 0.8]))).all()
         score = 1 - chances[t, y[t]]
@@ -98,12 +99,12 @@ def test_sets_match_a_plain_loop():
         past.append(score)
 
 
-def quantile(past, odds):
+def quantile(past, level, odds):
     past, n = np.sort(past), len(past)
+    if n == 0 or level > n / (n + 1) + 1e-9:
+        return np.inf
     if abs(odds) >= LIMIT:
         return np.copysign(np.inf, odds)
-    if n == 0:
-        return 0.0
     share = 1 / (1 + np.exp(-odds))
     place, middle = share * (n + 1) - 1, past[n // 2]
     if place <= 0:
@@ -111,6 +112,28 @@ def quantile(past, odds):
     if place >= n - 1:
         return past[-1] - 0.5 * (past[-1] - middle) * np.log((1 - share) * (n + 1))
     return np.interp(place, np.arange(n), past)
+
+
+def test_the_sets_of_a_new_model_contain_every_class():
+    X, y = stream(60)
+    for coverage, enough in ((0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)):
+        sets = linear(Softmax(4)).learn_sets(X, y, coverage)
+        assert sets[:enough].all()
+        assert not sets.all()
+    assert linear(Softmax(4)).predict_set(X[:3], 0.5).all()
+
+
+def test_held_out_rows_calibrate_the_sets():
+    X, y = stream(3000)
+    model = linear(Softmax(4))
+    model.learn_many(X[:1000], y[:1000])
+    before = probabilities(model.predict_many(X[1000:1500]))
+    model.learn_held_out(X[1000:1500], y[1000:1500])
+    scores = np.sort(1 - before[np.arange(500), y[1000:1500]])
+    threshold = np.interp(0.9 * 501 - 1, np.arange(500), scores)
+    chances = probabilities(model.predict_many(X[1500:]))
+    expected = (1 - chances <= threshold) | (chances == chances.max(axis=1, keepdims=True))
+    assert (model.predict_set(X[1500:], 0.9) == expected).all()
 
 
 def test_compiled_and_plain_code_agree():

@@ -20,6 +20,7 @@ AUTO = "auto"  # the number of passes that stands for a choice
 MOST_PASSES = 10
 MOST_ROWS = 100_000  # larger data sets get one pass
 GAIN = 0.01  # a further pass must lower the loss of held-out rows by this share
+Learn = Callable[[Any, Any, Any], Array]
 _SHARE, _FEWEST, _LARGEST_SHARE = 0.1, 100, 0.25  # of rows that are held out
 
 
@@ -62,13 +63,20 @@ class Passes:
         return self.run(model, n), n
 
     def run(self, model: Model, n: int) -> Model:
-        """Learn the data in n passes, and return the model."""
-        places = np.arange(len(self._all.y))
-        for k in range(n):
-            start, part = perf_counter(), self._all.take(self._shuffle(places))
-            answers = _learn(model, part, again=k > 0)
-            loss = _mean_loss(model, part, answers)
-            self._report(f"Pass {k + 1} of {n}: loss {loss:.6g}, {perf_counter() - start:.1f} s")
+        """Learn the data in n passes, and return the model.
+
+        The last rows of the first pass calibrate intervals and sets.
+        """
+        rows = len(self._all.y)
+        for k in range(1, n + 1):
+            start, order = perf_counter(), self._shuffle(np.arange(rows))
+            end = rows - _held_out(rows) if k == 1 else rows
+            part, last = self._all.take(order[:end]), self._all.take(order[end:])
+            answers = _learn(model, part, _learner(model, k))
+            if k == 1 and len(last.y):
+                answers = np.concatenate([answers, _learn(model, last, model.learn_held_out)])
+            loss = _mean(losses_of(model, self._all.y[order], answers), self._all.weights[order])
+            self._report(f"Pass {k} of {n}: loss {loss:.6g}, {perf_counter() - start:.1f} s")
         return model
 
     def choose(self, model: Model) -> tuple[Model, int]:
@@ -80,27 +88,73 @@ class Passes:
         learns the held-out rows.
         """
         rows = len(self._all.y)
-        held = int(min(max(_SHARE * rows, _FEWEST), _LARGEST_SHARE * rows))
+        held = _held_out(rows)
         if rows > MOST_ROWS or held < 1:
             return self.run(model, 1), 1
         places = self._shuffle(np.arange(rows))
         held_out, first = self._all.take(places[-held:]), places[:-held]
         _check(model, self._all)
-        best, passes, lowest = model, 1, np.inf
+        tried, best = _TriedPasses(held_out), model
         for k in range(1, MOST_PASSES + 1):
             start = perf_counter()
             order = first if k == 1 else self._shuffle(first)
-            _learn(model, self._all.take(order), again=k > 1)
-            loss = _mean_loss(model, held_out, model.predict_many(held_out.X))
-            self._report(f"Pass {k}: held-out loss {loss:.6g}, {perf_counter() - start:.1f} s")
-            if k > 1 and not loss < (1 - GAIN) * lowest:
+            _learn(model, self._all.take(order), _learner(model, k))
+            tried.add(model)
+            line = f"Pass {k}: held-out loss {tried.loss(-1):.6g}"
+            self._report(f"{line}, {perf_counter() - start:.1f} s")
+            if tried.best() < k - 1:
                 break
             snapshot = _copy(model)
-            best, passes, lowest = snapshot or model, k, loss
+            best = snapshot or model
             if snapshot is None:
                 break
-        _learn(best, held_out)
-        return best, passes
+        learn = partial(best.learn_held_out, forecasts=tried.fair_predictions())
+        _learn(best, held_out, learn)
+        return best, tried.best() + 1
+
+
+class _TriedPasses:
+    """The predictions of held-out rows after each pass, and their losses."""
+
+    def __init__(self, held_out: Examples) -> None:
+        self._held_out = held_out
+        self._predictions: list[Array] = []
+        self._losses: list[Array] = []  # each [rows]
+
+    def add(self, model: Model) -> None:
+        """Add what the model predicts after one more pass."""
+        answers = model.predict_many(self._held_out.X)
+        self._predictions.append(answers)
+        self._losses.append(losses_of(model, self._held_out.y, answers))
+
+    def loss(self, k: int, rows: Any = slice(None)) -> float:
+        """Return the average loss of some rows after pass k, counted from 0."""
+        return _mean(self._losses[k][rows], self._held_out.weights[rows])
+
+    def best(self, rows: Any = slice(None)) -> int:
+        """Return the last pass, counted from 0, before one that does not help these rows."""
+        for k in range(1, len(self._losses)):
+            if not self.loss(k, rows) < (1 - GAIN) * self.loss(k - 1, rows):
+                return k - 1
+        return len(self._losses) - 1
+
+    def fair_predictions(self) -> Array:
+        """Return predictions [rows] for calibration.
+
+        The loss of a row has part in the choice of the best pass, so its residual after that pass
+        is a little too small. So each half of the rows is predicted after the pass that is best
+        for the other half.
+        """
+        fair = self._predictions[self.best()].copy()
+        halves = slice(0, None, 2), slice(1, None, 2)
+        for own, other in (halves, halves[::-1]):
+            fair[own] = self._predictions[self.best(other)][own]
+        return fair
+
+
+def _held_out(rows: int) -> int:
+    """Return the number of rows to hold out."""
+    return int(min(max(_SHARE * rows, _FEWEST), _LARGEST_SHARE * rows))
 
 
 def _check(model: Model, examples: Examples) -> None:
@@ -120,9 +174,14 @@ def _copy(model: Model) -> Model | None:
         return None
 
 
-def _learn(model: Model, part: Examples, *, again: bool = False) -> Array:
+def _learner(model: Model, k: int) -> Learn:
+    """Return the method that learns the rows of pass k."""
+    return model.learn_many if k == 1 else model.learn_again
+
+
+def _learn(model: Model, part: Examples, learn: Learn) -> Array:
     """Learn examples; errors and warnings name rows by their numbers in the user's data."""
-    learn, learned = model.learn_again if again else model.learn_many, model.labels.rows
+    learned = model.labels.rows
     try:
         answers, caught = capture_warnings(partial(learn, part.X, part.y, part.weights))
     except DataError as error:
@@ -131,7 +190,7 @@ def _learn(model: Model, part: Examples, *, again: bool = False) -> Array:
     return np.asarray(answers)
 
 
-def _mean_loss(model: Model, part: Examples, answers: Array) -> float:
-    """Return the weighted average of the losses; 0 if all weights are 0."""
-    total = float(part.weights.sum())
-    return float(part.weights @ losses_of(model, part.y, answers)) / total if total > 0 else 0.0
+def _mean(losses: Array, weights: Array) -> float:
+    """Return the weighted average of losses; 0 if all weights are 0."""
+    total = float(weights.sum())
+    return float(weights @ losses) / total if total > 0 else 0.0

@@ -32,9 +32,11 @@ from spanboost.models.quantiles.asked_levels import (
 )
 from spanboost.models.quantiles.distribution import distribution_function, draw_samples
 from spanboost.models.quantiles.forecaster import (
+    add_residuals,
     learn_quantiles,
     new_forecaster,
     predict_quantiles,
+    restart_forecaster,
 )
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import (
@@ -126,7 +128,8 @@ class Intervals(WrappedModel):
     def predict_quantiles(self, X: RowsLike, levels: Sequence[float]) -> Array:
         """Return the quantiles of these levels for a block of rows, [rows, level].
 
-        They never cross. A quantile is infinite while labels have been beyond it too often.
+        They never cross. A quantile is infinite while there are too few labels for its level, fewer
+        than 19 for a 90 % interval, and while labels have been beyond it too often.
         """
         return self.predict_both(X, levels)[1]
 
@@ -158,10 +161,13 @@ class Intervals(WrappedModel):
     def sample(self, X: RowsLike, n: int = 100, seed: int | None = None) -> Array:
         """Return n random labels for each row, [rows, n], from its predicted distribution.
 
-        They are within the quantiles of the outermost calibrated levels.
+        They are within the quantiles of the outermost calibrated levels, as far as these are
+        finite.
         """
         if not (is_integer(n) and n >= 1):
             raise ParameterError("n", f"must be a positive integer (got {n!r})")
+        if self.forecaster.residuals.counts[0] == 0:
+            raise ValueError("sample needs residuals to draw from: learn labels first")
         return draw_samples(self.predict_quantiles(X, self.levels), self.levels, n, seed)
 
     def learn_quantiles(
@@ -194,6 +200,23 @@ class Intervals(WrappedModel):
     def learn_checked(self, block: IntervalBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         return self._learn(block)[0]
+
+    def learn_held_out(
+        self, X: Any, y: Any, weights: Any = None, forecasts: Array | None = None
+    ) -> Array:
+        """Learn a block of rows that all passes before have left out.
+
+        The quantiles start again with the residuals of these rows, before they are learned. This is
+        split conformal prediction. The scale does not learn these rows: its later predictions
+        would have other units than those that the quantiles were calibrated with.
+        """
+        block = self.check(X, y, weights)
+        forecasts = self.model.predict_many(X) if forecasts is None else forecasts
+        roots, rows = self.scale.predict_many(X), block.weights > 0
+        each = _plain((block.labels - forecasts)[rows]), _plain(roots[rows])
+        restart_forecaster(self.forecaster, *each)
+        self._call(add_residuals, self.forecaster, *each)
+        return self.model.learn_checked(block.checked)
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster"), the parameters of the model and the levels, as JSON."""
@@ -236,14 +259,16 @@ class Intervals(WrappedModel):
 
     def _learn(self, block: IntervalBlock) -> tuple[Array, Array]:
         """Return the predictions and the quantiles, each made before its label."""
+        weights = block.weights.copy()
+        if self.label_health.learned == 0 and weights.any():
+            weights[(weights > 0).argmax()] = 0.0  # a prediction without a label has no residual
         forecasts = self.model.learn_checked(block.checked)
-        learned = block.weights > 0
-        sizes = np.sqrt(np.abs(np.where(learned, block.labels, forecasts) - forecasts))
+        sizes = np.sqrt(np.abs(np.where(weights > 0, block.labels, forecasts) - forecasts))
         with warnings.catch_warnings():  # the model itself has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
-            roots = self.scale.learn_many(block.X, sizes, block.weights)
+            roots = self.scale.learn_many(block.X, sizes, weights)
         out = np.empty((len(forecasts), len(self.levels)))
-        each = (_plain(forecasts), _plain(roots), block.labels, block.weights, out)
+        each = (_plain(forecasts), _plain(roots), block.labels, weights, out)
         self._call(learn_quantiles, self.forecaster, *each)
         return forecasts, self._possible(out)
 

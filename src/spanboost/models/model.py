@@ -141,6 +141,15 @@ class Model:
         """
         return self.learn_many(X, y, weights)
 
+    def learn_held_out(
+        self, X: Any, y: Any, weights: Any = None, forecasts: Array | None = None
+    ) -> Array:
+        """Learn a block of rows that all passes before have left out; calibrate intervals and sets.
+
+        forecasts: predictions of these rows, for the calibration; None are those of the model.
+        """
+        return self.learn_many(X, y, weights)
+
     def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
         return single_answer(self.predict_many([x]))

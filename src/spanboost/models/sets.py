@@ -25,6 +25,7 @@ from spanboost.models.quantiles.asked_levels import (
     interpolate_levels,
 )
 from spanboost.models.quantiles.thresholds import (
+    calibrate_thresholds,
     learn_thresholds,
     new_thresholds,
     predict_thresholds,
@@ -128,6 +129,20 @@ class PredictionSets(WrappedModel):
         """Learn a block that was checked; nothing else may have been learned since."""
         return self._learn(block)[0]
 
+    def learn_held_out(
+        self, X: Any, y: Any, weights: Any = None, forecasts: Array | None = None
+    ) -> Array:
+        """Learn a block of rows that all passes before have left out.
+
+        The thresholds are those of the scores of these rows, before they are learned.
+        """
+        block, known = self.check(X, y, weights), self._known
+        usable = np.where(block.classes < known, block.weights, 0.0)
+        forecasts = self.model.predict_many(X) if forecasts is None else forecasts
+        scores = _label_scores(forecasts, np.minimum(block.classes, known - 1))
+        self._call(calibrate_thresholds, self.thresholds, scores, usable)
+        return self.model.learn_checked(block.checked)
+
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster"), the parameters of the model and the coverages, as JSON."""
         inner = self.model.parameters()["parameters"] | {"coverages": list(self.coverages)}
@@ -162,12 +177,10 @@ class PredictionSets(WrappedModel):
         """Return the predictions and the thresholds, each made before its label."""
         known = _known_before(block.classes, self._known)
         scores = self.model.learn_checked(block.checked)
-        chances = probabilities(scores)
-        label_scores = 1 - chances[np.arange(len(chances)), block.classes]
         # the first row of a new class teaches nothing: no set could contain that class
         weights = np.where(block.classes < known, block.weights, 0.0)
-        out = np.empty((len(chances), len(self.coverages)))
-        each = (np.ascontiguousarray(label_scores), weights, out)
+        out = np.empty((len(scores), len(self.coverages)))
+        each = (_label_scores(scores, block.classes), weights, out)
         self._call(learn_thresholds, self.thresholds, *each)
         return scores, out
 
@@ -180,6 +193,12 @@ class PredictionSets(WrappedModel):
 def _known_before(classes: Array, known: int) -> Array:
     """Return the number of classes before each row, given that before the first one."""
     return np.maximum.accumulate(np.append(known, classes + 1))[:-1]
+
+
+def _label_scores(scores: Array, classes: Array) -> Array:
+    """Return 1 minus the probability of the class of each row, [rows]."""
+    chances = probabilities(scores)
+    return np.ascontiguousarray(1 - chances[np.arange(len(chances)), classes])
 
 
 def _classes_within(scores: Array, limits: Array) -> Array:

@@ -29,7 +29,13 @@ def distribution_function(quantiles: Array, levels: Sequence[float], values: Arr
 
 
 def draw_samples(quantiles: Array, levels: Sequence[float], n: int, seed: int | None) -> Array:
-    """Return n samples for each row, [rows, n]; the same seed gives the same samples."""
+    """Return n samples for each row, [rows, n]; the same seed gives the same samples.
+
+    They are between the outermost finite quantiles; every row has one.
+    """
+    finite = np.where(np.isfinite(quantiles), quantiles, np.nan)
+    ends = (np.nanmin(finite, axis=1), np.nanmax(finite, axis=1)) if len(finite) else (0.0, 0.0)
+    quantiles = np.clip(quantiles.T, *ends).T
     random = np.random.default_rng(seed)
     tiny = np.finfo(np.float64).tiny
     drawn = np.clip(random.random((len(quantiles), n)), tiny, 1 - 2**-53)

@@ -2,11 +2,13 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
 from spanboost.models.quantiles.residuals import Residuals, new_residuals, sound_residuals
-from spanboost.models.quantiles.scales import Scales, new_scales
+from spanboost.models.quantiles.scales import Scales, new_scales, set_medians
 
 
 @kernel
@@ -29,7 +31,8 @@ class QuantileForecaster(NamedTuple):
         """
         scale = self.scales.mix_scales(root)
         for k in range(out.shape[0]):
-            out[k] = forecast + scale * self.residuals.read_quantile(self.levels.used[k])
+            quantile = self.residuals.read_level(self.levels.level[k], self.levels.used[k])
+            out[k] = forecast + scale * quantile
         return scale
 
 
@@ -60,5 +63,23 @@ def learn_quantiles(
         if weights[t] > 0:
             state.levels.move_levels(out[t], labels[t])
             residual = labels[t] - forecasts[t]
+            if state.scales.rows[0] == 0 and residual != 0:
+                scale = abs(residual)  # the first one sets the scale
             state.residuals.add_residual(residual / scale)
             state.scales.learn_scales(abs(residual), roots[t])
+
+
+def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array) -> None:
+    """Forget all residuals and read every level as it is; the scales are those of these residuals.
+
+    The weights of the scales stay the same.
+    """
+    state.levels.restart_levels()
+    state.residuals.clear_residuals()
+    set_medians(state.scales, np.abs(residuals), roots)
+
+
+def add_residuals(state: QuantileForecaster, residuals: Array, roots: Array) -> None:
+    """Add the residuals of some rows; the scales and levels stay the same."""
+    for t in range(residuals.shape[0]):
+        state.residuals.add_residual(residuals[t] / state.scales.mix_scales(roots[t]))

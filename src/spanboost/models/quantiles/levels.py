@@ -9,6 +9,7 @@ regression), so quantiles never cross. theory/coverage.py has the bound, which h
 interval of the stream.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,11 @@ class CalibratedLevels(NamedTuple):
     h: Array  # [K] log-odds, moved after each label
     used: Array  # [K] log-odds in use: h, in order
     scratch: LevelScratch
+
+    def restart_levels(self) -> None:
+        """Read every level as it is again."""
+        for k in range(self.h.shape[0]):
+            self.h[k] = self.used[k] = math.log(self.level[k] / (1 - self.level[k]))
 
     def move_levels(self, quantile: Array, label: float) -> None:
         """Move the log-odds after a label; quantile[k] was predicted for level k."""

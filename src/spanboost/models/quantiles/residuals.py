@@ -22,6 +22,10 @@ class Residuals(NamedTuple):
     ordered: Array  # [WINDOW] the same, ascending
     counts: Array  # [2] residuals in the window, next place in the ring
 
+    def clear_residuals(self) -> None:
+        """Remove all residuals."""
+        self.counts[:] = 0
+
     def add_residual(self, value: float) -> None:
         """Add a residual; the oldest one leaves a full window."""
         size, place = self.counts[0], self.counts[1]
@@ -36,6 +40,16 @@ class Residuals(NamedTuple):
             j -= 1
         self.ordered[j], self.ring[place] = value, value
         self.counts[0], self.counts[1] = size + 1, (place + 1) % self.ring.shape[0]
+
+    def read_level(self, level: float, odds: float) -> float:
+        """Return the quantile of a level, which is read at these log-odds.
+
+        It is infinite while there are too few residuals for the level: the largest of n residuals
+        is a safe quantile up to level n / (n + 1). The median of no residuals is 0.
+        """
+        if min(level, 1 - level) * (self.counts[0] + 1) < 1 - 1e-9 and level != 0.5:
+            return -np.inf if level < 0.5 else np.inf
+        return self.read_quantile(odds)
 
     def read_quantile(self, odds: float) -> float:
         """Return the quantile at these log-odds; 0 without residuals, infinite beyond LIMIT."""

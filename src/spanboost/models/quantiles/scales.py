@@ -17,6 +17,7 @@ from spanboost.compiling.kernels import kernel
 SLOWEST, FIRST = 0.01, 30.0  # medians move by a factor of about e until row FIRST, then less
 FADE = 0.999  # of losses, per row
 MOST = 20.0  # a residual counts as at most this many scales
+SMALLEST, LARGEST = 1e-280, 1e280  # medians
 APART = 50.0  # forecasts are within this factor of the median of all rows
 
 
@@ -66,9 +67,18 @@ class Scales(NamedTuple):
         self.median[0] *= math.exp(move * (0.5 if size > self.median[0] else -0.5))
         self.median[1] *= math.exp(move * (0.5 if size > self.median[1] * square else -0.5))
         for j in range(2):
-            self.median[j] = max(min(self.median[j], 1e280), 1e-280)
+            self.median[j] = max(min(self.median[j], LARGEST), SMALLEST)
 
 
 def new_scales() -> Scales:
     """Return scales that have seen no row."""
     return Scales(np.ones(2), np.zeros(3), np.zeros(1))
+
+
+def set_medians(scales: Scales, sizes: Array, roots: Array) -> None:
+    """Set both medians to those of some rows, given their |residual| and forecasts."""
+    known = (sizes > 0) & (roots > 0)
+    if known.any():
+        ratios = sizes[known] / roots[known] ** 2
+        scales.median[:] = np.clip([np.median(sizes[known]), np.median(ratios)], SMALLEST, LARGEST)
+        scales.rows[0] = max(scales.rows[0], known.sum())

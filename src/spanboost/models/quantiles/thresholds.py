@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
@@ -23,7 +25,9 @@ class ScoreThresholds(NamedTuple):
     def read_thresholds(self, out: Array) -> None:
         """Set out[k] to the threshold of level k; infinite if no finite one is safe."""
         for k in range(out.shape[0]):
-            out[k] = self.scores.read_quantile(self.levels.used[k])
+            out[k] = np.inf
+            if self.scores.counts[0] > 0:
+                out[k] = self.scores.read_level(self.levels.level[k], self.levels.used[k])
 
 
 def new_thresholds(levels: Array) -> ScoreThresholds:
@@ -34,6 +38,18 @@ def new_thresholds(levels: Array) -> ScoreThresholds:
 def predict_thresholds(state: ScoreThresholds, out: Array) -> None:
     """Set out[0] to the thresholds of the next row."""
     state.read_thresholds(out[0])
+
+
+def calibrate_thresholds(state: ScoreThresholds, scores: Array, weights: Array) -> None:
+    """Start again with the scores of these labels, which the model has not learned.
+
+    This is split conformal prediction: every level is read as it is.
+    """
+    state.levels.restart_levels()
+    state.scores.clear_residuals()
+    for t in range(scores.shape[0]):
+        if weights[t] > 0:
+            state.scores.add_residual(scores[t])
 
 
 def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out: Array) -> None:
