@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -102,14 +103,23 @@ rows_of_any_kind = st.lists(
 @given(rows_of_any_kind, st.sampled_from([None, 3]), st.sampled_from([np.float32, np.float64]))
 def test_rows_of_any_names_one_by_one_are_a_block(rows, bits, dtype):
     learner = LinearSGD(bits=bits, dtype=dtype)
-    y = np.linspace(-0.9, 0.9, len(rows)).tolist()
-    with plain():
+    y, bad = np.linspace(-0.9, 0.9, len(rows)).tolist(), None
+    with plain(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # texts that are numbers
         block, single = SpanBoost(learner, 2), SpanBoost(learner, 2)
-        want = block.learn_many(rows, y)
-        got = [single.learn_one(x, label) for x, label in zip(rows, y, strict=True)]
+        try:
+            want = block.learn_many(rows, y)
+        except DataError as error:  # a number and a text that is a number under the same name
+            bad, rows = rows[error.row], rows[: error.row]
+            want = block.learn_many(rows, y[: len(rows)]) if rows else []
+        got = [single.learn_one(x, label) for x, label in zip(rows, y, strict=False)]
         np.testing.assert_array_equal(got, want)
         assert state(single)[1:] == state(block)[1:]  # tables may have grown in other steps
-        np.testing.assert_array_equal(single.predict_many(rows), block.predict_many(rows))
+        for model in (block, single) if bad is not None else ():
+            with pytest.raises(DataError, match=r"row 0: .* before; convert it"):
+                model.learn_one(bad, 0.0)
+        if rows:
+            np.testing.assert_array_equal(single.predict_many(rows), block.predict_many(rows))
 
 
 def test_a_string_is_a_category_and_a_number_under_the_same_name_is_another_feature():

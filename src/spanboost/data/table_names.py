@@ -96,6 +96,7 @@ def apply_schema(encoder: RowEncoder, schema: Schema | None) -> None:
         encoder.names.categorical = frozenset(schema.categorical)
         others = (schema.label or "label", schema.weight, *schema.ignore)
         encoder.names.ignored = frozenset(name for name in others if name is not None)
+        encoder.names.warnings = None  # the readers of files have notes instead
 
 
 def _cells(rows: Sequence[Any], column: Column, parse: Callable[[int, Column, Any], Any]) -> Any:

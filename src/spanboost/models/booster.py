@@ -220,7 +220,7 @@ class Booster(BoosterSpec, Model):
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON."""
-        return self.parameters() | core_header(self.core)
+        return self.parameters() | core_header(self.core) | self.encoder.header()
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a booster that has started, by name."""
@@ -238,6 +238,7 @@ class Booster(BoosterSpec, Model):
     def restore_state(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Set the state to that of a header and arrays; a `ModelFileError` if they do not match."""
         restore_core(self.core, header, tensors)
+        self.encoder.restore_keys(header)
 
     def __repr__(self) -> str:
         copies = copies_text(self.n, self.learner)

@@ -165,7 +165,8 @@ class Choosing(Booster):
         The lanes are included: a later version may have other ones.
         """
         lanes = {"n": self.lanes[0].n, "eta": [getattr(one, "eta", None) for one in self.lanes]}
-        return self.parameters() | core_header(self.core) | {"lanes": lanes}
+        own = core_header(self.core) | self.encoder.header()
+        return self.parameters() | own | {"lanes": lanes}
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a booster that has started, by name."""
@@ -183,6 +184,7 @@ class Choosing(Booster):
         if header["rows"] is not None:
             self.mixture.restore(tensors)
         restore_core(self.core, header, tensors)
+        self.encoder.restore_keys(header)
 
     def __repr__(self) -> str:
         copies = copies_text(self.lanes[0].n, self.learner)

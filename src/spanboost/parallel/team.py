@@ -9,6 +9,7 @@ The result does not depend on the speed of workers, on the machines, or on the b
 arrive in. A task gets a snapshot and rows, so it can run again if its worker is lost.
 """
 
+import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -244,10 +245,9 @@ class Team:
 
     def _add_names(self, model: Booster) -> Booster:
         """Give a worker's model the feature names and the schema; return it."""
-        model.schema = self.schema
         if self._names is not None and model.encoder.names is not None:
-            model.encoder.names.add(self._names.columns)
-            model.encoder.names.iso_times = self._names.iso_times
+            model.encoder.names = copy.deepcopy(self._names)
+        model.schema = self.schema
         if model.encoder.kind is not None:
             model.encoder.kind = model.encoder.kind._replace(named=bool(self._named))
         return model

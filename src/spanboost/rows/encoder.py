@@ -144,6 +144,19 @@ class RowEncoder:
         if reading.new and names is not None:
             names.add(reading.new)
 
+    def header(self) -> dict[str, Any]:
+        """Return what is known about the keys of rows as JSON; empty if nothing is."""
+        kinds = None if self.names is None else self.names.kinds
+        return {} if kinds is None else {"keys": kinds.state()}
+
+    def restore_keys(self, header: dict[str, Any]) -> None:
+        """Set what is known about the keys of rows; files of earlier versions do not know it."""
+        if self.names is not None and self.names.kinds is not None:
+            if "keys" in header:
+                self.names.kinds.restore(header["keys"])
+            else:
+                self.names.kinds = None
+
     def blank(self, kind: RowKind) -> Any:
         """Return a row of zeros of this kind, for learners that need one to create a bank."""
         if self.names is not None or len(kind.shape) < 2:
@@ -169,11 +182,12 @@ class RowEncoder:
         except ValueError:
             return None
         values, numbers, fits = x, reading.encoded.X, not reading.new
+        blank: list[str] = []
         if type(x) is dict:
-            values, numbers = x.values(), reading.encoded.data
+            values, numbers, blank = x.values(), reading.encoded.data, self.names.blank(x)
             fits = fits and all(type(name) is str for name in x)  # 1 and True are the same key
         if fits and are_plain(values):
-            self._single, self._last = SingleRow(row_key(x), numbers), reading
+            self._single, self._last = SingleRow(row_key(x), numbers, blank), reading
         return reading
 
 

@@ -3,8 +3,9 @@
 A value is a number, or None or NaN if it is missing, or a string, or a date or time. A string is a
 category: it becomes the feature "name=string" with value 1 (the same feature as a number of that
 name). A time becomes several features, such as "name.hour" (times.py), and so does a string in ISO
-8601. Rows are read in the order of their sorted names, so the order of the keys in a dictionary
-does not matter.
+8601. A string that is a number is a category too, with a warning, and is refused if the name has
+had numbers (key_kinds.py). Rows are read in the order of their sorted names, so the order of the
+keys in a dictionary does not matter.
 """
 
 import zlib
@@ -13,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.errors import DataError
+from spanboost.errors import DataError, warn_caller
+from spanboost.rows.key_kinds import KeyKinds, NewNames, NumeralWarnings
 from spanboost.rows.times import expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
 
@@ -27,15 +29,22 @@ class FeatureNames:
     iso_times: whether strings in ISO 8601 are times; in models of earlier versions, they are not.
     categorical: names whose strings are never times.
     ignored: names that are not features, such as the label.
+    kinds: which names have had numbers, and which strings that are numbers; None if that is not
+        known: in models of earlier versions, and in a hashed table.
+    warnings: of strings that are numbers; None to issue none.
     """
 
     iso_times = False  # of pickles of earlier versions
     categorical: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
+    kinds: KeyKinds | None = None
+    warnings: NumeralWarnings | None = None
 
-    def __init__(self, bits: int | None) -> None:
+    def __init__(self, bits: int | None, *, warn: bool = True) -> None:
         self.bits, self.iso_times = bits, True
         self.columns: dict[str, int] = {}
+        self.kinds = KeyKinds() if bits is None else None
+        self.warnings = NumeralWarnings() if warn else None
 
     def column(self, name: str) -> int | None:
         """Return the column of a name, or None if the name is unknown."""
@@ -43,7 +52,7 @@ class FeatureNames:
             return zlib.crc32(name.encode(errors="surrogatepass"))
         return self.columns.get(name)
 
-    def read(self, rows: Sequence[Any]) -> tuple[Sparse, dict[str, int]]:
+    def read(self, rows: Sequence[Any]) -> tuple[Sparse, NewNames]:
         """Return dictionaries as a sparse matrix, and the columns of new names.
 
         The names are not added; `add` does that.
@@ -54,17 +63,24 @@ class FeatureNames:
         if uniform is None and (expanded := self.expand(rows)) is not rows:
             rows = expanded
             uniform = self._read_uniform(rows)
+        new = NewNames()
         if uniform is not None:
-            return uniform, {}
-        new: dict[str, int] = {}
+            return uniform, new
         ends, indices, data = [0], [], []
+        blank = frozenset[str]() if self.kinds is None else self.kinds.blank
         for t, row in enumerate(rows):
             if not isinstance(row, dict):
                 raise DataError(t, f"expected a dictionary, as in the first row (got {row!r:.40})")
             for name in canonical_order(row):
                 feature, number = _parse_entry(t, name, row[name])
                 column = self.column(feature)
+                if (column is None or feature in blank) and (
+                    mistake := self.mistake(name, row[name], new)
+                ):
+                    raise DataError(t, mistake)
                 if column is None:
+                    if feature not in new:
+                        self._warn(str(name), row[name])
                     column = new.setdefault(feature, len(self.columns) + len(new))
                 indices.append(column)
                 data.append(number)
@@ -89,7 +105,7 @@ class FeatureNames:
             kinds = {*map(type, values)}
             if kinds == {float}:
                 column = self.column(name)
-                if column is None:
+                if column is None or self._fills(name, values):
                     return None
                 indices[:, j], data[:, j] = column, values
             elif kinds == {str}:
@@ -105,6 +121,31 @@ class FeatureNames:
                 return None
         ends = np.arange(len(rows) + 1) * len(names)
         return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
+
+    def mistake(self, name: Any, value: Any, new: NewNames) -> str | None:
+        """Return why a new value does not fit the earlier ones of its name; None if it does.
+
+        new: what the rows before it in the same block show; this value is added.
+        """
+        if self.kinds is None:
+            return None
+        return self.kinds.watch(str(name), value, self.columns, new)
+
+    def _fills(self, name: str, numbers: list[float]) -> bool:
+        """Return whether a name gets its first number."""
+        blank = self.kinds is not None and name in self.kinds.blank
+        return blank and not np.isnan(numbers).all()
+
+    def blank(self, names: Iterable[str]) -> list[str]:
+        """Return the names, among some, that have been missing in all rows so far."""
+        return [] if self.kinds is None else [name for name in names if name in self.kinds.blank]
+
+    def _warn(self, name: str, value: Any) -> None:
+        """Issue a warning if a new value is a string that is a number."""
+        if self.warnings is not None and isinstance(value, str):
+            text = self.warnings.find(name, value)
+            if text is not None:
+                warn_caller(UserWarning(text))
 
     def _select_features(self, row: Any) -> Any:
         if not isinstance(row, dict) or self.ignored.isdisjoint(row):
@@ -122,6 +163,8 @@ class FeatureNames:
     def add(self, new: dict[str, int]) -> None:
         """Add new names and their columns."""
         self.columns.update(new)
+        if self.kinds is not None and isinstance(new, NewNames):
+            self.kinds.add(new)
 
 
 def canonical_order(names: Iterable[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ length. All other rows, and all invalid ones, take the general path, which repor
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ PLAIN = frozenset([int, float, bool])
 
 
 class SingleRow:
-    """Writes rows with these names, or of this length, into one array."""
+    """Writes rows with these names, or of this length, into one array.
 
-    def __init__(self, key: Any, numbers: Array) -> None:
-        self._key = key if isinstance(key, int) else frozenset(key)
+    blank: names that have been missing in all rows; a row with a number there cannot be written.
+    """
+
+    def __init__(self, key: Any, numbers: Array, blank: Sequence[str] = ()) -> None:
+        self._key, self._blank = key if isinstance(key, int) else frozenset(key), blank
         self._names = None if isinstance(key, int) else canonical_order(key)
         self._numbers: Any = numbers
         letter = "f" if numbers.dtype == np.float32 else "d"
@@ -35,7 +39,7 @@ class SingleRow:
         if row_key(x) != self._key:
             return False
         values = x if self._names is None else [x[name] for name in self._names]
-        if not are_plain(values):
+        if not are_plain(values) or any(x[name] == x[name] for name in self._blank):  # not NaN
             return False
         try:
             self._write(self._numbers, 0, *values)

@@ -54,7 +54,7 @@ class Hindsight:
         self.rows, self.weight, self.heaviest = 0, 0.0, 0.0
         self.limit, self.bits = limit, bits
         self.shift = 0.0  # the first label; subtracting it keeps digits that squares would lose
-        self._names = FeatureNames(bits)
+        self._names = FeatureNames(bits, warn=False)
         self._columns = {
             -1: _ONE
         }  # column of each feature number; -1 is the constant, which is not hashed
