@@ -1,27 +1,53 @@
-"""A filter for rows that are valid data but that a learner cannot read."""
+"""A filter for rows that are valid data but that a model cannot read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 
 import numpy as np
 
 from spanboost.data.batch import Batch
 from spanboost.data.problems import Problems, StreamError
+from spanboost.errors import DataError
 from spanboost.learners.ball import LinearBall
 from spanboost.models.model import Model
 from spanboost.rows.block import Rows
+from spanboost.rows.feature_names import FeatureNames, are_named
 
 
-def row_filter(models: Iterable[Model], problems: Problems) -> Callable[[Batch], Batch]:
-    """Return a function that leaves out the rows of a batch that a model cannot read."""
+def row_filter(
+    models: Sequence[Model], problems: Problems, *, learn: bool = True
+) -> Callable[[Batch], Batch]:
+    """Return a function that leaves out the rows of a batch that a model cannot read.
+
+    learn: the models learn the rows that are kept.
+    """
     learners = [getattr(model, "learner", None) for model in models]
+    names = deepcopy(models[0].encoder.names)  # the reader is ahead of the models
 
     def keep_readable(batch: Batch) -> Batch:
         for learner in learners:
             if isinstance(learner, LinearBall):
                 batch = leave_out_long_rows(batch, learner, problems)
+        if names is not None and problems.skip and are_named(batch.X):
+            batch = leave_out_mistakes(batch, names, problems, learn)
         return batch
 
     return keep_readable
+
+
+def leave_out_mistakes(batch: Batch, names: FeatureNames, problems: Problems, learn: bool) -> Batch:
+    """Return the batch without rows whose values do not fit the earlier ones of their keys."""
+    while batch.rows:
+        try:
+            _, new = names.read(batch.X)
+        except DataError as error:
+            problems.report(batch.file, int(batch.lines[error.row]), error.what)
+            batch = batch.take(np.delete(np.arange(batch.rows), error.row))
+            continue
+        if learn:
+            names.add(new)
+        break
+    return batch
 
 
 def leave_out_long_rows(batch: Batch, learner: LinearBall, problems: Problems) -> Batch:

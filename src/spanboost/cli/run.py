@@ -84,7 +84,7 @@ class ProgressivePass:
         learn = not getattr(self.args, "test", False)
         with ExitStack() as stack:
             stack.callback(self.table.close)
-            fit = row_filter(self.models.values(), self.stream.problems)
+            fit = row_filter([*self.models.values()], self.stream.problems, learn=learn)
             batches = self.stream.batches(
                 self.first.schema, labelled=True, learn=learn, skip=self.tape.rows, filter_rows=fit
             )

@@ -1,6 +1,6 @@
 """Read data frames (pandas, Polars, Arrow) with columns of categories or times."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +11,32 @@ from spanboost.data.columns import TimeColumn, as_numpy, is_moment, is_number, i
 from spanboost.data.kinds import (
     CATEGORY,
     HASHED_BITS,
+    MISSING,
     SAMPLE_ROWS,
     TIME,
     are_identifiers,
+    are_quantities,
     describe_column,
+    describe_quantities,
     hash_category,
 )
 from spanboost.data.sampling import text_kind
 from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
+from spanboost.rows.key_kinds import is_numeral
 from spanboost.rows.times import PARTS, time_features
 
 _MISSING = -1
 
 
 class FrameReader:
-    """Reads frames with the columns of the first one. `codes` holds the learned categories."""
+    """Reads frames with the columns of the first one. Columns have positions.
+
+    times: the columns of times.
+    codes: the learned categories of each column of categories.
+    identifiers: columns of categories that are hashed: a table of them would grow with every row.
+    numerals: columns of numbers that are written as text.
+    """
 
     def __init__(
         self,
@@ -34,26 +44,30 @@ class FrameReader:
         times: list[int],
         codes: dict[int, dict[Any, int]],
         identifiers: set[int],
+        numerals: set[int],
     ) -> None:
         self.names, self.times, self.codes = names, times, codes
-        # their categories are hashed: a table of them would grow with every row
-        self.identifiers = identifiers
+        self.identifiers, self.numerals = identifiers, numerals
 
     @classmethod
     def like(cls, table: pa.Table) -> Self:
         """Return a reader of frames with the columns of this one; warn about special columns."""
         names, kinds = table.column_names, table.schema.types
         samples = {j: _first_texts(table.column(j)) for j in range(len(names))}
+        numerals = {j for j in samples if samples[j] and _is_numeral_column(table.column(j))}
         texts = [j for j in samples if text_kind(samples[j]) == TIME]
         times = [j for j, kind in enumerate(kinds) if is_moment(kind) or j in texts]
-        categories = [j for j, kind in enumerate(kinds) if j not in times and _is_category(kind)]
+        others = {*times, *numerals}
+        categories = [j for j, kind in enumerate(kinds) if j not in others and _is_category(kind)]
         identifiers = {j for j in categories if are_identifiers(samples[j])}
-        for j in texts:
-            warn_caller(UserWarning(describe_column(names[j], TIME, samples[j])))
+        notes = [describe_column(names[j], TIME, samples[j]) for j in texts]
         for j in categories:
-            if note := describe_column(names[j], CATEGORY, samples[j]):
-                warn_caller(UserWarning(note))
-        return cls(names, times, {j: {} for j in categories}, identifiers)
+            mixed = describe_quantities(names[j], samples[j])
+            notes.append(mixed or describe_column(names[j], CATEGORY, samples[j]))
+        notes.append(_describe_numerals({names[j]: samples[j] for j in sorted(numerals)}))
+        for note in filter(None, notes):
+            warn_caller(UserWarning(note))
+        return cls(names, times, {j: {} for j in categories}, identifiers, numerals)
 
     def state(self) -> dict[str, Any]:
         """Return what the reader knows as plain values."""
@@ -63,6 +77,7 @@ class FrameReader:
             "times": self.times,
             "categories": codes,
             "identifiers": self.identifiers,
+            "numerals": self.numerals,
         }
 
     @classmethod
@@ -73,9 +88,11 @@ class FrameReader:
             j: {category: code for code, category in enumerate(known)}
             for j, known in state["categories"].items()
         }
-        if not {*times, *codes} <= set(range(len(names))) or not identifiers <= codes.keys():
-            raise ValueError("a column of categories or times does not exist")
-        return cls(names, times, codes, identifiers)
+        numerals = state.get("numerals", set())  # earlier versions had no such columns
+        known = {*times, *codes, *numerals} <= set(range(len(names)))
+        if not known or not identifiers <= codes.keys() or numerals & {*times, *codes}:
+            raise ValueError("a column of categories, times or numbers does not exist")
+        return cls(names, times, codes, identifiers, numerals)
 
     def row(self, x: Mapping[str, Any]) -> pa.Table:
         """Return a table with one row, given the values by column; absent ones are missing."""
@@ -126,18 +143,28 @@ class FrameReader:
 
     def read(self, table: pa.Table, *, learn: bool) -> Any:
         """Return the rows of a frame with the same columns; unknown categories are missing."""
+        for j, known in self.codes.items():
+            texts = j in self.identifiers or any(isinstance(one, str) for one in known)
+            if known or j in self.identifiers:
+                _check_category(table.field(j), texts=texts)
         codes = [
             _hash(table.column(j))
             if j in self.identifiers
             else _encode(table.column(j), known, learn)
             for j, known in self.codes.items()
         ]
-        for j in self.numbers:
-            _check_numeric(table.field(j), "but was numeric when the model was fitted")
-        numbers = [as_numpy(table.column(j).combine_chunks()) for j in self.numbers]
+        numbers = [self._numbers(table, j) for j in self.numbers]
         numbers += [_time_features(table.field(j), table.column(j)) for j in self.times]
         X = np.column_stack(numbers) if numbers else None
         return Rows(X, np.column_stack(codes)) if codes else X
+
+    def _numbers(self, table: pa.Table, j: int) -> Array:
+        """Return the numbers of a column."""
+        field, column = table.field(j), table.column(j)
+        if j in self.numerals and _is_category(field.type):
+            return _parse_numerals(field.name, column)
+        _check_numeric(field, "but was numeric when the model was fitted")
+        return as_numpy(column.combine_chunks())
 
 
 def frame_reader(X: Any) -> FrameReader | None:
@@ -152,7 +179,7 @@ def frame_reader(X: Any) -> FrameReader | None:
         if not _is_category(field.type) and not is_moment(field.type):
             _check_numeric(field, "which is neither numeric nor categorical nor a time")
     reader = FrameReader.like(table)
-    return reader if reader.codes or reader.times else None
+    return reader if reader.codes or reader.times or reader.numerals else None
 
 
 def arrow_table(X: Any) -> pa.Table | None:
@@ -184,6 +211,57 @@ def _first_texts(column: Any) -> list[str | None]:
     """Return the first values of a column of strings; an empty list for other columns."""
     texts = is_text(column.type) or pa.types.is_string_view(column.type)
     return column.slice(0, SAMPLE_ROWS).to_pylist() if texts else []
+
+
+def _is_numeral_column(column: Any) -> bool:
+    """Return whether all texts of a column are numbers, and not codes with leading zeros."""
+    return are_quantities(column.unique().cast(pa.string()).to_pylist())
+
+
+def _describe_numerals(samples: Mapping[str, Sequence[str | None]]) -> str | None:
+    """Return a note on columns of numbers that are written as text; None if there are none."""
+    if not samples:
+        return None
+    names = ", ".join(f"{name!r:.40}" for name in samples)
+    values = next(iter(samples.values()))
+    example = next((text for text in values if text and text.strip() not in MISSING), "")
+    columns = f"column {names} contains" if len(samples) == 1 else f"columns {names} contain"
+    return (
+        f"{columns} numbers as text, such as {example!r:.40}, which are read as numbers; if they "
+        "are categories, convert them to a categorical type"
+    )
+
+
+def _parse_numerals(name: str, column: Any) -> Array:
+    """Return the numbers of a column of texts; a DataError names a text that is not a number."""
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    texts = [text.strip() for text in encoded.dictionary.to_pylist()]
+    table = np.full(len(texts) + 1, np.nan)  # the last is for missing values
+    wrong = np.zeros(len(texts) + 1, bool)
+    for k, text in enumerate(texts):
+        wrong[k] = text not in MISSING and not is_numeral(text)
+        table[k] = float(text) if is_numeral(text) else np.nan
+    indices = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(wrong[indices])[:1].tolist():
+        what = f"{texts[indices[row]]!r:.40} is not a number, as in the rows before"
+        raise DataError(row, f"column {name!r:.40}: {what}")
+    return table[indices]
+
+
+def _check_category(field: Any, *, texts: bool) -> None:
+    """Raise a ValueError if a column has numbers instead of texts as categories, or texts instead.
+
+    Such categories would all be unknown: the number 100 is not the text "00100".
+    """
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    given = _is_category(kind) or pa.types.is_struct(kind)  # intervals of pandas are texts here
+    if given == texts or pa.types.is_null(kind):
+        return
+    before, remedy = ("text", "text") if texts else ("numbers as categories", "numbers")
+    raise ValueError(
+        f"column {field.name!r} has type {field.type}, but contained {before} when the model was "
+        f"fitted; convert it to {remedy}"
+    )
 
 
 def _hash(column: Any) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from spanboost.data.decimal_marks import POINT, parse_decimal
 from spanboost.data.local_formats import describe_digit_dates, describe_local_format
+from spanboost.rows.key_kinds import is_numeral, is_quantity
 from spanboost.rows.times import parse_time, part_names
 
 NUMBER, TIME, CATEGORY = "number", "time", "category"
@@ -52,6 +53,29 @@ def are_identifiers(values: Sequence[str | None]) -> bool:
     """Return whether more than half of at least 100 categories are different from all others."""
     counts = _count(values)
     return counts.total() >= _FEWEST and 2 * len(counts) > counts.total()
+
+
+def are_quantities(values: Sequence[str | None]) -> bool:
+    """Return whether there are values, and all are numbers without the leading zeros of codes."""
+    counts = _count(values)
+    return counts.total() > 0 and all(map(is_quantity, counts))
+
+
+def describe_quantities(name: str, values: Sequence[str | None]) -> str | None:
+    """Return a note on a column of categories, at least half of them numbers; None for others.
+
+    A column with numbers that have leading zeros contains codes.
+    """
+    counts = _count(values)
+    numbers = [text for text in counts if is_numeral(text)]
+    others = [text for text in counts if not is_numeral(text)]
+    most = 2 * sum(counts[text] for text in numbers) >= counts.total() > 0
+    if not others or not most or not all(map(is_quantity, numbers)):
+        return None
+    return (
+        f"column {name!r:.40} is read as categories, because it contains texts like "
+        f"{others[0]!r:.40} besides numbers like {numbers[0]!r:.40}"
+    )
 
 
 def hash_category(text: str, bits: int) -> int:

@@ -117,9 +117,13 @@ class KeyKinds:
 
 
 class NumeralWarnings:
-    """Finds keys whose texts seem to be quantities, to warn about each of them once."""
+    """Finds keys whose texts seem to be quantities, to warn about each of them once.
 
-    def __init__(self) -> None:
+    remedy: what to do about such a key.
+    """
+
+    def __init__(self, remedy: str = "convert them to numbers, for example with float()") -> None:
+        self._remedy = remedy
         self._numbers: dict[str, int] = {}  # new texts that are numbers, by key
 
     def find(self, key: str, text: str) -> str | None:
@@ -132,6 +136,6 @@ class NumeralWarnings:
         if not before < _MANY <= after:
             return None
         return (
-            f"texts like {text!r:.40} of {key!r:.40} are numbers; each of them is a category of "
-            "its own; convert them to numbers, for example with float()"
+            f"texts like {text!r:.40} of {key!r:.40} are numbers, but each of them is a category "
+            f"of its own; {self._remedy}"
         )

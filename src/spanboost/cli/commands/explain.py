@@ -37,7 +37,7 @@ def _explanations(
     model: Model, stream: Stream, rows: int
 ) -> Iterator[tuple[str, int, Explanation]]:
     """Yield the file, line and explanation of each of the first rows."""
-    fit = row_filter([model], stream.problems)
+    fit = row_filter([model], stream.problems, learn=False)
     with closing(stream.batches(model.schema, labelled=False, filter_rows=fit)) as batches:
         for batch in batches:
             first = batch.part(0, min(rows, batch.rows))

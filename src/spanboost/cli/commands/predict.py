@@ -74,7 +74,7 @@ def _predictions(
     A stream without rows yields one empty block, so that the output has its column names.
     """
     rows = 0
-    fit = row_filter([model], stream.problems)
+    fit = row_filter([model], stream.problems, learn=False)
     read = stream.batches(model.schema, labelled=False, keep=keep, filter_rows=fit)
     with closing(read) as batches:
         for batch in batches:

@@ -16,6 +16,7 @@ from spanboost.data.kinds import SAMPLE_ROWS, TIME, are_identifiers, describe_co
 from spanboost.data.local_formats import describe_local_format
 from spanboost.data.problems import Problems, suggest_name
 from spanboost.data.source import Source
+from spanboost.rows.key_kinds import NumeralWarnings
 from spanboost.rows.times import parse_time, part_names, time_entries
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class JsonReader:
                 self.problems.note(f"{file}: {describe_column(base, TIME, [])}")
             elif name in self.schema.categorical:
                 continue
-            elif note := describe_local_format(name, Counter(values)):
+            elif note := _describe_texts(name, values):
                 self.problems.note(f"{file}: {note}")
             elif are_identifiers(values):
                 self.problems.note(
@@ -185,6 +186,13 @@ class JsonReader:
         if math.isnan(code):
             raise BadRowError(target.error_message(plain), self.label)
         return code
+
+
+def _describe_texts(name: str, texts: Sequence[str]) -> str | None:
+    """Return a note on a key whose texts are numbers or dates; None if there is nothing to say."""
+    counts, warnings = Counter(texts), NumeralWarnings("write them without quotes")
+    found = (warnings.find(name, text) for text in counts)
+    return describe_local_format(name, counts) or next(filter(None, found), None)
 
 
 def _as_text(value: Any) -> str | None:
