@@ -79,7 +79,8 @@ def as_pandas(columns):
 
 def as_polars(columns):
     frame = pl.DataFrame(columns)
-    return frame.with_columns(pl.col("city").cast(pl.Categorical), pl.col("floor").cast(pl.String))
+    floors = pl.col("floor").cast(pl.String).cast(pl.Categorical)  # text alone would be numbers
+    return frame.with_columns(pl.col("city").cast(pl.Categorical), floors)
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, Trees(depth=3), "auto"], ids=str)

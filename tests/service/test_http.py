@@ -59,6 +59,24 @@ def learn(client, rows, **query):
     return client.post("/learn", json=rows, params=query)
 
 
+def test_a_text_under_a_key_of_numbers_is_refused_by_name(client):
+    learn(client, some_rows(20), wait="true")
+    wrong = {"size": "0.3", "city": "a"}
+    reason = "'size' is the text '0.3', but was a number before; convert it to a number"
+    refused = client.post("/predict", json=wrong)
+    assert refused.status_code == 422
+    assert reason in refused.text
+    refused = learn(client, [wrong | {"label": 1.0}])
+    assert refused.status_code == 422
+    assert reason in refused.text
+    skipped = learn(client, [wrong | {"label": 1.0}, *some_rows(2)], on_error="skip", wait="true")
+    assert skipped.json()["learned"] == 2
+    mixed = [{"new": 1.0, "label": 1}, {"new": "2", "label": 2}, {"new": 3.0, "label": 3}]
+    learn(client, mixed, wait="true")  # the second one is accepted, and left out later
+    assert client.engine.state.left_out == 1
+    assert client.engine.state.model.label_health.learned == 24
+
+
 def arrow_stream(table):
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -144,9 +144,9 @@ class FrameReader:
     def read(self, table: pa.Table, *, learn: bool) -> Any:
         """Return the rows of a frame with the same columns; unknown categories are missing."""
         for j, known in self.codes.items():
-            texts = j in self.identifiers or any(isinstance(one, str) for one in known)
             if known or j in self.identifiers:
-                _check_category(table.field(j), texts=texts)
+                texts = not known or any(isinstance(one, str) for one in known)
+                _check_category(table.field(j), table.column(j), numbers=not texts)
         codes = [
             _hash(table.column(j))
             if j in self.identifiers
@@ -248,16 +248,15 @@ def _parse_numerals(name: str, column: Any) -> Array:
     return table[indices]
 
 
-def _check_category(field: Any, *, texts: bool) -> None:
-    """Raise a ValueError if a column has numbers instead of texts as categories, or texts instead.
+def _check_category(field: Any, column: Any, *, numbers: bool) -> None:
+    """Raise a ValueError if categories are numbers, and were text before, or the reverse.
 
     Such categories would all be unknown: the number 100 is not the text "00100".
     """
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    given = _is_category(kind) or pa.types.is_struct(kind)  # intervals of pandas are texts here
-    if given == texts or pa.types.is_null(kind):
+    if is_number(kind) == numbers or column.null_count == len(column):
         return
-    before, remedy = ("text", "text") if texts else ("numbers as categories", "numbers")
+    before, remedy = ("numbers as categories", "numbers") if numbers else ("text", "text")
     raise ValueError(
         f"column {field.name!r} has type {field.type}, but contained {before} when the model was "
         f"fitted; convert it to {remedy}"

@@ -75,7 +75,7 @@ class FeatureNames:
                 feature, number = _parse_entry(t, name, row[name])
                 column = self.column(feature)
                 if (column is None or feature in blank) and (
-                    mistake := self.mistake(name, row[name], new)
+                    mistake := self._watch(name, row[name], new)
                 ):
                     raise DataError(t, mistake)
                 if column is None:
@@ -122,7 +122,12 @@ class FeatureNames:
         ends = np.arange(len(rows) + 1) * len(names)
         return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
 
-    def mistake(self, name: Any, value: Any, new: NewNames) -> str | None:
+    def find_mistake(self, row: dict[Any, Any]) -> str | None:
+        """Return why a value of a row does not fit the learned ones of its name; None if all do."""
+        found = (self._watch(name, value, NewNames()) for name, value in row.items())
+        return next(filter(None, found), None)
+
+    def _watch(self, name: Any, value: Any, new: NewNames) -> str | None:
         """Return why a new value does not fit the earlier ones of its name; None if it does.
 
         new: what the rows before it in the same block show; this value is added.

@@ -67,6 +67,12 @@ class FeatureTable:
             if (value := row.get(column.name)) and value not in column.codes
         }
 
+    def find_mistake(self, row: Row) -> str | None:
+        """Return why a value does not fit the values that its key has had; None if all do."""
+        if self._schema.columns is not None or self._names is None:
+            return None
+        return self._names.find_mistake(row)
+
     def count(self, new: Counter[str]) -> int:
         """Return the number of features that the model needs room for; `new`: by column."""
         if self._schema.columns is None:
@@ -157,6 +163,7 @@ class ModelBudget:
             new = self._table.new_features(row) - before.features - own.features
             reason = self._refuse_features(new, before, own, extra) if new else None
             reason = reason or self._refuse_cells(before.cells + own.cells, len(row))
+            reason = reason or self._table.find_mistake(row)
             if reason is None:
                 own.add(new, len(row))
             else:
