@@ -2,6 +2,7 @@
 
 import frozen_models
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.stats import spearmanr
@@ -20,9 +21,11 @@ from spanboost import (
     Trees,
     feature_importances,
     load,
+    river,
     save,
 )
 from spanboost.analysis import importances
+from spanboost.cli.main import main
 from spanboost.losses import Softmax, SquaredEuclidean
 from spanboost.parallel.team import Team
 from spanboost.sklearn import BoostingClassifier, BoostingRegressor
@@ -94,6 +97,75 @@ def test_sparse_rows_against_a_plain_oracle():
     found = feature_importances(model, sparse.csr_matrix(X[:200]), y[:200])
     expected = plain(model, sparse.csr_matrix(X[:200]), y[:200], range(6), put)
     assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def flats(rows, seed=0):
+    """Return a frame with numbers, categories and times, and labels that depend on all of them."""
+    rng = np.random.default_rng(seed)
+    days = rng.integers(0, 700, rows)
+    frame = pd.DataFrame(
+        {
+            "city": rng.choice(["Bonn", "Jena", "Ulm"], rows),
+            "area": rng.uniform(0, 2, rows),
+            "sold": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"),
+        }
+    )
+    price = frame["area"] + 1.0 * (frame["city"] == "Ulm") + 0.001 * days
+    return frame, price.to_numpy()
+
+
+def test_categories_and_times_against_a_plain_oracle():
+    frame, y = flats(600)
+    model = SpanBoost(Trees(), 20, 0.2, label_range="auto")
+    model.learn_many(frame, y)
+    part, labels = frame[:300].reset_index(drop=True), y[:300]
+
+    def put(name, order):
+        return part.assign(**{name: part[name].to_numpy()[order]})
+
+    found = feature_importances(model, part, labels)
+    assert found == pytest.approx(plain(model, part, labels, frame.columns, put), rel=1e-4)
+    assert set(found) == {"city", "area", "sold"}
+
+
+def test_frames_dictionaries_estimators_and_files_have_the_same_columns(tmp_path):
+    frame, y = flats(3000)
+    models = [AutoBoost(budget="fast") for _ in range(3)]
+    models[0].learn_many(frame, y)
+    models[1].learn_many(frame.to_dict("records"), y)
+    estimator = BoostingRegressor(budget="fast", n_epochs=1, shuffle=False, random_state=0)
+    found = [feature_importances(one) for one in models[:2]]
+    found.append(feature_importances(estimator.fit(frame, y)))
+    frame.assign(sold=frame["sold"].dt.strftime("%Y-%m-%d"), price=y).to_csv(
+        tmp_path / "flats.csv", index=False
+    )
+    words = ["train", str(tmp_path / "flats.csv"), "-o", str(tmp_path / "flats.sb")]
+    assert main([*words, "--budget", "fast", "--quiet"]) == 0
+    found.append(feature_importances(load(tmp_path / "flats.sb")))
+    assert found[0] == found[1]
+    for one in found[1:]:
+        assert one == pytest.approx(found[0], abs=0.03)
+        assert set(one) == {"city", "area", "sold"}
+
+
+def test_columns_of_frames_of_numbers_have_names():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (500, 2)), columns=["a", "b"])
+    model = SpanBoost(LinearSGD(), 2)
+    model.learn_many(X, 0.5 * X["b"])
+    assert next(iter(feature_importances(model))) == "b"
+
+
+def test_estimators_of_river_and_of_several_targets_have_importances():
+    frame, y = flats(400)
+    single = river.BoostingRegressor("linear")
+    single.learn_many(frame, pd.Series(y))
+    assert set(feature_importances(single)) <= set(frame.columns)
+    several = BoostingRegressor("linear", random_state=0).fit(frame, np.column_stack([y, -y]))
+    assert sum(feature_importances(several).values()) == pytest.approx(1)
+    numbers = BoostingRegressor("linear", random_state=0).fit(frame[["area"]].to_numpy(), y)
+    assert feature_importances(numbers) == {0: 1.0}
+    with pytest.raises(ValueError, match="use permutation_importance of scikit-learn"):
+        feature_importances(several, frame, y)
 
 
 def test_dictionaries_of_any_keys_and_own_learners():

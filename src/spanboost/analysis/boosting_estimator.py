@@ -16,9 +16,10 @@ from sklearn.utils.validation import (
 )
 
 from spanboost.analysis.explanations import ExplainedRows
-from spanboost.analysis.importances import feature_importances
+from spanboost.analysis.importances import column_importances
 from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.analysis.passes import Examples, Passes
+from spanboost.analysis.user_columns import feature_name
 from spanboost.compiling.arrays import Array
 from spanboost.data.estimator_rows import EstimatorRows
 from spanboost.models.estimator_files import EstimatorParts
@@ -124,8 +125,9 @@ class BoostingEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         shares, models = np.zeros(self.n_features_in_), models_of(self.model_)
         for model in models:
-            for feature, share in feature_importances(model).items():
-                shares[self._reader.column(feature)] += share / len(models)
+            found = column_importances(model, lambda one: self._reader.column(feature_name(one)))
+            for column, share in found.items():
+                shares[column] += share / len(models)
         return shares
 
     def _fit(self, X: Any, y: Array, sample_weight: Any, loss: Any) -> Self:

@@ -1,6 +1,6 @@
-"""Feature importances: how much the loss rises if the values of a feature are shuffled."""
+"""Feature importances: how much the loss rises if the values of a column are shuffled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike
 
 from spanboost.analysis.progressive import losses_of
 from spanboost.analysis.shuffling import Change, Table, predict, table_of
+from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.models.model import Model, require_model
 from spanboost.rows.user_types import RowsLike
 
-REPEATS = 5  # times that each feature is shuffled
+REPEATS = 5  # times that each column is shuffled
 _TOGETHER = 4096  # rows that are predicted at once
 
 
@@ -26,22 +27,26 @@ class _Sample(NamedTuple):
 
 
 def feature_importances(
-    model: Model,
+    model: Any,
     X: RowsLike | None = None,
     y: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> dict[str | int, float]:
-    """Return each feature's share in the increase of the loss by shuffling, largest first.
+    """Return each column's share in the increase of the loss by shuffling, largest first.
 
-    This is permutation importance: the values of one feature are exchanged between rows at random,
-    and the average loss rises if the model relies on that feature. It works for every model and
+    model: a model, or a fitted estimator of `spanboost.sklearn` or `spanboost.river`.
+
+    This is permutation importance: the values of one column are exchanged between rows at random,
+    and the average loss rises if the model relies on that column. It works for every model and
     learner. Without X and y, it uses the sample of at most 512 learned rows that every model keeps
-    (rows/row_sample.py). Give X and y, as for `learn_many`, to measure on other rows.
+    (rows/row_sample.py). Give X and y, as for `learn_many`, to measure a model on other rows.
 
-    Keys are the keys of dictionary rows, or column numbers; "code j" is column j of the category
-    codes. Features that do not increase the loss are omitted; the other shares add up to 1. For a
-    committee, the shares are the averages over its members. Raises ValueError if no rows are given
-    and the model has kept none: it has learned nothing, or an older version wrote its file.
+    Keys are the keys of dictionary rows, the columns of frames and files, or column numbers;
+    "code j" is column j of the category codes. All categories of a column are exchanged together,
+    and so are the features of a time. Columns that do not increase the loss are omitted; the other
+    shares add up to 1. For a committee, the shares are the averages over its members. Raises
+    ValueError if no rows are given and the model has kept none: it has learned nothing, or an older
+    version wrote its file.
 
     >>> import numpy as np
     >>> from spanboost import LinearSGD, SpanBoost, feature_importances
@@ -51,9 +56,36 @@ def feature_importances(
     >>> list(feature_importances(model))[:2]
     [1, 2]
     """
+    if hasattr(model, "to_parts"):
+        if X is not None:
+            raise ValueError(
+                "feature_importances measures an estimator on the rows that it has kept; for other "
+                "rows, use permutation_importance of scikit-learn"
+            )
+        return _estimator_importances(model)
     require_model(model, "feature_importances")
+    return column_importances(model, column_finder(model), X, y, weights)
+
+
+def column_importances(
+    model: Model, column: Callable[[Any], Any], X: Any = None, y: Any = None, weights: Any = None
+) -> dict[Any, float]:
+    """Return importances as `feature_importances` does; `column` returns that of a feature."""
     parts: list[Any] = [model] if model.row_sample is not None else list(model.parts.values())
-    each = [_importances(part, X, y, weights) for part in parts]
+    return _average([_importances(part, column, X, y, weights) for part in parts])
+
+
+def _estimator_importances(estimator: Any) -> dict[str | int, float]:
+    """Return the importances of an estimator by column; those of several targets are averaged."""
+    if not hasattr(type(estimator), "feature_importances_"):  # of River
+        return _average([feature_importances(model) for model in estimator.to_parts().models])
+    shares = estimator.feature_importances_.tolist()
+    names = getattr(estimator, "feature_names_in_", range(len(shares)))
+    return _average([{name: share for name, share in zip(names, shares, strict=True) if share}])
+
+
+def _average(each: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
+    """Return the averages of several importances, largest first."""
     names = dict.fromkeys(name for shares in each for name in shares)
     averages = {name: sum(one.get(name, 0.0) for one in each) / len(each) for name in names}
     return dict(sorted(averages.items(), key=lambda share: -share[1]))
@@ -83,14 +115,13 @@ def kept_loss(model: Model) -> tuple[int, float]:
     return rows, total / weight if weight > 0 else float("nan")
 
 
-def _importances(model: Model, X: Any, y: Any, weights: Any) -> dict[str | int, float]:
+def _importances(
+    model: Model, column: Callable[[Any], Any], X: Any, y: Any, weights: Any
+) -> dict[Any, float]:
     sample = _kept_sample(model) if X is None else _given_sample(model, X, y, weights)
-    increase = _increases(model, sample)
-    known = model.encoder.names
-    columns = known.columns if known is not None else {}
-    names: dict[Any, str] = {2 * column: name for name, column in columns.items()}
+    increase = _increases(model, sample, column)
     total = sum(increase.values())
-    return {names.get(f, _default_name(f)): part / total for f, part in increase.items()}
+    return {name: part / total for name, part in increase.items()}
 
 
 def _kept_sample(model: Model) -> _Sample:
@@ -114,30 +145,35 @@ def _given_sample(model: Model, X: Any, y: Any, weights: Any) -> _Sample:
     return _Sample(block.rows.encoded, labels, block.weights.astype(np.float64))
 
 
-def _increases(model: Model, sample: _Sample) -> dict[Any, float]:
-    """Return the features that increase the average loss when they are shuffled, and how much."""
+def _increases(model: Model, sample: _Sample, column: Callable[[Any], Any]) -> dict[Any, float]:
+    """Return the columns that increase the average loss when they are shuffled, and how much."""
     table = table_of(sample.rows)
-    everything = table.join([table.everything()])
-    base = _losses(model, everything, sample.labels)
+    columns: dict[Any, list[Any]] = {}
+    for feature in table.features():
+        columns.setdefault(column(feature), []).append(feature)
+    base = _losses(model, table.join([table.everything()]), sample.labels)
     sums: dict[Any, float] = {}
-    for changes in _batches(table, len(sample.weights)):
+    for batch in _batches(table, columns, len(sample.weights)):
+        changes = [change for _, change in batch]
         rows = np.concatenate([change.rows for change in changes])
         joined = table.join([change.changed for change in changes])
         rise = sample.weights[rows] * (_losses(model, joined, sample.labels[rows]) - base[rows])
         ends = np.cumsum([len(change.rows) for change in changes])
-        for change, part in zip(changes, np.split(rise, ends[:-1]), strict=True):
-            sums[change.feature] = sums.get(change.feature, 0.0) + float(part.sum())
-    return {feature: total for feature, total in sums.items() if total > 0}
+        for (name, _), part in zip(batch, np.split(rise, ends[:-1]), strict=True):
+            sums[name] = sums.get(name, 0.0) + float(part.sum())
+    return {name: total for name, total in sums.items() if total > 0}
 
 
-def _batches(table: Table, number: int) -> Iterator[list[Change]]:
-    """Yield all changes to predict, together as far as they are small."""
+def _batches(
+    table: Table, columns: Mapping[Any, list[Any]], number: int
+) -> Iterator[list[tuple[Any, Change]]]:
+    """Yield columns and changes to predict, several together as far as they are small."""
     orders = [np.argsort(hash_integers(np.arange(number, dtype=np.uint64) + k)) for k in _keys()]
-    batch: list[Change] = []
-    for feature in table.features():
-        changes = (table.shuffle(feature, order) for order in orders)
-        batch += [change for change in changes if len(change.rows)]
-        if sum(len(change.rows) for change in batch) >= _TOGETHER:
+    batch: list[tuple[Any, Change]] = []
+    for name, features in columns.items():
+        changes = (table.shuffle(features, order) for order in orders)
+        batch += [(name, change) for change in changes if len(change.rows)]
+        if sum(len(change.rows) for _, change in batch) >= _TOGETHER:
             yield batch
             batch = []
     if batch:
@@ -152,10 +188,3 @@ def _keys() -> Array:
 def _losses(model: Model, rows: Any, labels: Array) -> Array:
     answers = predict(model, rows, len(labels))
     return losses_of(model, labels[:, 0] if labels.shape[1] == 1 else labels, answers)
-
-
-def _default_name(feature: Any) -> Any:
-    """Return the name of a feature without one: its column, or "code j"; a key is its own name."""
-    if not isinstance(feature, int):
-        return feature
-    return f"code {feature // 2}" if feature % 2 else feature // 2

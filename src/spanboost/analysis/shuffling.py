@@ -1,7 +1,6 @@
-"""Rows in which the values of one feature are exchanged between rows."""
+"""Rows in which the values of some features are exchanged between rows, all together."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,9 +13,8 @@ from spanboost.rows.validation import Sparse
 
 
 class Change(NamedTuple):
-    """The rows that change if one feature is shuffled."""
+    """The rows that change if some features are shuffled."""
 
-    feature: Any
     rows: Array  # their numbers
     changed: Any  # these rows with the new values, as `Table.join` takes them
 
@@ -27,8 +25,8 @@ class Table(Protocol):
     def features(self) -> Sequence[Any]:
         """Return the features that occur."""
 
-    def shuffle(self, feature: Any, order: Array) -> Change:
-        """Give row t the value that row order[t] has in this feature."""
+    def shuffle(self, features: Sequence[Any], order: Array) -> Change:
+        """Give row t the values that row order[t] has in these features."""
 
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the rows of several changes as one encoded block."""
@@ -55,14 +53,16 @@ class DenseTable:
         columns = 2 * np.arange(self.X.shape[1]), 2 * np.arange(self.codes.shape[1]) + 1
         return [*np.concatenate(columns).tolist()]
 
-    def shuffle(self, feature: int, order: Array) -> Change:
-        """Give row t the value that row order[t] has in this feature."""
-        values = (self.codes if feature % 2 else self.X)[:, feature // 2]
-        new = values[order]
-        rows = _different(values, new)
-        parts = self.X[rows], self.codes[rows]
-        parts[feature % 2][:, feature // 2] = new[rows]
-        return Change(feature, rows, parts)
+    def shuffle(self, features: Sequence[int], order: Array) -> Change:
+        """Give row t the values that row order[t] has in these features."""
+        columns = [(feature % 2, feature // 2) for feature in features]
+        tables = self.X, self.codes
+        values = [tables[part][:, j] for part, j in columns]
+        rows = np.unique(np.concatenate([_different(one, one[order]) for one in values]))
+        changed = self.X[rows], self.codes[rows]
+        for (part, j), one in zip(columns, values, strict=True):
+            changed[part][:, j] = one[order][rows]
+        return Change(rows, changed)
 
     def join(self, parts: Sequence[Any]) -> Rows:
         """Return the rows of several changes as one block."""
@@ -78,43 +78,43 @@ class SparseTable:
     """Sparse numbers, and category codes."""
 
     def __init__(self, block: Block) -> None:
-        self.codes, self.number = block.codes, len(block.codes)
+        self.codes = block.codes
         columns = block.indices & block.mask
         edges = list(zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True))
         self.entries = [(columns[a:b], block.data[a:b]) for a, b in edges]
-        row = np.repeat(np.arange(self.number), np.diff(block.indptr))
-        sorted_ = np.argsort(columns, kind="stable")
-        self.columns, starts = np.unique(columns[sorted_], return_index=True)
-        ends = [*starts[1:].tolist(), len(columns)]
-        index = [sorted_[a:b] for a, b in zip(starts.tolist(), ends, strict=False)]
-        self.by_column = {
-            column: (row[some], block.data[some])
-            for column, some in zip(self.columns.tolist(), index, strict=True)
-        }
+        self.by_column: dict[int, list[tuple[int, float]]] = {}  # the rows and values of each
+        for t, (own, values) in enumerate(self.entries):
+            for column, value in zip(own.tolist(), values.tolist(), strict=True):
+                self.by_column.setdefault(column, []).append((t, value))
 
     def features(self) -> list[int]:
         """Return the columns that occur, then all columns of codes."""
-        return [*(2 * self.columns).tolist(), *(2 * np.arange(self.codes.shape[1]) + 1).tolist()]
+        columns = [2 * column for column in sorted(self.by_column)]
+        return [*columns, *(2 * np.arange(self.codes.shape[1]) + 1).tolist()]
 
-    def shuffle(self, feature: int, order: Array) -> Change:
-        """Give row t the value that row order[t] has in this feature."""
-        column = feature // 2
-        if feature % 2:
-            new = self.codes[order, column]
-            rows = _different(self.codes[:, column], new)
-            codes = self.codes[rows]
-            codes[:, column] = new[rows]
-            return Change(feature, rows, ([self.entries[t] for t in rows.tolist()], codes))
-        known, values = np.zeros(self.number, bool), np.zeros(self.number)
-        index, numbers = self.by_column[column]
-        known[index], values[index] = True, numbers
-        rows = np.flatnonzero(known != known[order])
-        rows = np.union1d(rows, _different(values, values[order]))
-        entries = [
-            _replace(self.entries[t], column, values[order[t]] if known[order[t]] else None)
-            for t in rows.tolist()
-        ]
-        return Change(feature, rows, (entries, self.codes[rows]))
+    def shuffle(self, features: Sequence[int], order: Array) -> Change:
+        """Give row t the values that row order[t] has in these features."""
+        columns = [feature // 2 for feature in features if not feature % 2]
+        codes = [feature // 2 for feature in features if feature % 2]
+        own = self._entries_in(columns)
+        changed = (self.codes[:, codes] != self.codes[order][:, codes]).any(axis=1)
+        place = np.argsort(order)  # row r gives its values to row place[r]
+        for t in {*own, *(int(place[r]) for r in own)}:
+            changed[t] |= own.get(t) != own.get(int(order[t]))
+        rows = np.flatnonzero(changed)
+        new = self.codes[rows]
+        new[:, codes] = self.codes[order[rows]][:, codes]
+        pairs = zip(rows.tolist(), order[rows].tolist(), strict=True)
+        entries = [_replace(self.entries[t], columns, own.get(other, {})) for t, other in pairs]
+        return Change(rows, (entries, new))
+
+    def _entries_in(self, columns: Sequence[int]) -> dict[int, dict[int, float]]:
+        """Return the values in some columns, by row and column, of rows that have such values."""
+        found: dict[int, dict[int, float]] = {}
+        for column in columns:
+            for t, value in self.by_column[column]:
+                found.setdefault(t, {})[column] = value
+        return found
 
     def join(self, parts: Sequence[Any]) -> Rows:
         """Return the rows of several changes as one block."""
@@ -139,13 +139,14 @@ class ArrayTable:
         """Return all columns."""
         return [2 * j for j in range(self.flat.shape[1])]
 
-    def shuffle(self, feature: int, order: Array) -> Change:
-        """Give row t the value that row order[t] has in this feature."""
-        values = self.flat[:, feature // 2]
-        rows = _different(values, values[order])
+    def shuffle(self, features: Sequence[int], order: Array) -> Change:
+        """Give row t the values that row order[t] has in these features."""
+        columns = [feature // 2 for feature in features]
+        each = (self.flat[:, j] for j in columns)
+        rows = np.unique(np.concatenate([_different(one, one[order]) for one in each]))
         flat = self.flat[rows]
-        flat[:, feature // 2] = values[order][rows]
-        return Change(feature, rows, flat.reshape(-1, *self.X.shape[1:]))
+        flat[:, columns] = self.flat[order[rows]][:, columns]
+        return Change(rows, flat.reshape(-1, *self.X.shape[1:]))
 
     def join(self, parts: Sequence[Any]) -> Array:
         """Return the rows of several changes as one block."""
@@ -171,11 +172,13 @@ class ObjectTable:
         """Return the keys of dictionaries, or the columns of sequences."""
         return list(dict.fromkeys(key for row in self.rows for key in _keys(row)))
 
-    def shuffle(self, feature: Any, order: Array) -> Change:
-        """Give row t the value that row order[t] has in this feature."""
-        pairs = zip(count(), self.rows, [self.rows[t] for t in order.tolist()], strict=False)
-        found = [(t, _swap(row, other, feature)) for t, row, other in pairs]
-        return Change(feature, np.array([t for t, _ in found]), [row for _, row in found])
+    def shuffle(self, features: Sequence[Any], order: Array) -> Change:
+        """Give row t the values that row order[t] has in these features."""
+        new = [self.rows[t] for t in range(len(self.rows))]
+        for feature in features:
+            others = (self.rows[t] for t in order.tolist())
+            new = [_swap(row, other, feature) for row, other in zip(new, others, strict=True)]
+        return Change(np.arange(len(new)), new)
 
     def join(self, parts: Sequence[Any]) -> ObjectRows:
         """Return the rows of several changes as one block."""
@@ -203,14 +206,15 @@ def _different(old: Array, new: Array) -> Array:
     return np.flatnonzero((old != new) & ~(np.isnan(old) & np.isnan(new)))
 
 
-def _replace(entries: tuple[Array, Array], column: int, value: Any) -> tuple[Array, Array]:
-    """Return the entries of a row with another value in a column; None removes it."""
-    columns, values = entries
-    others = columns != column
-    if value is None:
-        return columns[others], values[others]
-    value = np.asarray(value, values.dtype)
-    return np.append(columns[others], column), np.append(values[others], value)
+def _replace(
+    entries: tuple[Array, Array], columns: Sequence[int], new: Mapping[int, float]
+) -> tuple[Array, Array]:
+    """Return the entries of a row with new ones in some columns."""
+    own, values = entries
+    # np.isin takes several times as long
+    others = own != columns[0] if len(columns) == 1 else ~np.isin(own, columns)
+    given = np.array([*new], own.dtype), np.array([*new.values()], values.dtype)
+    return np.append(own[others], given[0]), np.append(values[others], given[1])
 
 
 def _keys(row: Any) -> Iterator[Any]:

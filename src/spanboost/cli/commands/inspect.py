@@ -95,7 +95,7 @@ def _importances(model: Model, top: int) -> dict[str, Any]:
     shares = dict(islice(feature_importances(model).items(), top))
     rows, loss = kept_loss(model)
     return {
-        "importances": _rename_features(model, shares),
+        "importances": {str(name): share for name, share in shares.items()},
         "kept_rows": rows,
         "kept_loss": loss,
     }
@@ -143,15 +143,6 @@ def _effects(model: Booster, top: int) -> dict[str, Any]:
         "largest_effects": {name(int(features[k])): float(each[k]) for k in order},
         "stage_contributions": stages.tolist(),
     }
-
-
-def _rename_features(model: Model, shares: dict[str | int, float]) -> dict[str, float]:
-    """Replace the numbers of features by the column names of the table."""
-    names: dict[str | int, str] = {}
-    if model.schema is not None and model.schema.columns is not None:
-        names |= dict(enumerate(model.schema.number_names))
-        names |= {f"code {j}": column.name for j, column in enumerate(model.schema.categories)}
-    return {names.get(key, str(key)): share for key, share in shares.items()}
 
 
 def _schema(schema: Any) -> dict[str, Any]:
