@@ -369,7 +369,7 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
 
     def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
         """Return how `spanboost.explain` explains the scores of one row."""
-        return ExplainedRows([self._model], [plain_row(x)])
+        return ExplainedRows([self._model], [plain_row(x)], classes=self._classes.labels)
 
     def _probabilities(self, scores: Array) -> Array:
         known = probabilities(scores)[:, : len(self._classes.labels)]  # a model starts with two

@@ -309,7 +309,8 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
 
     def explained_rows(self, x: Any) -> ExplainedRows:
         """Return how ``spanboost.explain`` explains the scores of one row."""
-        return super().explained_rows(x)._replace(in_order=self._labels.in_order)
+        rows = super().explained_rows(x)
+        return rows._replace(in_order=self._labels.in_order, classes=self.classes_.tolist())
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of all classes; for two classes, the score of the second only.

@@ -1,5 +1,7 @@
 """Results as people see them: a short `repr`, and HTML that is well formed and complete."""
 
+import copy
+import pickle
 from xml.etree import ElementTree
 
 import numpy as np
@@ -148,7 +150,47 @@ def test_a_detector_shows_the_drifts_it_found():
     assert repr(drift).endswith("after rows (5 earlier), 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>")
 
 
-def test_classes_are_outputs():
+def test_several_classes_have_columns_in_the_order_of_their_scores():
     model = HullBoost(LinearSGD(), n=2, loss="softmax")
-    model.learn_many(X, np.arange(300) % 3)
-    assert parse(explain(model, X[0]))[1][0] == ["feature", "output 0", "output 1", "output 2"]
+    model.learn_many(X, np.digitize(X[:, 0], [-0.3, 0.3]))
+    found = explain(model, [0.9, 0.0, 0.0])
+    assert found.classes == [0, 1, 2]
+    assert found.chances.sum() == pytest.approx(1)
+    assert found.prediction.sum() == pytest.approx(0, abs=1e-6)
+    title, rows, _ = parse(found)
+    best = found.chances[2]
+    assert title == f"prediction 2, probability {best:.4g}: scores"
+    assert rows[0] == ["feature", "2", "1", "0"]
+    assert [rows[1][0], rows[-1][0]] == ["(base)", "score"]
+    start = (
+        f"<Explanation: prediction 2, probability {best:.4g}; score of 2 {found.prediction[2]:.4g}"
+    )
+    assert repr(found).startswith(start)
+    prediction, base, contributions, rest = found  # it is still a tuple of four
+    np.testing.assert_allclose(base + sum(contributions.values()) + rest, prediction)
+    for same in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert same.classes == found.classes
+        assert repr(same) == repr(found)
+
+
+def test_many_classes_show_the_most_probable_ones():
+    scores = np.arange(26.0)
+    letters = [*"abcdefghijklmnopqrstuvwxyz"]
+    found = Explanation(scores, scores, {}, 0 * scores, letters, scores / scores.sum())
+    title, rows, _ = parse(found)
+    assert title == "prediction z, probability 0.07692: scores, the largest 8 of them"
+    assert rows[0] == ["feature", *"zyxwvuts"]
+
+
+@pytest.mark.parametrize(("loss", "sure"), [("logistic", True), ("hinge", False)])
+def test_two_classes_have_the_score_of_the_second(loss, sure):
+    model = HullBoost(LinearSGD(), n=2, loss=loss)
+    model.learn_many(X, np.sign(X[:, 0]))
+    found = explain(model, [-0.9, 0.0, 0.0])
+    assert found.prediction < 0
+    assert found.classes == [-1, 1]
+    title, rows, _ = parse(found)
+    chance = f", probability {1 / (1 + np.exp(found.prediction)):.4g}" if sure else ""
+    assert title == f"prediction -1{chance}"
+    assert rows[-1][0] == "score of 1"
+    assert repr(found).startswith(f"<Explanation: prediction -1{chance}; score of 1 -")

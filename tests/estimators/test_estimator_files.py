@@ -254,6 +254,10 @@ def test_classes_are_explained_in_their_order():
     model.partial_fit(FLOWERS[::-1], NAMES[::-1])  # virginica is class 0 of the model
     explanation = explain(model, FLOWERS[7])
     scores = model.decision_function(FLOWERS[7:8])[0]
+    scores = scores - scores.mean()
+    assert explanation.classes == model.classes_.tolist()
+    np.testing.assert_allclose(explanation.chances, model.predict_proba(FLOWERS[7:8])[0], rtol=1e-6)
+    assert repr(explanation).startswith("<Explanation: prediction setosa, probability 0.")
     np.testing.assert_allclose(explanation.prediction, scores, rtol=1e-6)
     np.testing.assert_allclose(parts_of(explanation), scores, rtol=1e-6, atol=1e-9)
     two = BoostingClassifier("linear", **SMALL).partial_fit(FLOWERS[99::-1], NAMES[99::-1])

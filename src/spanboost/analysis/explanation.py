@@ -1,10 +1,11 @@
 """The explanation of one prediction, as text and as HTML."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from spanboost.compiling.arrays import Array
 from spanboost.models.html import MOST_ROWS, Bar, rounded, section, table
 
 _FEATURES = 5  # in the text of an explanation
@@ -19,16 +20,45 @@ class Part(NamedTuple):
     amount: Any  # a number, or a vector of R^d
 
 
-class Explanation(NamedTuple):
-    """The parts of one prediction: prediction = base + sum of all contributions + rest.
-
-    For predictions in R^d, every part is a vector.
-    """
+class ExplanationParts(NamedTuple):
+    """The fields of an explanation."""
 
     prediction: Any
     base: Any  # the part that depends on no feature
     contributions: dict[str | int, Any]  # by feature, the largest first
     rest: Any  # rounding errors for a booster; for AutoBoost see `explain`
+
+
+class Explanation(ExplanationParts):
+    """The parts of one prediction: prediction = base + sum of all contributions + rest.
+
+    For predictions in R^d, every part is a vector. For classes, the prediction is the score of the
+    second class, or the scores of all classes.
+
+    Attributes:
+        classes: The labels of the classes; empty if the prediction is no class.
+        chances: Their probabilities; None if the model has none.
+    """
+
+    classes: Sequence[Any]
+    chances: Array | None
+
+    def __new__(
+        cls,
+        prediction: Any,
+        base: Any,
+        contributions: dict[str | int, Any],
+        rest: Any,
+        classes: Sequence[Any] = (),
+        chances: Array | None = None,
+    ) -> Self:
+        """Return an explanation with these parts."""
+        explanation = super().__new__(cls, prediction, base, contributions, rest)
+        explanation.classes, explanation.chances = classes, chances
+        return explanation
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (*self, self.classes, self.chances)
 
     def main_parts(self, most: int) -> list[Part]:
         """Return the base, at most this many features, their rest, and `rest` if it matters."""
@@ -52,40 +82,73 @@ class Explanation(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        parts = self.main_parts(_FEATURES)
+        if len(self.classes):
+            k = self._explained_class
+            own = self.output(k) if np.ndim(self.prediction) else self
+            return f"<Explanation: {self._class_title()}; score of {self.classes[k]} {own._sum()}>"
         if np.ndim(self.prediction):
             names = ", ".join(str(name) for name in list(self.contributions)[:_FEATURES])
             return (
                 f"<Explanation: {len(self.prediction)} outputs, {len(self.contributions):,} "
                 f"features; the largest contributions: {names or 'none'}>"
             )
-        first, *others = parts
+        return f"<Explanation: {self._sum()}>"
+
+    def _sum(self) -> str:
+        """Return the prediction, a number, as a sum of its parts."""
+        first, *others = self.main_parts(_FEATURES)
         terms = [f"{first.amount:z.4g} {_quoted(first)}", *map(_signed, others)]
-        return f"<Explanation: {self.prediction:z.4g} = {' '.join(terms)}>"
+        return f"{self.prediction:z.4g} = {' '.join(terms)}"
+
+    @property
+    def _predicted_class(self) -> int:
+        vector = np.ndim(self.prediction) > 0
+        return int(np.argmax(self.prediction)) if vector else int(self.prediction > 0)
+
+    @property
+    def _explained_class(self) -> int:
+        """The class whose score the parts add up to; of vectors, the predicted one."""
+        return self._predicted_class if np.ndim(self.prediction) else 1
+
+    def _class_title(self) -> str:
+        k = self._predicted_class
+        sure = "" if self.chances is None else f", probability {self.chances[k]:z.4g}"
+        return f"prediction {self.classes[k]}{sure}"
 
     def _repr_html_(self) -> str:
         parts = self.main_parts(MOST_ROWS)
         if np.ndim(self.prediction):
             return self._outputs_html(parts)
+        title, last = f"prediction {rounded(self.prediction)}", "prediction"
+        if len(self.classes):
+            title, last = self._class_title(), f"score of {self.classes[self._explained_class]}"
         base, *others = parts
         largest = max((abs(part.amount) for part in others), default=0.0) or 1.0
         rows: list[tuple[str, str, str | Bar]] = [
             (base.name, rounded(base.amount), ""),
             *((name, f"{amount:+z.6g}", Bar(amount / largest)) for name, amount in others),
-            ("prediction", rounded(self.prediction), ""),
+            (last, rounded(self.prediction), ""),
         ]
-        title = f"prediction {rounded(self.prediction)}"
         return section(title, table(rows, ("feature", "contribution", "")))
 
     def _outputs_html(self, parts: Sequence[Part]) -> str:
-        """Return a table with a column for each output, as far as they fit."""
+        """Return a table with a column for each output, as far as they fit.
+
+        Classes are in the order of their scores.
+        """
         number = len(self.prediction)
-        shown = min(number, _OUTPUTS)
-        title = f"prediction of {number:,} outputs"
-        title += f", the first {shown} of them" if shown < number else ""
-        lines = [*parts, Part("prediction", self.prediction)]
-        rows = [(name, *(f"{value:z.4g}" for value in amount[:shown])) for name, amount in lines]
-        return section(title, table(rows, ("feature", *(f"output {k}" for k in range(shown)))))
+        shown = list(range(min(number, _OUTPUTS)))
+        heads = [f"output {k}" for k in shown]
+        title, which, last = f"prediction of {number:,} outputs", "the first", "prediction"
+        if len(self.classes):
+            shown = np.argsort(-self.prediction, kind="stable")[:_OUTPUTS].tolist()
+            heads = [str(self.classes[k]) for k in shown]
+            title, which, last = f"{self._class_title()}: scores", "the largest", "score"
+        if len(shown) < number:
+            title += f", {which} {len(shown)} of them"
+        lines = [*parts, Part(last, self.prediction)]
+        rows = [(name, *(f"{amount[k]:z.4g}" for k in shown)) for name, amount in lines]
+        return section(title, table(rows, ("feature", *heads)))
 
 
 def _size(amount: Any) -> float:

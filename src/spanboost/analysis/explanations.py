@@ -8,9 +8,10 @@ import numpy as np
 from spanboost.analysis.explanation import Explanation
 from spanboost.compiling.arrays import Array
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
-from spanboost.losses import has_log_link, scores_of
+from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
+from spanboost.models.predictions import class_names, probabilities
 from spanboost.rows.feature_names import feature_name
 from spanboost.rows.user_types import RowLike
 
@@ -31,6 +32,7 @@ class ExplainedRows(NamedTuple):
     name: Callable[[Any], Any] = lambda feature: feature  # the user's name for a model's feature
     several: bool = False  # whether predictions are vectors of targets
     in_order: Callable[[Array], Array] = lambda scores: scores  # of classes, [rows, d]
+    classes: Sequence[Any] = ()  # the labels of classes, in the user's order
 
 
 def explain(model: Any, x: RowLike) -> Explanation:
@@ -41,6 +43,10 @@ def explain(model: Any, x: RowLike) -> Explanation:
 
     With a log link (Poisson, Gamma and Tweedie loss), the parts add up to the logarithm of the
     predicted mean, which is `prediction` here: a part of 0.1 is a factor of exp(0.1).
+
+    For classes, the parts add up to scores. Two classes have one, the log-odds of the second class
+    for logistic loss. More classes have one each, relative to the mean over all classes, as only
+    their differences matter. `classes` are the labels, and `chances` their probabilities.
 
     The prediction of a booster is a weighted sum over its copies. The weight of a copy is the
     product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
@@ -97,7 +103,27 @@ def _explain_estimator(row: ExplainedRows) -> Explanation:
         join([_reorder(row, part) for part in parts])
         for parts in zip(*((one.prediction, one.base, one.rest) for one in each), strict=True)
     )
-    return Explanation(prediction, base, {name: contributions[name] for name in largest}, rest)
+    ordered = {name: contributions[name] for name in largest}
+    found = Explanation(prediction, base, ordered, rest)
+    return _with_classes(found, row.models[0], row.classes)
+
+
+def _with_classes(found: Explanation, model: Model, classes: Sequence[Any]) -> Explanation:
+    """Return an explanation with the labels and probabilities of its classes, if it has classes."""
+    outputs = max(np.size(found.prediction), 2)
+    if not predicts_scores(model.loss_) or len(classes) != outputs:
+        return found
+    chances = None
+    if isinstance(model.loss_, Logistic | Softmax):
+        (chances,) = probabilities(np.array([found.prediction]))
+    return Explanation(*found, classes=[*classes], chances=chances)
+
+
+def _class_labels(model: Model) -> Sequence[Any]:
+    """Return the labels of the classes of a model; their codes if they have no names."""
+    if model.schema is not None and predicts_scores(model.loss_):
+        return class_names(model)
+    return range(model.loss_.d) if isinstance(model.loss_, Softmax) else (-1, 1)
 
 
 def _reorder(row: ExplainedRows, part: Any) -> Any:
@@ -108,8 +134,10 @@ def _reorder(row: ExplainedRows, part: Any) -> Any:
 
 def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
     """Yield the explanation of each row of a block; X is a block as for `predict_many`."""
-    names = _feature_names(model, X)
-    for prediction, base, contributions in _explain(model, X):
+    names, classes = _feature_names(model, X), _class_labels(model)
+    for parts in _explain(model, X):
+        scores = isinstance(model.loss_, Softmax)
+        prediction, base, contributions = _centre(parts) if scores else parts
         size = {feature: -float(np.abs(part).sum()) for feature, part in contributions.items()}
         named = {
             names.get(feature, f"code {feature // 2}" if feature % 2 else feature // 2): _unwrap(
@@ -119,7 +147,15 @@ def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
             if size[feature]
         }
         rest = prediction - base - sum(contributions.values())
-        yield Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
+        found = Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
+        yield _with_classes(found, model, classes)
+
+
+def _centre(parts: _Parts) -> _Parts:
+    """Return parts relative to their means over all classes: only differences of scores matter."""
+    prediction, base, contributions = parts
+    centred = {feature: part - part.mean() for feature, part in contributions.items()}
+    return _Parts(prediction - prediction.mean(), base - base.mean(), centred)
 
 
 def _explain(model: Model, X: Any) -> Iterator[_Parts]:
