@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from spanboost import LinearSGD, SpanBoost, evaluate
 from spanboost.analysis import comparison_curves, pictures
 from spanboost.analysis.regret_picture import Regret, plot_regret
 from spanboost.analysis.sampling import RowSample
@@ -33,7 +34,7 @@ def test_every_plot_is_one_call_with_identical_bytes(rows, suffix, tmp_path):
         "classes": lambda path: pictures.plot_classes(
             rng.integers(0, 1, rows), chances, "abc", path=path
         ),
-        "residuals": lambda path: pictures.plot_residuals(y - p, path=path),
+        "residuals": lambda path: pictures.plot_residuals(y, p, path=path),
         "stages": lambda path: pictures.plot_stages([3, 2, 1], [0.3, 0.2, 0.1], path=path),
         "sigma": lambda path: pictures.plot_sigma([1, 2], [[0, 0.1], [0.2, 0.3]], path=path),
         "importance": lambda path: pictures.plot_importances({"a": 2.0, 3: 1.0}, "gain", path=path),
@@ -51,7 +52,7 @@ def test_plots_return_axes_and_show_the_figure_without_a_path():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
     open_before = pyplot.get_fignums()
-    axes = pictures.plot_residuals([0.1, -0.2, 0.3])
+    axes = pictures.plot_residuals([0.1, -0.2, 0.3], [0.0, 0.1, 0.3])
     (number,) = set(pyplot.get_fignums()) - set(open_before)
     assert pyplot.figure(number) is axes.figure
     assert axes.get_title() == "residuals over time"
@@ -68,7 +69,7 @@ def test_plots_return_axes_and_show_the_figure_without_a_path():
 
 ONE_PANEL = [
     lambda ax: pictures.plot_predictions([1, 2], [1.5, 2.5], ax=ax),
-    lambda ax: pictures.plot_residuals(np.linspace(-1, 1, 2500), ax=ax),
+    lambda ax: pictures.plot_residuals(np.linspace(-1, 1, 2500), np.zeros(2500), ax=ax),
     lambda ax: pictures.plot_sigma([1, 2], [[0, 0.1], [0.2, 0.3]], ax=ax),
     lambda ax: pictures.plot_importances({"a": 2.0}, ax=ax),
     lambda ax: comparison_curves.plot("a", {"b": curve()}, ax=ax),
@@ -132,7 +133,7 @@ def test_a_file_and_axes_cannot_be_combined(tmp_path):
     pyplot.switch_backend("agg")
     figure, ax = pyplot.subplots()
     with pytest.raises(ValueError, match=r"save the figure with ax\.figure\.savefig"):
-        pictures.plot_residuals([1.0], path=tmp_path / "r.png", ax=ax)
+        pictures.plot_residuals([1.0], [0.5], path=tmp_path / "r.png", ax=ax)
     assert not ax.has_data()
     pyplot.close(figure)
 
@@ -158,7 +159,7 @@ def test_few_points_are_drawn_one_by_one_and_many_as_a_density(tmp_path):
 def test_unusual_numbers_can_be_drawn(tmp_path):
     for values in ([0.0], [5.0, 5.0], [np.nan, 1.0], [1e300, -1e300, 0], [np.inf] * 3):
         pictures.plot_predictions(values, values, path=tmp_path / "p.png")
-        pictures.plot_residuals(values, path=tmp_path / "r.png")
+        pictures.plot_residuals(values, np.zeros(len(values)), path=tmp_path / "r.png")
     pictures.plot_sigma([5], [[0.0]], path=tmp_path / "s.png")
     pictures.plot_stages([0.0], [np.nan], path=tmp_path / "st.png")
     pictures.plot_importances({}, path=tmp_path / "i.png")
@@ -167,7 +168,7 @@ def test_unusual_numbers_can_be_drawn(tmp_path):
 
 def test_windows_of_residuals_show_quantiles(tmp_path):
     residuals = np.where(np.arange(60_000) % 10 == 0, 5.0, np.arange(60_000) // 30_000)
-    axes = pictures.plot_residuals(residuals, path=tmp_path / "r.svg")
+    axes = pictures.plot_residuals(residuals, 0 * residuals, path=tmp_path / "r.svg")
     lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert list(lines["median"]) == [0] * 30 + [1] * 30
     assert set(lines["5% and 95%"]) == {0, 1}
@@ -340,6 +341,46 @@ def test_missing_river_is_reported(data, capsys, monkeypatch):
     assert output == f"spanboost: drift detectors need River: {install_hint('river')}\n"
 
 
+def points(axes):
+    return np.asarray(axes.collections[0].get_offsets())
+
+
+def test_residuals_are_labels_minus_predictions():
+    y, p = np.array([3.0, 5.0, 4.0]), np.array([2.0, 5.5, 4.0])
+    axes = pictures.plot_residuals(y, p)
+    np.testing.assert_array_equal(points(axes), [[1, 1.0], [2, -0.5], [3, 0.0]])
+    axes = pictures.plot_residuals(y, p, rows=[10, 20, 30])
+    np.testing.assert_array_equal(points(axes)[:, 0], [10, 20, 30])
+    with pytest.raises(TypeError, match="positional"):
+        pictures.plot_residuals(y, p, None, [10, 20, 30])
+
+
+def test_results_of_evaluate_can_be_plotted():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    y = X[:, 0] / 2
+    found = evaluate(SpanBoost(LinearSGD(), 2), X, y)
+    expected = np.column_stack([y, found.predictions])
+    np.testing.assert_array_equal(points(pictures.plot_predictions(y, found)), expected)
+    residuals = points(pictures.plot_residuals(y, found))[:, 1]
+    np.testing.assert_array_equal(residuals, y - found.predictions)
+    for losses in (found, {"model": found}, {"model": found.losses}):
+        running, _ = pictures.plot_losses(losses)
+        np.testing.assert_allclose(running.lines[0].get_ydata()[-1], found.loss)
+
+
+@pytest.mark.parametrize("names", [None, ["low", "up"]])
+def test_labels_of_classes_are_matched_by_name(names):
+    labels, chances = ["up", "low", "up"], [[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]]
+    expected = [[0.9, 0.1], [0.3, 0.7]]
+    for truth, given in ((labels, names), ([1, 0, 1], names)):
+        matrix, _ = pictures.plot_classes(truth, chances, given)
+        np.testing.assert_allclose(matrix.images[0].get_array(), expected)
+    texts = [tick.get_text() for tick in matrix.get_yticklabels()]
+    assert texts == (names or ["0", "1"])
+    matrix, _ = pictures.plot_classes(labels, np.array(chances)[:, 1])  # of the second class
+    np.testing.assert_allclose(matrix.images[0].get_array(), expected)
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
@@ -350,6 +391,17 @@ def test_missing_river_is_reported(data, capsys, monkeypatch):
         (lambda: pictures.plot_losses(np.ones(9)), "losses must map the names of models"),
         (lambda: pictures.plot_predictions(np.ones(9), np.ones(5)), "one of each per row"),
         (lambda: pictures.plot_predictions(["a"] * 9, np.ones(9)), "must be numbers"),
+        (lambda: pictures.plot_residuals(np.ones(9), np.ones(5)), "one of each per row"),
+        (
+            lambda: pictures.plot_losses({"a": np.ones(9), "b": np.ones(5)}),
+            r"losses of the same rows \(got shapes a: \(9,\), b: \(5,\)\)",
+        ),
+        (lambda: pictures.plot_classes(np.ones(9), np.ones((5, 2))), "one label and the probab"),
+        (
+            lambda: pictures.plot_classes(["x"] * 9, np.ones((9, 3))),
+            r"names must be the labels of the 3 classes, .* \(got None\)",
+        ),
+        (lambda: pictures.plot_classes([0, 5], np.ones((2, 2)), "ab"), "labels of the 2 classes"),
     ],
 )
 def test_wrong_input_gets_one_sentence(draw, message):

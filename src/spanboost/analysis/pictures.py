@@ -32,6 +32,8 @@ from spanboost.compiling.arrays import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from spanboost.analysis.evaluation import Evaluation
+
 SCATTERED = 2000  # draw up to this many points one by one, more as a density
 WINDOWS = 60  # of the quantiles of residuals
 MAP = "viridis"
@@ -41,7 +43,7 @@ THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
 
 
 def plot_losses(
-    losses: Mapping[str, ArrayLike],
+    losses: "Mapping[str, ArrayLike | Evaluation] | Evaluation",
     constant: float | None = None,
     moments: Sequence[int] = (),
     *,
@@ -50,20 +52,25 @@ def plot_losses(
 ) -> "tuple[Axes, Axes]":
     """Plot loss curves of models: running averages, and averages of windows.
 
-    losses: for each model's name, the loss of each row [rows], in order.
+    losses: for each model's name, the loss of each row [rows], in order, or the result of
+        `evaluate`; or the result of `evaluate` for one model.
     constant: the average loss of the best constant prediction.
     moments: numbers of rows to mark, such as those where drift was detected.
     """
-    _check_names(losses, "losses", "models to the losses of all rows")
-    each = [np.asarray(one, np.float64) for one in losses.values()]
+    named = {"model": losses} if hasattr(losses, "losses") else losses
+    _check_names(named, "losses", "models to the losses of all rows")
+    each = [np.asarray(getattr(one, "losses", one), np.float64) for one in named.values()]
+    if len({one.shape for one in each}) > 1 or each[0].ndim != 1:
+        shapes = ", ".join(f"{name}: {one.shape}" for name, one in zip(named, each, strict=True))
+        raise ValueError(f"all models need the losses of the same rows (got shapes {shapes})")
     with closing(LossTape(1 + len(each))) as tape:
         tape.extend(np.column_stack([np.ones(len(each[0])), *each]))
-        return loss_curves.plot(list(losses), tape, constant, moments, path, ax)
+        return loss_curves.plot(list(named), tape, constant, moments, path, ax)
 
 
 def plot_predictions(
     truth: ArrayLike,
-    predictions: ArrayLike,
+    predictions: "ArrayLike | Evaluation",
     of: int | None = None,
     *,
     path: str | Path | None = None,
@@ -71,23 +78,17 @@ def plot_predictions(
 ) -> "Axes":
     """Plot predictions against labels.
 
+    truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
     of: the number of all rows if these are a sample.
     """
-    labels, answers = np.asarray(truth), np.asarray(predictions)
-    kinds = {labels.dtype.kind, answers.dtype.kind}
-    if labels.shape != answers.shape or not kinds <= set("biuf"):
-        raise ValueError(
-            "labels and predictions must be numbers, one of each per row "
-            f"(got shapes {labels.shape} and {answers.shape})"
-        )
-    draw = partial(_predictions, labels, answers, of)
+    draw = partial(_predictions, *_numbers(truth, predictions), of)
     return present(Plot(draw, (6, 5)), path, ax)[0]
 
 
 def plot_classes(
     truth: ArrayLike,
     chances: ArrayLike,
-    names: Sequence[str],
+    names: Sequence[Any] | None = None,
     of: int | None = None,
     *,
     path: str | Path | None = None,
@@ -95,33 +96,41 @@ def plot_classes(
 ) -> "tuple[Axes, Axes]":
     """Plot the mean predicted probabilities of the rows of each class, and their calibration.
 
-    truth: the class of each row, [rows] integers.
-    chances: the predicted probabilities, [rows, classes].
+    truth: the label of each row, or the number of its class, [rows].
+    chances: the predicted probabilities, [rows, classes]; [rows] are those of the second of two
+        classes.
+    names: the labels of the classes, in the order of the probabilities; None: the labels in
+        `truth`, sorted, as for `predict_proba` of scikit-learn.
     of: the number of all rows if these are a sample.
     """
-    draw = partial(_classes, np.asarray(truth, np.int64), np.asarray(chances), names, of)
+    shares = np.asarray(chances, np.float64)
+    shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+    numbers, labels = _class_numbers(np.asarray(truth), shares, names)
+    draw = partial(_classes, numbers, shares, [str(label) for label in labels], of)
     matrix, calibration = present(Plot(draw, (10, 4.6), 2), path, ax)
     return matrix, calibration
 
 
 def plot_residuals(
-    residuals: ArrayLike,
-    rows: ArrayLike | None = None,
+    truth: ArrayLike,
+    predictions: "ArrayLike | Evaluation",
     of: int | None = None,
-    name: str = "label - prediction",
     *,
+    rows: ArrayLike | None = None,
+    name: str = "label - prediction",
     path: str | Path | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Plot residuals over time.
+    """Plot residuals, the labels minus the predictions, over time.
 
-    rows: their row numbers in the stream, counted from 1.
+    truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
     of: the number of all rows if these are a sample.
+    rows: their row numbers in the stream, counted from 1; None: they are all rows.
     name: the label of the axis.
     """
-    residuals = np.asarray(residuals)
-    numbers = np.arange(1, len(residuals) + 1) if rows is None else np.asarray(rows)
-    draw = partial(_residuals, residuals, numbers, of, name)
+    labels, answers = _numbers(truth, predictions)
+    places = np.arange(1, len(labels) + 1) if rows is None else np.asarray(rows)
+    draw = partial(_residuals, labels.astype(float) - answers, places, of, name)
     return present(Plot(draw, (10, 4.6)), path, ax)[0]
 
 
@@ -163,6 +172,44 @@ def _check_names(given: Any, name: str, content: str) -> None:
     """Raise a TypeError if the argument of this name is no mapping."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{name} must map the names of {content} (got {type(given).__name__})")
+
+
+def _numbers(truth: Any, predictions: Any) -> tuple[Array, Array]:
+    """Return labels and predictions as arrays; a ValueError if they are not numbers, one per row.
+
+    predictions: numbers, or the result of `evaluate`.
+    """
+    labels = np.asarray(truth)
+    answers = np.asarray(getattr(predictions, "predictions", predictions))
+    kinds = {labels.dtype.kind, answers.dtype.kind}
+    if labels.shape != answers.shape or labels.ndim != 1 or not kinds <= set("biuf"):
+        raise ValueError(
+            "labels and predictions must be numbers, one of each per row "
+            f"(got shapes {labels.shape} and {answers.shape})"
+        )
+    return labels, answers
+
+
+def _class_numbers(
+    truth: Array, chances: Array, names: Sequence[Any] | None
+) -> tuple[Array, Sequence[Any]]:
+    """Return the number of each row's class, and the labels of all classes."""
+    if chances.ndim != 2 or truth.shape != chances.shape[:1]:
+        raise ValueError(
+            "plot_classes needs one label and the probabilities of all classes for each row "
+            f"(got shapes {truth.shape} and {chances.shape})"
+        )
+    K, found = chances.shape[1], np.unique(truth).tolist()
+    labels = names if names is not None else found if len(found) == K else range(K)
+    if len(labels) == K and set(found) <= {*labels}:
+        places = {label: k for k, label in enumerate(labels)}
+        return np.array([places[label] for label in truth.tolist()], np.int64), labels
+    if len(labels) == K and truth.dtype.kind in "biuf" and set(found) <= {*range(K)}:
+        return truth.astype(np.int64), labels
+    raise ValueError(
+        f"names must be the labels of the {K} classes, in the order of the probabilities "
+        f"(got {names!r:.60})"
+    )
 
 
 def _predictions(truth: Array, predictions: Array, of: int | None, panels: Panels) -> None:

@@ -141,12 +141,13 @@ class PlotCollector:
 
     def _draw_residuals(self, path: str) -> Any:
         rows, truth, answers = self._seen
-        if not predicts_scores(self.model.loss_):
-            residuals = truth - answers
-            return pictures.plot_residuals(residuals, rows, self.sample.of, path=path).figure
-        wrong = 1 - answers[np.arange(len(truth)), truth.astype(np.int64)]
-        name = "1 - probability of the label"
-        return pictures.plot_residuals(wrong, rows, self.sample.of, name, path=path).figure
+        name = "label - prediction"
+        if predicts_scores(self.model.loss_):
+            answers = answers[np.arange(len(truth)), truth.astype(np.int64)]
+            truth, name = np.ones(len(answers)), "1 - probability of the label"
+        return pictures.plot_residuals(
+            truth, answers, self.sample.of, rows=rows, name=name, path=path
+        ).figure
 
     def _draw_stages(self, path: str) -> Any:
         rows = max(self.looked, 1)
