@@ -18,6 +18,7 @@ from spanboost.models.estimators import (
     check_regression_loss,
     constructor,
     new_model,
+    stored_parameters,
 )
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
@@ -61,8 +62,9 @@ class _Boosting:
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        for learner in ("auto", "trees", "linear", "stumps", "network"):
-            yield {"learner": learner, "budget": "fast"}
+        yield {"budget": "fast"}
+        for learner in ("trees", "linear", "stumps", "network"):
+            yield {"learner": learner}
 
     def _parts(self, models: Sequence[Model], **state: Any) -> EstimatorParts:
         """Return the estimator as data."""
@@ -168,7 +170,7 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**parts.state["parameters"])
+        estimator = cls(**stored_parameters(parts.state["parameters"]))
         (estimator._model,) = parts.models
         return estimator
 
@@ -226,7 +228,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**parts.state["parameters"])
+        estimator = cls(**stored_parameters(parts.state["parameters"]))
         estimator._models = dict(zip(parts.state["targets"], parts.models, strict=True))
         return estimator
 
@@ -361,7 +363,7 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator = cls(**parts.state["parameters"])
+        estimator = cls(**stored_parameters(parts.state["parameters"]))
         (estimator._model,) = parts.models
         estimator._classes.add(parts.state["classes"])
         estimator._recent.extend(_Example(*one) for one in parts.state["recent"])

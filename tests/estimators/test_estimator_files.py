@@ -277,3 +277,24 @@ def test_estimators_of_river_are_explained():
     assert parts_of(explanation) == pytest.approx(explanation.prediction)
     assert explain(single, pd.DataFrame([x])) == explanation
     assert explain(several, x).prediction.tolist() == list(several.predict_one(x).values())
+
+
+def test_the_budget_of_another_learner_is_refused_and_left_out_of_earlier_files():
+    given = {"learner": "linear", "budget": "thorough"}
+    message = r"budget applies only to learner 'auto' \(got 'thorough'"
+    X, y = [[1.0], [2.0]], [1.0, 2.0]
+    with pytest.raises(ValueError, match=message):
+        BoostingRegressor(**given).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        river.BoostingRegressor(**given)
+    online = river.BoostingRegressor("linear")
+    online.learn_one({"a": 1.0}, 2.0)
+    for model in (BoostingRegressor("linear").fit(X, y), online):
+        parts = model.to_parts()
+        earlier = parts.state | {"parameters": parts.state["parameters"] | given}
+        again = type(model).from_parts(parts._replace(state=earlier))
+        assert again.budget == "default"
+        if model is online:
+            assert again.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0})
+        else:
+            assert (again.predict(X) == model.predict(X)).all()

@@ -23,7 +23,7 @@ from spanboost.analysis.user_columns import feature_name
 from spanboost.compiling.arrays import Array
 from spanboost.data.estimator_rows import EstimatorRows
 from spanboost.models.estimator_files import EstimatorParts
-from spanboost.models.estimators import new_model
+from spanboost.models.estimators import new_model, stored_parameters
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.targets import TargetModels, check_targets, join_targets, models_of
@@ -102,7 +102,7 @@ class BoostingEstimator(BaseEstimator):
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
-        estimator, state = cls(**parts.state["parameters"]), parts.state
+        estimator, state = cls(**stored_parameters(parts.state["parameters"])), parts.state
         for name in _ATTRIBUTES & state["attributes"].keys():
             setattr(estimator, name, state["attributes"][name])
         estimator.model_ = join_targets(parts.models, state["several"])

@@ -21,7 +21,7 @@ from spanboost.losses import (
 )
 from spanboost.losses.constants import WITH_NUMBER
 from spanboost.models.model import Model
-from spanboost.models.model_spec import ModelSpec
+from spanboost.models.model_spec import AUTO, ModelSpec
 from spanboost.models.spec import parameter_names, shared_defaults
 
 SKLEARN_LOSSES = {
@@ -85,6 +85,16 @@ def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:
         raise ValueError("learner 'ball' needs a bound on the rows: pass LinearBall(x_norm=...)")
     with parameter_names({**names, "eta": names["step"]}):
         return ModelSpec(**stored | given).build()
+
+
+def stored_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an estimator from its file, as its constructor takes them.
+
+    Earlier versions ignored the budget of other learners than "auto"; now it is refused.
+    """
+    learner = parameters["learner"]
+    auto = isinstance(learner, str) and learner == AUTO
+    return {name: value for name, value in parameters.items() if auto or name != "budget"}
 
 
 def check_regression_loss(loss: Any) -> None:
