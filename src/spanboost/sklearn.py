@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from spanboost.analysis.conditional_methods import unless
 from spanboost.analysis.explanations import ExplainedRows
 from spanboost.compiling.arrays import Array
 from spanboost.errors import install_hint
@@ -20,7 +21,6 @@ from spanboost.models.sets import PredictionSets
 
 try:
     from sklearn.base import ClassifierMixin, RegressorMixin
-    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import _check_sample_weight
 
     from spanboost.analysis.boosting_estimator import FITTING, NAMES, BoostingEstimator
@@ -31,28 +31,23 @@ except ImportError as error:
     ) from error
 
 
-def _one_booster(estimator: Any) -> bool:
-    if estimator.learner == AUTO:
-        raise AttributeError("staged_predict needs a single booster, but learner='auto' has many")
-    return True
+def _no_single_booster(estimator: Any) -> str | None:
+    auto = isinstance(estimator.learner, str) and estimator.learner == AUTO
+    return "needs a single booster, such as learner='trees'; 'auto' has many" if auto else None
 
 
-def _estimates_probabilities(estimator: Any) -> bool:
-    if estimator.loss != "log_loss":
-        raise AttributeError(f"probabilities need loss='log_loss' (got loss={estimator.loss!r})")
-    return True
+def _no_probabilities(estimator: Any) -> str | None:
+    if estimator.loss == "log_loss":
+        return None
+    return f"needs loss='log_loss' (got loss={estimator.loss!r})"
 
 
-def _learns_intervals(estimator: Any) -> bool:
-    if not estimator.intervals:
-        raise AttributeError("intervals need intervals=True in the constructor, before fit")
-    return True
+def _no_intervals(estimator: Any) -> str | None:
+    return None if estimator.intervals else "needs intervals=True in the constructor, before fit"
 
 
-def _learns_sets(estimator: Any) -> bool:
-    if not estimator.sets:
-        raise AttributeError("sets need sets=True in the constructor, before fit")
-    return True
+def _no_sets(estimator: Any) -> str | None:
+    return None if estimator.sets else "needs sets=True in the constructor, before fit"
 
 
 class BoostingRegressor(RegressorMixin, BoostingEstimator):
@@ -158,7 +153,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         """Return a number for each row."""
         return self._predict(X)
 
-    @available_if(_learns_intervals)
+    @unless(_no_intervals)
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> tuple[Array, Array]:
         """Return predictions [rows] and intervals [rows, 2, coverages], in the shapes of MAPIE.
 
@@ -170,7 +165,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         predictions, ends = self._with_intervals().predict_both(rows, levels)
         return predictions, ends.reshape(len(ends), len(shares), 2).transpose(0, 2, 1)
 
-    @available_if(_learns_intervals)
+    @unless(_no_intervals)
     def predict_quantiles(self, X: Any, levels: Any) -> Array:
         """Return the quantiles of these levels, [rows, levels]; they never cross."""
         rows = self._read(X)
@@ -197,7 +192,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
             )
         return labels
 
-    @available_if(_one_booster)
+    @unless(_no_single_booster)
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Yield the predictions of the first copy, of the first two copies, and so on."""
         yield from self._staged_predictions(X)
@@ -325,12 +320,12 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         scores = self.decision_function(X)  # first: it checks that the model is fitted
         return self._labels.most_probable(scores)
 
-    @available_if(_estimates_probabilities)
+    @unless(_no_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of ``classes_``."""
         return probabilities(self.decision_function(X))
 
-    @available_if(_learns_sets)
+    @unless(_no_sets)
     def predict_set(self, X: Any, coverage: Any = 0.9) -> tuple[Array, Array]:
         """Return classes [rows] and sets [rows, classes, coverages], in the shapes of MAPIE.
 
@@ -353,13 +348,13 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         model = super()._new_model(loss, random)
         return PredictionSets(model) if self.sets else model
 
-    @available_if(_estimates_probabilities)
+    @unless(_no_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities of the classes."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    @available_if(_one_booster)
+    @unless(_no_single_booster)
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Yield the predictions of the first copy, of the first two copies, and so on."""
         for scores in self._staged_predictions(X):

@@ -69,6 +69,14 @@ def test_the_coverage_after_several_passes_has_no_bias():
     np.testing.assert_allclose(np.mean(found, axis=0), [0.9, 0.5], atol=0.012)
 
 
+def test_one_level_is_a_list_of_one():
+    X, y = stream(300)
+    model = regressor().fit(X, y)
+    assert (model.predict_quantiles(X, 0.5) == model.predict_quantiles(X, [0.5])).all()
+    with pytest.raises(ValueError, match=r"levels must be numbers between 0 and 1 \(got 'half'\)"):
+        model.predict_quantiles(X, "half")
+
+
 def test_further_passes_do_not_calibrate():
     X, y = stream(300)
     model = Intervals(SpanBoost(LinearSGD(), n=2, label_range="auto"))
@@ -115,6 +123,10 @@ def test_what_does_not_fit_is_refused():
     X, y = stream(50)
     plain = sklearn.BoostingRegressor("linear").fit(X, y)
     assert not hasattr(plain, "predict_interval")
+    with pytest.raises(
+        AttributeError, match=r"BoostingRegressor.predict_interval needs intervals="
+    ):
+        plain.predict_interval(X)
     plain.intervals = True
     with pytest.raises(ValueError, match="fitted without intervals=True; fit it again"):
         plain.predict_interval(X)
@@ -192,6 +204,8 @@ def test_sets_that_do_not_fit_are_refused():
     X, y = stream(50)
     names = labels_of(X, y)
     assert not hasattr(sklearn.BoostingClassifier(), "predict_set")
+    with pytest.raises(AttributeError, match=r"BoostingClassifier.predict_set needs sets=True in"):
+        sklearn.BoostingClassifier().predict_set(X)
     with pytest.raises(ValueError, match="needs loss='log_loss'"):
         sklearn.BoostingClassifier("linear", sets=True, loss="hinge").fit(X, names == "rose")
     with pytest.raises(ValueError, match="sets must be True or False"):

@@ -27,8 +27,8 @@ from spanboost.models.model import Model
 from spanboost.models.quantiles.asked_levels import (
     check_coverage,
     check_increasing,
-    check_levels,
     interpolate_levels,
+    parse_levels,
 )
 from spanboost.models.quantiles.distribution import distribution_function, draw_samples
 from spanboost.models.quantiles.forecaster import (
@@ -125,7 +125,7 @@ class Intervals(WrappedModel):
         """Return all boosters that take memory: those of the model, and that of the scales."""
         return [*super().stored_boosters(), self.scale]
 
-    def predict_quantiles(self, X: RowsLike, levels: Sequence[float]) -> Array:
+    def predict_quantiles(self, X: RowsLike, levels: Sequence[float] | float) -> Array:
         """Return the quantiles of these levels for a block of rows, [rows, level].
 
         They never cross. A quantile is infinite while there are too few labels for its level, fewer
@@ -133,9 +133,9 @@ class Intervals(WrappedModel):
         """
         return self.predict_both(X, levels)[1]
 
-    def predict_both(self, X: RowsLike, levels: Sequence[float]) -> tuple[Array, Array]:
+    def predict_both(self, X: RowsLike, levels: Sequence[float] | float) -> tuple[Array, Array]:
         """Return the predictions and the quantiles for a block of rows; learn nothing."""
-        check_levels(levels, "levels")
+        levels = parse_levels(levels, "levels")
         forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
         out = np.empty((len(forecasts), len(self.levels)))
         self._call(predict_quantiles, self.forecaster, _plain(forecasts), _plain(roots), out)
@@ -171,16 +171,24 @@ class Intervals(WrappedModel):
         return draw_samples(self.predict_quantiles(X, self.levels), self.levels, n, seed)
 
     def learn_quantiles(
-        self, X: RowsLike, y: ArrayLike, levels: Sequence[float], weights: ArrayLike | None = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        levels: Sequence[float] | float,
+        weights: ArrayLike | None = None,
     ) -> Array:
         """Learn a block as `learn_many` does; return quantiles, each made before its label."""
         return self.learn_both(X, y, levels, weights)[1]
 
     def learn_both(
-        self, X: RowsLike, y: ArrayLike, levels: Sequence[float], weights: ArrayLike | None = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        levels: Sequence[float] | float,
+        weights: ArrayLike | None = None,
     ) -> tuple[Array, Array]:
         """Learn a block; return predictions and quantiles, each made before its label."""
-        check_levels(levels, "levels")
+        levels = parse_levels(levels, "levels")
         forecasts, quantiles = self._learn(self.check(X, y, weights))
         return forecasts, interpolate_levels(quantiles, self.levels, levels)
 

@@ -11,7 +11,7 @@ from spanboost.analysis.metrics.states import fill_state, merge_states, state_to
 from spanboost.analysis.progressive import running_totals
 from spanboost.compiling.arrays import Array
 from spanboost.models.intervals import interval_levels
-from spanboost.models.quantiles.asked_levels import check_levels
+from spanboost.models.quantiles.asked_levels import parse_levels
 
 
 def pinball_losses(y: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> Array:
@@ -171,8 +171,7 @@ class QuantileMetrics(_Means):
     values = 2
 
     def __init__(self, levels: Sequence[float], state: dict[str, Any] | None = None) -> None:
-        check_levels(levels, "levels")
-        self.levels = tuple(levels)
+        self.levels = tuple(parse_levels(levels, "levels"))
         super().__init__(state)
 
     def add(self, y: ArrayLike, quantiles: ArrayLike, weights: ArrayLike | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -10,16 +11,19 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import ParameterError
 
 
-def check_levels(levels: Sequence[float], name: str) -> None:
-    """Raise a ParameterError unless all levels are between 0 and 1."""
-    if not all(is_number(level) and 0 < level < 1 for level in levels):
+def parse_levels(levels: Sequence[float] | float, name: str) -> list[float]:
+    """Return levels as a list, also a single one; a ParameterError unless all are within (0, 1)."""
+    given: Any = levels
+    each = [given] if np.ndim(given) == 0 else [*given]
+    if not all(is_number(level) and 0 < level < 1 for level in each):
         raise ParameterError(name, f"must be numbers between 0 and 1 (got {levels!r})")
+    return each
 
 
 def check_increasing(levels: Sequence[float], name: str) -> None:
     """Raise a ParameterError unless there are levels between 0 and 1, in increasing order."""
-    check_levels(levels, name)
-    if len(levels) == 0 or any(b <= a for a, b in pairwise(levels)):
+    parse_levels(levels, name)
+    if np.ndim(levels) != 1 or len(levels) == 0 or any(b <= a for a, b in pairwise(levels)):
         raise ParameterError(name, "must be increasing and not empty")
 
 
