@@ -1,5 +1,7 @@
 """Estimators for River: regressors for one or several targets, and `BoostingClassifier`."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -328,7 +330,7 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
             return pd.Series([None] * len(X), index=X.index, dtype="object")
         return self.predict_proba_many(X).idxmax(axis="columns")
 
-    def _learn(self, examples: list["_Example"], learn: Callable[[Model, list[Any]], Any]) -> None:
+    def _learn(self, examples: list[_Example], learn: Callable[[Model, list[Any]], Any]) -> None:
         """Learn rows with the model for their classes; a refused row changes nothing."""
         labels, codes = [one.y for one in examples], self._codes(examples)
         if self._binary and max(codes) < _TWO:
@@ -341,7 +343,7 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
             self._recent.clear()
         self._classes.add(labels)
 
-    def _codes(self, examples: list["_Example"]) -> list[int]:
+    def _codes(self, examples: list[_Example]) -> list[int]:
         return self._classes.encode([one.y for one in examples])
 
     def _new_model(self, loss: str) -> Model:

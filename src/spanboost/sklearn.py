@@ -1,5 +1,7 @@
 """Estimators for scikit-learn: `BoostingRegressor` and `BoostingClassifier`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 

@@ -85,3 +85,27 @@ def test_the_worker_of_the_search_runs_in_a_local_file(tmp_path):
         one.open(page.as_uri())
         assert one.wait_until("document.title") == "got 42"
         assert one.errors() == []
+
+
+def public_functions():
+    for name in spanboost.__all__:
+        value = getattr(spanboost, name)
+        if inspect.isclass(value):
+            methods = (one for one in dir(value) if not one.startswith("_"))
+            yield from (getattr(value, one) for one in methods)
+        elif not inspect.ismodule(value):
+            yield value
+    pictures = spanboost.pictures
+    yield from (getattr(pictures, one) for one in dir(pictures) if one.startswith("plot_"))
+    for cls in (spanboost.sklearn.BoostingRegressor, spanboost.river.BoostingRegressor):
+        yield from (getattr(cls, one) for one in ("fit", "learn_one") if hasattr(cls, one))
+
+
+def test_help_shows_short_types():
+    functions = [one for one in public_functions() if inspect.isfunction(one)]
+    assert len(functions) > 100
+    for function in functions:
+        text = str(inspect.signature(function))
+        assert "_Buffer" not in text, f"help({function.__qualname__}) shows unions of NumPy"
+        assert "Union[" not in text, f"help({function.__qualname__}) shows unions"
+    assert "X: 'RowsLike', y: 'ArrayLike'" in str(inspect.signature(spanboost.compare))

@@ -1,5 +1,7 @@
 """Comparison of two models on the same rows, with an interval that is valid at every row."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

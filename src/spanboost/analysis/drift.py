@@ -1,5 +1,7 @@
 """Drift detection: find the rows after which predictions become worse, from their losses."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

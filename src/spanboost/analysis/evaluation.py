@@ -1,5 +1,7 @@
 """Progressive validation of one model on rows in memory."""
 
+from __future__ import annotations
+
 from contextlib import closing
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """The explanation of one prediction, as text and as HTML."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -70,7 +72,7 @@ class Explanation(ExplanationParts):
             parts.append(Part("(rest)", self.rest))
         return parts
 
-    def output(self, k: int) -> "Explanation":
+    def output(self, k: int) -> Explanation:
         """Return the explanation of output k of a vector, with the largest features first."""
         parts = {name: float(part[k]) for name, part in self.contributions.items()}
         order = sorted(parts, key=lambda name: -abs(parts[name]))

@@ -1,5 +1,7 @@
 """Explain predictions: the contribution of each feature, in the units of predictions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Feature importances: how much the loss rises if the values of a column are shuffled."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

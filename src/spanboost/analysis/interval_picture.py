@@ -1,5 +1,7 @@
 """A plot of intervals: the band around the last labels, and the coverage over time."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -47,8 +49,8 @@ def plot_intervals(
     coverage: float = 0.9,
     *,
     path: str | Path | None = None,
-    ax: "Sequence[Axes] | None" = None,
-) -> "tuple[Axes, Axes]":
+    ax: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
     """Plot intervals with the labels of the last 200 rows, and the coverage over all rows.
 
     y: the labels, [rows]. intervals: [rows, 2]. predictions: [rows], drawn as a line.
@@ -66,8 +68,8 @@ def plot_intervals(
 
 
 def present_intervals(
-    picture: IntervalPicture, path: str | Path | None, ax: "Sequence[Axes] | None" = None
-) -> "tuple[Axes, Axes]":
+    picture: IntervalPicture, path: str | Path | None, ax: Sequence[Axes] | None = None
+) -> tuple[Axes, Axes]:
     """Plot what is computed already; see `figures.present` for `path` and `ax`."""
     left, right = present(_plot(picture), path, ax)
     return left, right

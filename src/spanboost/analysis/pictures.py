@@ -7,6 +7,8 @@ path: the file to write, PNG or SVG. Without one, notebooks show the plot, and s
 ax: axes to draw into, for a figure of your own. A plot with two panels takes two axes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -43,13 +45,13 @@ THIN = {"linewidth": 0.8, "linestyle": (0, (6, 3)), "alpha": 0.7}
 
 
 def plot_losses(
-    losses: "Mapping[str, ArrayLike | Evaluation] | Evaluation",
+    losses: Mapping[str, ArrayLike | Evaluation] | Evaluation,
     constant: float | None = None,
     moments: Sequence[int] = (),
     *,
     path: str | Path | None = None,
-    ax: "Sequence[Axes] | None" = None,
-) -> "tuple[Axes, Axes]":
+    ax: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
     """Plot loss curves of models: running averages, and averages of windows.
 
     losses: for each model's name, the loss of each row [rows], in order, or the result of
@@ -70,12 +72,12 @@ def plot_losses(
 
 def plot_predictions(
     truth: ArrayLike,
-    predictions: "ArrayLike | Evaluation",
+    predictions: ArrayLike | Evaluation,
     of: int | None = None,
     *,
     path: str | Path | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Plot predictions against labels.
 
     truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
@@ -92,8 +94,8 @@ def plot_classes(
     of: int | None = None,
     *,
     path: str | Path | None = None,
-    ax: "Sequence[Axes] | None" = None,
-) -> "tuple[Axes, Axes]":
+    ax: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
     """Plot the mean predicted probabilities of the rows of each class, and their calibration.
 
     truth: the label of each row, or the number of its class, [rows].
@@ -113,14 +115,14 @@ def plot_classes(
 
 def plot_residuals(
     truth: ArrayLike,
-    predictions: "ArrayLike | Evaluation",
+    predictions: ArrayLike | Evaluation,
     of: int | None = None,
     *,
     rows: ArrayLike | None = None,
     name: str = "label - prediction",
     path: str | Path | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Plot residuals, the labels minus the predictions, over time.
 
     truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
@@ -139,8 +141,8 @@ def plot_stages(
     losses: ArrayLike,
     *,
     path: str | Path | None = None,
-    ax: "Sequence[Axes] | None" = None,
-) -> "tuple[Axes, Axes]":
+    ax: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
     """Plot the two results of `analysis.partial_sums.moves_and_losses`, each [N]."""
     draw = partial(_stages, np.asarray(moves), np.asarray(losses))
     left, right = present(Plot(draw, (10, 4.2), 2), path, ax)
@@ -148,8 +150,8 @@ def plot_stages(
 
 
 def plot_sigma(
-    rows: ArrayLike, sigma: ArrayLike, *, path: str | Path | None = None, ax: "Axes | None" = None
-) -> "Axes":
+    rows: ArrayLike, sigma: ArrayLike, *, path: str | Path | None = None, ax: Axes | None = None
+) -> Axes:
     """Plot the shrinkage sigma of Algorithm 1, [times, N]; `rows` learned by then, [times]."""
     draw = partial(_sigma, np.asarray(rows), np.asarray(sigma))
     return present(Plot(draw, (8, 4.2)), path, ax)[0]
@@ -160,8 +162,8 @@ def plot_importances(
     name: str = "share of the increase in loss",
     *,
     path: str | Path | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Plot the result of `feature_importances`; `name` is the label of the axis."""
     _check_names(importances, "importances", "features to numbers, as feature_importances returns")
     size = 7, 1.4 + 0.28 * len(importances)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +11,22 @@ from spanboost.data.problems import Problems, StreamError
 from spanboost.errors import DataError
 from spanboost.learners.ball import LinearBall
 from spanboost.models.model import Model
+from spanboost.parallel.team import Team
 from spanboost.rows.block import Rows
 from spanboost.rows.feature_names import FeatureNames, are_named
 
 
 def row_filter(
-    models: Sequence[Model], problems: Problems, *, learn: bool = True
+    models: Sequence[Model | Team], problems: Problems, *, learn: bool = True
 ) -> Callable[[Batch], Batch]:
     """Return a function that leaves out the rows of a batch that a model cannot read.
 
     learn: the models learn the rows that are kept.
     """
     learners = [getattr(model, "learner", None) for model in models]
-    names = deepcopy(models[0].encoder.names)  # the reader is ahead of the models
+    first: Any = models[0]
+    known = first.names if isinstance(first, Team) else first.encoder.names
+    names = deepcopy(known)  # the reader is ahead of the models
 
     def keep_readable(batch: Batch) -> Batch:
         for learner in learners:

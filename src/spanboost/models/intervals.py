@@ -6,6 +6,8 @@ residual will be. The quantiles of the last residuals, in units of that scale, g
 (quantiles/levels.py).
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self

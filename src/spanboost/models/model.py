@@ -4,6 +4,8 @@ Files and the service use only this interface. Explanations, importances, plots 
 `inspect`, tuning and averaging also read the `core` of single boosters.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
@@ -54,15 +56,15 @@ class Model:
             apply_schema(encoder, schema)
 
     @property
-    def parts(self) -> Mapping[str, "Booster"]:
+    def parts(self) -> Mapping[str, Booster]:
         """The boosters that the model consists of, by name; empty for a booster."""
         return {}
 
-    def boosters(self) -> "list[Booster]":
+    def boosters(self) -> list[Booster]:
         """Return the boosters of the model: its parts, or the model itself."""
         return list(self.parts.values()) or [self.as_booster()]
 
-    def stored_boosters(self) -> "list[Booster]":
+    def stored_boosters(self) -> list[Booster]:
         """Return all boosters that take memory; some may not contribute to predictions."""
         return self.boosters()
 
@@ -158,7 +160,7 @@ class Model:
         """Learn one row; return the prediction made before the label was seen."""
         return single_answer(self.learn_many([x], [y], [weight]))
 
-    def as_booster(self) -> "Booster":
+    def as_booster(self) -> Booster:
         """Return the model if it is a single booster; raise a ValueError if it has several."""
         raise ValueError(f"this needs a single booster, but {self!r} consists of several")
 

@@ -5,6 +5,8 @@ most a threshold: a quantile of the scores of the last labels, whose level is ca
 an interval is (quantiles/levels.py). The most probable class is always in the set.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 

@@ -3,6 +3,8 @@
 Intervals and sets of classes are such models. In files, the arrays of the parts have prefixes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

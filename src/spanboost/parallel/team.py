@@ -9,6 +9,8 @@ The result does not depend on the speed of workers, on the machines, or on the b
 arrive in. A task gets a snapshot and rows, so it can run again if its worker is lost.
 """
 
+from __future__ import annotations
+
 import copy
 from functools import partial
 from typing import Any, NamedTuple
@@ -122,6 +124,11 @@ class Team:
         ]
         states *= workers // len(states)
         self._now = TeamState(rows, states[0], tuple(states), frozenset())
+
+    @property
+    def names(self) -> FeatureNames | None:
+        """The names of features so far; None if the learner does not read features."""
+        return self._names
 
     @property
     def rows(self) -> int:

@@ -1,7 +1,7 @@
 """Types of the rows and labels that users pass to models."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -15,5 +15,13 @@ class SparseMatrix(Protocol):
         """Return the matrix in compressed rows."""
 
 
-RowLike: TypeAlias = ArrayLike | Mapping[Any, Any]
-RowsLike: TypeAlias = ArrayLike | Rows | SparseMatrix | Sequence[RowLike]
+if TYPE_CHECKING:
+    RowLike: TypeAlias = ArrayLike | Mapping[Any, Any]
+    RowsLike: TypeAlias = ArrayLike | Rows | SparseMatrix | Sequence[RowLike]
+else:  # classes, so that `help` shows their names instead of long unions
+
+    class RowLike:
+        """One row: a sequence of numbers, or a dictionary of features."""
+
+    class RowsLike:
+        """Several rows: an array, a sparse matrix, `Rows`, a data frame, or a list of rows."""

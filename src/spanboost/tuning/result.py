@@ -1,5 +1,7 @@
 """The result of tuning: the losses of every configuration, and the chosen booster."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple

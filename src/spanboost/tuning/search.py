@@ -6,6 +6,8 @@ choice. Where the first n copies of a booster equal the booster with n copies, o
 losses of all numbers of copies.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial

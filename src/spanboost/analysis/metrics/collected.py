@@ -1,5 +1,7 @@
 """All metrics that fit a loss, over the rows added so far."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
@@ -93,7 +95,7 @@ class Metrics:
                 self._state.add(weights, records)
             self.rows += len(records)
 
-    def __add__(self, other: Self) -> "Metrics":
+    def __add__(self, other: Self) -> Metrics:
         classes = isinstance(self.loss, Softmax)  # their number may differ
         if type(self.loss) is not type(other.loss) or (self.loss != other.loss and not classes):
             raise ValueError(f"the metrics are of different losses: {self.loss} and {other.loss}")

@@ -1,5 +1,7 @@
 """Metrics of prediction intervals and quantiles: coverage, width, pinball loss and CRPS."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -145,7 +147,7 @@ class IntervalMetrics(_Means):
         means = dict(zip(names, self._sums.means(), strict=True))
         return means | {"infinite": self._sums.left_out(1)}
 
-    def __add__(self, other: Self) -> "IntervalMetrics":
+    def __add__(self, other: Self) -> IntervalMetrics:
         if self.coverage != other.coverage:
             raise ValueError(
                 f"the intervals have different coverages: {self.coverage} and {other.coverage}"
@@ -185,7 +187,7 @@ class QuantileMetrics(_Means):
         """Return the metrics by name; None if undefined."""
         return dict(zip(("crps", "pinball_loss"), self._sums.means(), strict=True))
 
-    def __add__(self, other: Self) -> "QuantileMetrics":
+    def __add__(self, other: Self) -> QuantileMetrics:
         if self.levels != other.levels:
             raise ValueError("the quantiles have different levels")
         return self._merge(other, type(self)(self.levels))
