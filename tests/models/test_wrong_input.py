@@ -19,6 +19,7 @@ from spanboost import (
     save,
 )
 from spanboost.models.files import from_bytes, to_bytes
+from spanboost.sklearn import BoostingRegressor
 
 X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
 Y = X @ [3.0, 2.0, 1.0]
@@ -108,16 +109,15 @@ def test_classes_are_named_as_they_were_given():
 
 
 def test_an_estimator_is_not_a_model(tmp_path):
-    from spanboost.sklearn import BoostingRegressor
-
     other, wanted = BoostingRegressor(), r"needs a model such as AutoBoost\(\) or SpanBoost"
     for call in (
         lambda: evaluate(other, X, Y),
         lambda: compare(other, linear(), X, Y),
-        lambda: feature_importances(other),
     ):
         with pytest.raises(TypeError, match=rf"{wanted}.* \(got an estimator\)$"):
             call()
+    with pytest.raises(TypeError, match=rf"{wanted}.* \(got 'int'\)$"):
+        feature_importances(3)
     with pytest.raises(TypeError, match=rf"^save {wanted}.* \(got 'dict'\)$"):
         save({"a": 1}, tmp_path / "m.sb")
     assert list(tmp_path.iterdir()) == []
@@ -142,3 +142,35 @@ def test_a_model_names_only_the_parameters_that_were_changed():
     assert repr(model) == "<SpanBoost: 1 copy of Trees(depth=3), fresh>"
     double = SpanBoost(LinearSGD(dtype=np.float64), n=2)
     assert repr(double) == "<SpanBoost: 2 copies of LinearSGD(dtype=float64), fresh>"
+
+
+DAYS = pd.Series(pd.date_range("2024-01-01", periods=60))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (DAYS, "labels are dates or times; convert them to numbers, for example to days"),
+        (DAYS.dt.tz_localize("UTC"), "labels are dates or times"),
+        (DAYS.to_numpy(), "labels are dates or times"),
+        ([day.date() for day in DAYS], "labels are dates or times"),
+        (DAYS - DAYS[0], "labels are durations; convert them to numbers, for example to seconds"),
+        (pd.DataFrame({"a": DAYS, "b": 1.0}), "labels are dates or times"),
+    ],
+)
+def test_times_are_no_labels(labels, message):
+    for learn in (linear(label_range="auto").learn_many, BoostingRegressor("linear").fit):
+        with pytest.raises(ValueError, match=message):
+            learn(X, labels)
+    model = linear(label_range="auto")
+    if not isinstance(labels, pd.DataFrame):
+        with pytest.raises(ValueError, match=message):
+            model.learn_one(X[0], next(iter(labels)))
+    assert not model.started
+
+
+def test_several_targets_need_several_models():
+    for model in (linear(), AutoBoost(budget="fast")):
+        with pytest.raises(ValueError, match=r"for several targets, use one model for each of the"):
+            model.learn_many(X, np.column_stack([Y, Y]))
+        assert not model.started

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from spanboost.compiling.arrays import Array
 from spanboost.data.frames import FrameReader, frame_reader
 from spanboost.errors import DataError
+from spanboost.rows.label_values import refuse_times
 
 
 class EstimatorRows:
@@ -97,6 +98,7 @@ class EstimatorRows:
 def parse_targets(y: Any) -> Array:
     """Return numbers as an array [rows] or [rows, targets]."""
     _require(y)
+    refuse_times(y)
     try:
         return check_array(
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y"

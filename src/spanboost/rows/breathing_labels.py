@@ -27,7 +27,8 @@ from spanboost.rows.label_history import (
     follow_labels,
     new_history,
 )
-from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels, show_label
+from spanboost.rows.label_values import show_label
+from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels
 from spanboost.rows.odd_labels import oddness
 from spanboost.rows.range_changes import new_changes
 

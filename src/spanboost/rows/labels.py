@@ -7,13 +7,12 @@ import numpy as np
 
 from spanboost.checks import MOST_CLASSES, is_integer
 from spanboost.compiling.arrays import Array
-from spanboost.errors import DataError, LabelWarning, ModelFileError, warn_caller
+from spanboost.errors import LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, has_log_link, is_binary, predicts_scores
 from spanboost.rows.label_ends import LabelEnds, are_ends, ends_of, merge_ends
 from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
-from spanboost.rows.validation import refuse_first, to_numbers
-
-NAMED = "; for named classes, use BoostingClassifier of spanboost.sklearn or spanboost.river"
+from spanboost.rows.label_values import class_numbers, show_label, to_matrix
+from spanboost.rows.validation import refuse_first
 
 
 def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
@@ -24,7 +23,7 @@ def check_weights(weights: Any, rows: int, allowed: bool, dtype: Any) -> Array:
     if weights is None:
         return np.ones(rows, dtype)
     largest = math.sqrt(float(np.finfo(dtype).max))  # its square is finite
-    given = _to_matrix(weights, rows, 1, "weights")[:, 0]
+    given = to_matrix(weights, rows, 1, "weights")[:, 0]
     refuse_first(
         ~((given >= 0) & (given <= largest)),
         lambda t: f"the weight must be between 0 and {largest:.1g} (got {given[t]:g})",
@@ -198,7 +197,7 @@ class Labels:
         raise NotImplementedError
 
     def _finite(self, y: Any, rows: int) -> Array:
-        given = _to_matrix(y, rows, self.d, "labels")
+        given = to_matrix(y, rows, self.d, "labels")
         refuse_first(
             ~np.isfinite(given).all(axis=1),
             lambda t: f"the label must be finite (got {show_label(given[t])})",
@@ -261,7 +260,7 @@ class FixedLabels(Labels):
         )
 
     def _classes(self, y: Any, rows: int) -> Array:
-        classes = _class_numbers(y, rows, self.d)
+        classes = class_numbers(y, rows, self.d)
         return np.eye(self.d)[classes]
 
 
@@ -269,7 +268,7 @@ class GrowingClasses(FixedLabels):
     """Class numbers. The labels of a block have a column for each class, new classes included."""
 
     def _classes(self, y: Any, rows: int) -> Array:
-        classes = _class_numbers(y, rows, MOST_CLASSES)
+        classes = class_numbers(y, rows, MOST_CLASSES)
         return np.eye(max(self.d, 1 + int(classes.max(initial=0))))[classes]
 
 
@@ -355,46 +354,3 @@ class GrowingLabels(UnboundedLabels):
         )
         warn_caller(LabelWarning(self.rows + new.row, what))
         self.warned = True
-
-
-def _class_numbers(y: Any, rows: int, limit: int) -> Array:
-    """Return labels as class numbers below a limit."""
-    if np.shape(y) != (rows,):
-        raise ValueError(f"labels must be class numbers, one for each of the {rows} rows")
-    for t, c in enumerate(y):
-        if isinstance(c, str) or c not in range(limit):
-            label = c.item() if isinstance(c, np.generic) else c
-            hint = NAMED if isinstance(c, str) else ""
-            raise DataError(
-                t, f"the label {label!r} is not a class number from 0 to {limit - 1}{hint}"
-            )
-    return np.asarray(y, dtype=np.int64)
-
-
-def _to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
-    try:
-        given = to_numbers(values)
-    except (TypeError, ValueError, OverflowError):
-        _refuse_text(values, name)
-        raise ValueError(f"{name} must be numbers, {d} for each row") from None
-    if given.ndim == 0 or len(given) != rows:
-        number = given.shape[0] if given.ndim else "a single value for"
-        raise ValueError(f"{rows} rows but {number} {name}")
-    if given.size != rows * d:
-        raise ValueError(f"{name} must be numbers, {d} for each row (got shape {given.shape})")
-    return given.reshape(rows, d).astype(np.float64)
-
-
-def _refuse_text(values: Any, name: str) -> None:
-    """Raise a DataError that names the first of these values that is text, if there is one."""
-    each = values if isinstance(values, list | tuple | np.ndarray) else np.asarray(values)
-    for row, value in enumerate(each):
-        if isinstance(value, str):
-            what = f"the {name.removesuffix('s')} {str(value)!r:.60} is not a number"
-            hint = NAMED if name == "labels" else ""
-            raise DataError(row, what + hint)
-
-
-def show_label(label: Array) -> str:
-    """Return a label as messages show it."""
-    return f"{label[0]:.15g}" if len(label) == 1 else f"{label}"

@@ -17,7 +17,8 @@ from spanboost.errors import ModelFileError, ParameterError
 from spanboost.rows.breathing_labels import NUMBER, BreathingLabels, copy_history
 from spanboost.rows.label_ends import LabelEnds, ends_of
 from spanboost.rows.label_history import LARGEST, NARROWEST, TRIM, LabelHistory
-from spanboost.rows.labels import FixedLabels, LabelPlan, RangeChange, show_label
+from spanboost.rows.label_values import show_label
+from spanboost.rows.labels import FixedLabels, LabelPlan, RangeChange
 from spanboost.rows.validation import refuse_first
 
 FIRST = 64  # labels that set the unit
@@ -187,8 +188,8 @@ def _check_domain(loss: Any, given: Array) -> None:
     refuse_first(
         ((given < 0) | ((given == 0) & (not zero))).any(axis=1),
         lambda t: (
-            f"the label {show_label(given[t])} is not {'at least' if zero else 'above'} 0, as "
-            f"{name} loss needs it"
+            f"{name} loss needs labels {'of at least' if zero else 'above'} 0 "
+            f"(got {show_label(given[t])})"
         ),
     )
 
