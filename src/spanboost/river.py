@@ -153,7 +153,7 @@ class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
             return float(self._model.predict_one(x))
         if not isinstance(self._model, Intervals):
             raise ValueError("intervals need BoostingRegressor(intervals=True)")
-        ((low, high),) = self._model.predict_interval([x], coverage).tolist()
+        low, high = self._model.predict_interval_one(x, coverage)
         return conf.Interval(lower=low, upper=high)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:

@@ -281,7 +281,9 @@ def test_estimators_of_river_are_explained():
 
 def test_the_budget_of_another_learner_is_refused_and_left_out_of_earlier_files():
     given = {"learner": "linear", "budget": "thorough"}
-    message = r"budget applies only to learner 'auto' \(got 'thorough'"
+    message = (
+        r"budget applies only to learner 'auto' \(got budget='thorough' and learner='linear'\)"
+    )
     X, y = [[1.0], [2.0]], [1.0, 2.0]
     with pytest.raises(ValueError, match=message):
         BoostingRegressor(**given).fit(X, y)

@@ -103,7 +103,7 @@ def test_numbers_too_large_for_a_float_are_rejected():
     model.learn_many([[1.0]], [0.1])
     with pytest.raises(ValueError, match="labels must be numbers"):
         model.learn_one([1.0], 10**400)
-    with pytest.raises(ValueError, match="a block is a sequence of rows"):
+    with pytest.raises(ValueError, match="expected several rows"):
         model.predict_many(np.array(3.0))
 
 

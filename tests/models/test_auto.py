@@ -224,7 +224,7 @@ def test_rows_of_every_kind(kind, tmp_path):
     many = model.predict_many(rows(0, 120))  # in threads
     np.testing.assert_array_equal(many[:10], model.predict_many(rows(0, 10)))
     for wrong in (None, 3.0, np.array(3.0), {}):
-        with pytest.raises(ValueError, match="a block is a sequence of rows"):
+        with pytest.raises(ValueError, match="expected several rows"):
             model.predict_many(wrong)
 
 

@@ -237,7 +237,7 @@ def test_messages_name_the_invalid_value():
             booster.learn_one(X[0], label)
     with pytest.raises(DataError, match=r"weight must be between 0 and .* \(got -2\)"):
         booster.learn_one(X[0], 5.0, -2)
-    with pytest.raises(DataError, match="feature is infinite"):
+    with pytest.raises(DataError, match="column 0 is infinite"):
         booster.learn_one([INF, 0, 0], 5.0)
 
 

@@ -122,6 +122,18 @@ def test_held_out_rows_calibrate_the_quantiles():
     assert np.median(shift) < -4  # the residuals are those of the given forecasts
 
 
+def test_one_row_has_one_interval():
+    X, y = stream(200)
+    model = linear()
+    model.learn_many([{"a": a, "b": b} for a, b in X[:, :2].tolist()], y)
+    low, high = model.predict_interval_one({"a": 0.5, "b": 0.1}, coverage=0.8)
+    assert [[low, high]] == model.predict_interval([{"a": 0.5, "b": 0.1}], 0.8).tolist()
+    with pytest.raises(
+        ValueError, match=r"expected several rows.*got one dictionary.*pass \[row\]"
+    ):
+        model.predict_interval({"a": 0.5})
+
+
 def test_predictions_are_those_of_the_model():
     X, y = stream(500)
     model, alone = linear(), SpanBoost(LinearSGD(), n=4, label_range="auto")

@@ -287,7 +287,7 @@ def test_classes_in_place_of_objects_are_refused():
 
 
 def test_a_dictionary_is_a_row_not_a_block():
-    with pytest.raises(ValueError, match="sequence of rows"):
+    with pytest.raises(ValueError, match="expected several rows"):
         SpanBoost(Sgd(), n=1).learn_many({"a": [1.0]}, [0.5])
 
 

@@ -11,8 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from spanboost.compiling.arrays import Array
-from spanboost.data.frames import FrameReader, frame_reader
+from spanboost.data.frames import FrameReader, frame_reader, refuse_infinite
 from spanboost.errors import DataError
+from spanboost.rows.frame_rows import check_frame
 from spanboost.rows.label_values import refuse_times
 
 
@@ -29,6 +30,7 @@ class EstimatorRows:
     @classmethod
     def like(cls, X: Any) -> Self:
         """Return a reader for rows like these, the first ones."""
+        check_frame(X)
         return cls(frame_reader(X), bool(sparse.issparse(X)))
 
     def read(self, estimator: Any, X: Any, *, learn: bool = False, reset: bool = False) -> Any:
@@ -36,18 +38,23 @@ class EstimatorRows:
 
         learn: add new categories. reset: the rows are the first ones of the estimator.
         """
+        check_frame(X)
         if self.frame is not None:
             table = self.frame.table(X)
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             return self.frame.read(table, learn=learn)
         allowed = estimator.__sklearn_tags__().input_tags
-        rows = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if allowed.sparse else False,
-            ensure_all_finite="allow-nan" if allowed.allow_nan else True,
-        )
+        try:
+            rows = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr" if allowed.sparse else False,
+                ensure_all_finite="allow-nan" if allowed.allow_nan else True,
+            )
+        except ValueError:
+            refuse_infinite(X)
+            raise
         if self.sparse:
             return sparse.csr_array(rows)
         return rows.toarray() if sparse.issparse(rows) else rows

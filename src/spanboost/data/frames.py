@@ -164,7 +164,7 @@ class FrameReader:
         if j in self.numerals and _is_category(field.type):
             return _parse_numerals(field.name, column)
         _check_numeric(field, "but was numeric when the model was fitted")
-        return as_numpy(column.combine_chunks())
+        return _finite(field.name, as_numpy(column.combine_chunks()))
 
 
 def frame_reader(X: Any) -> FrameReader | None:
@@ -180,6 +180,14 @@ def frame_reader(X: Any) -> FrameReader | None:
             _check_numeric(field, "which is neither numeric nor categorical nor a time")
     reader = FrameReader.like(table)
     return reader if reader.codes or reader.times or reader.numerals else None
+
+
+def refuse_infinite(X: Any) -> None:
+    """Raise a DataError that names the first infinite number of a frame of numbers, by column."""
+    table = arrow_table(X)
+    for field, column in () if table is None else zip(table.schema, table.columns, strict=True):
+        if is_number(field.type):
+            _finite(field.name, as_numpy(column.combine_chunks()))
 
 
 def arrow_table(X: Any) -> pa.Table | None:
@@ -282,6 +290,14 @@ def _time_features(field: Any, column: Any) -> Array:
     for row, what in times.errors(slice(None)).items():
         raise DataError(row, what)
     return time_features(times.moments)
+
+
+def _finite(name: str, numbers: Array) -> Array:
+    """Return the numbers of a column; a DataError if one is infinite."""
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise DataError(int(infinite.argmax()), f"column {name!r:.40} is infinite")
+    return numbers
 
 
 def _check_numeric(field: Any, reason: str) -> None:

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spanboost.rows.frame_rows import check_frame as check_columns
+
 
 def check_frame(X: Any) -> None:
     """Raise a TypeError if a block is not a data frame of pandas."""
     if not isinstance(X, pd.DataFrame):
         raise TypeError(f"X must be a pandas DataFrame (got {type(X).__name__})")
+    check_columns(X)
 
 
 def frame_rows(X: pd.DataFrame) -> list[dict[Any, Any]]:

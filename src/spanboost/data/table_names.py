@@ -26,6 +26,11 @@ class TableNames:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
+    @property
+    def number_names(self) -> list[str]:
+        """The names of the columns of numbers."""
+        return self.schema.number_names
+
     def read(self, rows: Sequence[Any], learn: bool) -> tuple[Any, dict[Any, int]]:
         """Return rows as a model reads them, and the codes of new categories by column and text.
 

@@ -48,7 +48,7 @@ from spanboost.models.wrapper import (
     split_tensors,
 )
 from spanboost.rows.encoder import RowEncoder
-from spanboost.rows.user_types import RowsLike
+from spanboost.rows.user_types import RowLike, RowsLike
 
 _LOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 LEVELS = (*_LOW, 0.5, *(round(1 - level, 3) for level in reversed(_LOW)))
@@ -149,6 +149,11 @@ class Intervals(WrappedModel):
         Equal shares of the labels are below and above.
         """
         return self.predict_quantiles(X, interval_levels(coverage))
+
+    def predict_interval_one(self, x: RowLike, coverage: float = 0.9) -> tuple[float, float]:
+        """Return both ends of the interval of one row."""
+        ((low, high),) = self.predict_interval([x], coverage).tolist()
+        return low, high
 
     def predict_cdf(self, X: RowsLike, values: Sequence[float]) -> Array:
         """Return the probability that the label is at most each value, [rows, value].

@@ -10,7 +10,6 @@ from spanboost.models.spec import (
     BUDGETS,
     COPIES,
     COPIES_OF_TREES,
-    AutoSpec,
     Option,
     SharedParameters,
     budget_parameter,
@@ -288,10 +287,6 @@ class ModelSpec(SharedParameters):
         if isinstance(self.learner, str) and self.learner == AUTO:
             self._refuse_for_auto()
             return AutoBoost(budget=self.budget, bits=self.bits, **common)
-        if self.budget != AutoSpec.budget:
-            raise ParameterError(
-                "budget", f"applies only to learner 'auto' (got {self.budget!r} with another)"
-            )
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
         common |= shared | {"feedback": self.feedback}
         common |= score_bounds(resolve(loss), "booster")

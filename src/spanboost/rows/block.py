@@ -21,7 +21,13 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError
-from spanboost.rows.validation import Sparse, parse_rows, refuse_first
+from spanboost.rows.validation import (
+    FeatureError,
+    Sparse,
+    parse_rows,
+    refuse_feature,
+    refuse_first,
+)
 
 _LIMIT = 2**40  # of column numbers and codes, so that no feature number overflows
 
@@ -39,7 +45,7 @@ class Rows:
     def __len__(self) -> int:
         given = self.numbers if self.codes is None else self.codes
         if not np.shape(given):
-            raise ValueError(f"{given!r} is not a block of rows")
+            raise ValueError(f"Rows needs arrays of several rows (got {given!r:.60})")
         return int(np.shape(given)[0])
 
     def take(self, rows: Any) -> "Rows":
@@ -228,9 +234,7 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
         given = parse_rows(numbers)
         dense = _cast(given, dtype)
         if given.dtype != dense.dtype:
-            refuse_first(
-                np.isinf(dense).any(axis=1), lambda t: f"a feature is too large for {dense.dtype}"
-            )
+            refuse_feature(np.isinf(dense), f"is too large for {dense.dtype}")
         indptr, indices = np.zeros(len(dense) + 1, np.int64), np.zeros(0, np.int64)
         data = np.zeros(0, dtype)
     rows = len(dense)
@@ -293,14 +297,22 @@ def _parse_csr(matrix: Any, dtype: Any) -> tuple[Array, Array, Array]:
     if data.dtype.kind not in "biuf":
         raise ValueError(f"rows must be numbers ({data.dtype} is not a numeric type)")
     data = _cast(data, dtype)
-    _refuse_entries(indptr, np.isinf(data), f"a feature is infinite or too large for {data.dtype}")
+    infinite = np.isinf(data)
+    if infinite.any():
+        place = int(infinite.argmax())
+        problem = f"is infinite or too large for {data.dtype}"
+        raise FeatureError(_row_of(indptr, place), int(indices[place]), problem)
     return indptr, indices, data
 
 
 def _refuse_entries(indptr: Array, bad: Array, what: str) -> None:
     """Raise a DataError for the row of the first bad entry, if there is one."""
     if bad.any():
-        raise DataError(int(np.searchsorted(indptr, bad.argmax(), side="right")) - 1, what)
+        raise DataError(_row_of(indptr, int(bad.argmax())), what)
+
+
+def _row_of(indptr: Array, entry: int) -> int:
+    return int(np.searchsorted(indptr, entry, side="right")) - 1
 
 
 def _parse_codes(codes: Any, rows: int) -> Array:

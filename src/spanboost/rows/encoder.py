@@ -8,6 +8,7 @@ from spanboost.errors import DataError
 from spanboost.rows.block import Block, as_rows, features_of, shape_of
 from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.rows.frame_rows import (
+    check_frame,
     column_names,
     frame_to_dicts,
     in_order,
@@ -15,6 +16,7 @@ from spanboost.rows.frame_rows import (
     is_numeric_frame,
 )
 from spanboost.rows.single_row import SingleRow, are_plain, row_key
+from spanboost.rows.validation import FeatureError
 
 
 class NumberedBlock(NamedTuple):
@@ -71,6 +73,10 @@ class RowKind(NamedTuple):
 class ColumnNames(Protocol):
     """Converts dictionaries to rows of numbers and codes, for a model that reads a table."""
 
+    @property
+    def number_names(self) -> list[str]:
+        """The names of the columns of numbers."""
+
     def read(self, rows: Any, learn: bool) -> tuple[Any, dict[Any, int]]:
         """Return the rows, and the codes of new categories; these are missing unless `learn`."""
 
@@ -123,8 +129,12 @@ class RowEncoder:
 
         learn: as for `numbered`.
         """
-        X, number, named, new, columns = self.numbered(X, learn)
-        encoded = self.learner.encode(X, self.D)
+        X, number, named, new, columns = block = self.numbered(X, learn)
+        try:
+            encoded = self.learner.encode(X, self.D)
+        except FeatureError as error:
+            what = f"{self._feature_title(block, error.column)} {error.problem}"
+            raise DataError(error.row, what) from None
         kind = RowKind(shape_of(X, encoded), named)
         if self.kind is not None and kind != self.kind:
             self.kind.refuse(kind)  # compiled code must not see another shape
@@ -132,6 +142,15 @@ class RowEncoder:
         return EncodedBlock(
             encoded, as_rows(encoded), number, features_of(encoded), width, kind, new, columns
         )
+
+    def _feature_title(self, block: NumberedBlock, column: int) -> str:
+        """Return a column of a block as messages show it: its name, or its number."""
+        if block.named and self.names is not None:
+            known = [*self.names.columns.items(), *block.new.items()]
+            return next((f"{name!r:.40}" for name, own in known if own == column), "a feature")
+        if self.table is not None:
+            return f"column {self.table.number_names[column]!r:.40}"
+        return f"column {column if block.columns is None else block.columns[column]!r}"
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_single": None, "_last": None}  # the next row creates them again
@@ -194,9 +213,15 @@ class RowEncoder:
 def count_rows(X: Any) -> int:
     """Return the number of rows of a block; raise a ValueError if it has no rows."""
     shape = getattr(X, "shape", None)
-    if isinstance(X, dict) or shape == () or (shape is None and not hasattr(X, "__len__")):
-        raise ValueError(f"a block is a sequence of rows, not {X!r}")
+    if isinstance(X, dict):
+        raise ValueError(
+            "expected several rows, such as a list of dictionaries (got one dictionary); for one "
+            f"row, use predict_one or learn_one, or pass [row]: {X!r:.60}"
+        )
+    check_frame(X)
+    if shape == () or (shape is None and not hasattr(X, "__len__")):
+        raise ValueError(f"expected several rows, such as a list or an array (got {X!r:.60})")
     number = len(X) if shape is None else int(shape[0])
     if number == 0:
-        raise ValueError("the block has no rows")
+        raise ValueError("there are no rows")
     return number

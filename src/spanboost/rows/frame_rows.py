@@ -5,6 +5,7 @@ dictionaries give the same model. Values of text and category columns are string
 objects, durations are seconds, and a missing text is left out.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,26 @@ _CATEGORIES = ("category", "categorical", "enum", "dictionary")
 def is_frame(X: Any) -> bool:
     """Return whether a block is a data frame or an Arrow table."""
     return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def check_frame(X: Any) -> None:
+    """Raise a ValueError if X is a data frame that no model can read; other rows may be anything.
+
+    This is about its columns as a whole: none, two of the same name, or complex numbers.
+    """
+    if hasattr(X, "collect") and hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        raise ValueError("a lazy frame has no rows yet; call its method collect() first")
+    if not is_frame(X):
+        return
+    names = [*_names(X)]
+    if not names:
+        raise ValueError("the frame has no columns")
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"the frame has two columns {name!r:.40}; give them different names")
+    for name, kind in _types(X).items():
+        if "complex" in str(kind).lower():
+            raise ValueError(f"column {name!r:.40} has type {kind}, but numbers must be real")
 
 
 def is_numeric_frame(X: Any) -> bool:
@@ -69,6 +90,11 @@ def _types(X: Any) -> dict[Any, Any]:
         return dict(X.dtypes)
     types = schema.types if hasattr(schema, "types") else schema.dtypes()  # Arrow, Polars
     return dict(zip(schema.names if hasattr(schema, "types") else schema, types, strict=True))
+
+
+def _names(X: Any) -> Any:
+    """Return the names of all columns."""
+    return X.schema.names if hasattr(getattr(X, "schema", None), "types") else X.columns
 
 
 def _is_numeric(kind: Any) -> bool:

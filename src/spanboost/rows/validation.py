@@ -20,6 +20,17 @@ class Sparse(NamedTuple):
     shape: tuple[int]  # (number of rows,)
 
 
+class FeatureError(DataError):
+    """An invalid number: its row and column, and what is wrong with it. The encoder names it."""
+
+    def __init__(self, row: int, column: int, problem: str) -> None:
+        super().__init__(row, f"column {column} {problem}")
+        self.column, self.problem = column, problem
+
+    def __reduce__(self) -> Any:
+        return FeatureError, (self.row, self.column, self.problem)
+
+
 def parse_rows(X: Any, dimensions: int = 2) -> Array:
     """Return a block as an array of numbers, rows x features; raise if one is infinite."""
     try:
@@ -27,20 +38,24 @@ def parse_rows(X: Any, dimensions: int = 2) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rows must be numbers, all of the same length: {error}") from None
     if block.ndim != dimensions or block.size == 0:
-        raise ValueError(f"a block must be rows x features (got shape {block.shape})")
-    infinite = np.isinf(block)
-    if infinite.any():  # much faster than checking row by row
-        refuse_first(
-            infinite.reshape(len(block), -1).any(axis=1), lambda t: "a feature is infinite"
-        )
+        raise ValueError(f"several rows must be rows x features (got shape {block.shape})")
+    refuse_feature(np.isinf(block), "is infinite")
     return block
+
+
+def refuse_feature(bad: Array, problem: str) -> None:
+    """Raise a FeatureError for the first of the bad numbers [rows, ...], if there is one."""
+    if bad.any():  # much faster than checking row by row
+        rows = bad.reshape(len(bad), -1)
+        row = int(rows.any(axis=1).argmax())
+        raise FeatureError(row, int(rows[row].argmax()), problem)
 
 
 def check_rows(X: Any) -> Any:
     """Return rows of any type unchanged; raise a DataError if one contains an infinite number."""
     for t, x in enumerate(X):
-        if _has_infinity(x):
-            raise DataError(t, "a feature is infinite")
+        if (feature := _infinite_feature(x)) is not None:
+            raise DataError(t, f"{feature} is infinite")
     return X
 
 
@@ -71,11 +86,15 @@ def _items(raw: Array) -> Any:
     return raw.flat if raw.dtype.kind == "O" else ()
 
 
-def _has_infinity(x: Any) -> bool:
+def _infinite_feature(x: Any) -> str | None:
+    """Return the key or column of an infinite number in a row; None if there is none."""
     if isinstance(x, np.ndarray):
-        return x.dtype.kind == "f" and bool(np.isinf(x).any())
+        infinite = np.isinf(x).ravel() if x.dtype.kind == "f" else np.zeros(0, bool)
+        return f"column {infinite.argmax()}" if infinite.any() else None
     if isinstance(x, dict):
-        x = x.values()
-    elif not isinstance(x, list | tuple):
-        x = [x]
-    return any(isinstance(v, float | np.floating) and math.isinf(v) for v in x)
+        pairs = ((repr(key), value) for key, value in x.items())
+    else:
+        values = x if isinstance(x, list | tuple) else [x]
+        pairs = ((f"column {j}", value) for j, value in enumerate(values))
+    found = (name for name, v in pairs if isinstance(v, float | np.floating) and math.isinf(v))
+    return next(found, None)
