@@ -300,3 +300,22 @@ def test_the_budget_of_another_learner_is_refused_and_left_out_of_earlier_files(
             assert again.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0})
         else:
             assert (again.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "hint"),
+    [
+        (BoostingRegressor, "max_depth", "; use learner=Trees(depth=...)"),
+        (BoostingRegressor, "n_models", "; use n_estimators"),
+        (BoostingClassifier, "eta", "; use learning_rate"),
+        (BoostingClassifier, "max_iter", "; use n_epochs"),
+        (BoostingRegressor, "budgt", "; did you mean 'budget'?"),
+        (BoostingRegressor, "xyz", ""),
+        (river.BoostingRegressor, "n_estimators", "; use n_models"),
+        (river.BoostingClassifier, "max_iter", ""),
+    ],
+)
+def test_unknown_parameters_get_the_name_that_they_have_here(cls, name, hint):
+    with pytest.raises(TypeError) as caught:
+        cls(**{name: 3})
+    assert str(caught.value) == f"{cls.__name__} has no parameter {name!r}{hint}"

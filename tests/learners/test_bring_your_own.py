@@ -19,7 +19,9 @@ from spanboost import (
     Rows,
     SpanBoost,
     VowpalWabbit,
+    explain,
     losses,
+    save,
 )
 from spanboost.compiling.kernels import plain
 from spanboost.losses.estimates import estimate
@@ -224,3 +226,38 @@ def test_a_loss_without_constants_works_with_a_warning():
         SpanBoost(FromBank(means), n=4, loss=Bare())
     with pytest.raises(TypeError, match=r"Plain is a class: pass an instance, Plain\(...\)"):
         SpanBoost(FromBank(means), n=4, loss=Plain)
+
+
+def test_messages_name_a_long_learner_in_one_line(tmp_path):
+    model = SpanBoost(tree.HoeffdingTreeRegressor(), n=2)
+    assert repr(model) == "<SpanBoost: 2 copies of HoeffdingTreeRegressor(...), fresh>"
+    model.learn_one({"a": 1.0}, 0.5)
+    with pytest.raises(
+        ValueError, match=r"^cannot explain HoeffdingTreeRegressor\(\.\.\.\): only mod"
+    ):
+        explain(model, {"a": 1.0})
+    with pytest.raises(ValueError, match=r"^HoeffdingTreeRegressor\(\.\.\.\) is code, not data"):
+        save(model, tmp_path / "model.sb")
+
+
+@pytest.mark.parametrize("use", ["predict_one", "learn_one"])
+def test_an_error_of_a_learner_shows_the_row(use):
+    model = SpanBoost(linear_model.LinearRegression(), n=2)
+    arguments = ({"city": "Ulm"}, 0.5) if use == "learn_one" else ({"city": "Ulm"},)
+    with pytest.raises(TypeError) as caught:
+        getattr(model, use)(*arguments)
+    (note,) = caught.value.__notes__
+    assert note.startswith("LinearRegression raised this error for the row {'city': 'Ulm'}; if it")
+
+
+def test_an_error_while_learning_shows_the_row():
+    class Picky:
+        def predict(self, x):
+            return 0.0
+
+        def update(self, x, loss):
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no") as caught:
+        SpanBoost(Picky(), n=1).learn_one([1.0, 2.0], 0.5)
+    assert caught.value.__notes__ == ["Picky raised this error for the row [1.0, 2.0]"]

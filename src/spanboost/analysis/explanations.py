@@ -10,6 +10,7 @@ import numpy as np
 from spanboost.analysis.explanation import Explanation
 from spanboost.compiling.arrays import Array
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
+from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
 from spanboost.models.model import Model
@@ -179,8 +180,8 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
             raise ValueError(
-                f"cannot explain {model.learner!r}: only models of linear functions, stumps, "
-                "networks or trees, and AutoBoost, have feature contributions"
+                f"cannot explain {learner_text(model.learner)}: only models of linear functions, "
+                "stumps, networks or trees, and AutoBoost, have feature contributions"
             ) from None
         weights, constant = model.row_weights()
         amount = unit * (credits.amount * (weights * shrinkage(credits.total, model.D))).sum(axis=2)

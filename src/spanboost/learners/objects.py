@@ -164,7 +164,11 @@ class ObjectBank:
     def predict(self, x: Any, h: Array) -> None:
         """Let each copy predict."""
         for i, learner in enumerate(self.copies):
-            prediction = learner.predict(x)
+            try:
+                prediction = learner.predict(x)
+            except Exception as error:
+                _add_row(error, learner, x)
+                raise
             values = np.asarray(prediction, dtype=np.float64)
             if values.size != len(h) or not np.isfinite(values).all():
                 raise ValueError(
@@ -175,7 +179,22 @@ class ObjectBank:
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
         """Pass each copy its loss."""
         for i, learner in enumerate(self.copies):
-            learner.update(x, CopyLoss(feedback, i, h, self.task, self.units))
+            try:
+                learner.update(x, CopyLoss(feedback, i, h, self.task, self.units))
+            except Exception as error:
+                _add_row(error, learner, x)
+                raise
+
+
+def _add_row(error: Exception, learner: Any, x: Any) -> None:
+    """Add a note to an error of a learner: the row, and what to do about text in it."""
+    inner = getattr(learner, "learner", learner)
+    for wrapped in ("model", "regressor"):  # in the adapters of other libraries
+        inner = getattr(inner, wrapped, inner)
+    note = f"{type(inner).__name__} raised this error for the row {x!r:.200}"
+    if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
+        note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
+    error.add_note(note)
 
 
 class FromTargets:

@@ -3,6 +3,8 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+LONGEST = 60  # characters of the text of a learner of another library
+
 
 def copies_text(n: int, learner: Any) -> str:
     """Return the copies of a learner as text."""
@@ -12,12 +14,16 @@ def copies_text(n: int, learner: Any) -> str:
 def learner_text(learner: Any) -> str:
     """Return a learner as people write it: only the parameters that differ from the defaults.
 
+    An object of another library whose text is long is only named.
+
     >>> from spanboost import LinearSGD
     >>> learner_text(LinearSGD(rate=0.1))
     'LinearSGD(rate=0.1)'
     """
     if not is_dataclass(learner) or isinstance(learner, type):
-        return repr(learner)
+        text = repr(learner)
+        short = len(text) <= LONGEST and "\n" not in text
+        return text if short else f"{type(learner).__name__}(...)"
     values = {one.name: (getattr(learner, one.name), one.default) for one in fields(learner)}
     given = [
         f"{name}={_plain(value)}"

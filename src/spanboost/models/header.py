@@ -8,6 +8,7 @@ import numpy as np
 
 from spanboost.checks import float_type
 from spanboost.errors import ModelFileError
+from spanboost.learners.text import learner_text
 from spanboost.models.spec import SharedParameters
 
 _PARTS = {  # the classes that a file may name, and their modules
@@ -88,7 +89,7 @@ def from_json(value: Any) -> Any:
 def not_data_error(value: Any) -> ValueError:
     """Return the error for a part of a model that cannot be saved."""
     return ValueError(
-        f"{value!r:.60} is code, not data, so a model with it cannot be saved; use pickle"
+        f"{learner_text(value)} is code, not data, so a model with it cannot be saved; use pickle"
     )
 
 
