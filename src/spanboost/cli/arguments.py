@@ -38,11 +38,14 @@ def add_data(parser: Any, learning: bool = True) -> None:
         nargs="*",
         metavar="DATA",
         help="Files, glob patterns, URLs (https://, s3://, ...), or - for standard input; files "
-        "compressed with gzip, zstd, bzip2 or xz are decompressed",
+        "compressed with gzip, zstd, bzip2 or xz are decompressed. Or one topic, stream or "
+        "database: kafka://HOST:PORT/TOPIC, redis://HOST:PORT/STREAM, or sqlite:///FILE with "
+        "--query (docs/streams.md)",
     )
     if learning:
         add_columns(data, "`label`, else the last column")
     _add_reading(parser)
+    add_query(parser.add_argument_group("reading databases"))
 
 
 def _add_reading(parser: Any) -> None:
@@ -86,6 +89,34 @@ def _add_reading(parser: Any) -> None:
         default="stop",
         help="What to do with an invalid row: `stop` ends the run (default); `skip` skips the row "
         "and counts it",
+    )
+
+
+def add_query(data: Any) -> None:
+    """Add the options that say which rows of a database to read."""
+    data.add_argument(
+        "--query",
+        metavar="SQL",
+        help="Query whose rows are read, if DATA is the address of a database: "
+        "--query 'SELECT id, size, city, price FROM houses'",
+    )
+    data.add_argument(
+        "--resume-column",
+        metavar="NAME",
+        help="Column of the query with a different value in each row that increases with new rows, "
+        "such as an id. Rows are read in its order, and a later run continues after the last one",
+    )
+
+
+def add_rows(data: Any) -> None:
+    """Add the option that limits the number of rows."""
+    data.add_argument(
+        "--rows",
+        dest="limit",
+        type=at_least(1),
+        metavar="N",
+        help="Stop after N rows; a topic or stream with fewer rows is waited for (default: read to "
+        "the end; of a topic or stream, the end at the start of the command)",
     )
 
 

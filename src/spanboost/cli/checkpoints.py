@@ -27,6 +27,7 @@ class ResumePoint(NamedTuple):
     rows: int
     labels: dict[str, Any]  # state of the `LabelSums` over the labels so far
     every: int  # rows between checkpoints
+    positions: dict[str, Any]  # after the last row, in a topic, a stream or a query
 
 
 class Checkpoints:
@@ -62,7 +63,8 @@ class Checkpoints:
                 f"{self.path} belongs to a run over different data; leave out --resume to start "
                 "again"
             )
-        return ResumePoint(model, run["rows"], run["labels"], run["every"])
+        positions = run.get("positions", {})
+        return ResumePoint(model, run["rows"], run["labels"], run["every"], positions)
 
     def tape(self, columns: int, rows: int) -> LossTape:
         """Open the losses of the rows up to the checkpoint."""
@@ -87,6 +89,7 @@ class Checkpoints:
         outcomes: OutcomeTape | None,
         labels: dict[str, Any],
         every: int,
+        positions: dict[str, Any],
     ) -> None:
         """Write a checkpoint: the losses first, so that they cover all rows of the model."""
         tape.flush()
@@ -99,6 +102,8 @@ class Checkpoints:
             "labels": labels,
             "every": every,
         }
+        if positions:
+            run["positions"] = positions
         save(model, self.path, run=run)
 
     def clear(self) -> None:

@@ -8,6 +8,7 @@ from spanboost.cli.arguments import (
     add_loss,
     add_model,
     add_ray,
+    add_rows,
     add_run,
     at_least,
     integers,
@@ -62,6 +63,7 @@ def add_train_options(train: Any) -> None:
     )
     add_train_intervals(train)
     add_data(train)
+    add_rows(train)
     add_model(train)
     add_run(train)
     _add_checkpoints(train)
@@ -71,6 +73,7 @@ def add_train_options(train: Any) -> None:
 def add_evaluate_options(evaluate: Any) -> None:
     """Add the options of `spanboost evaluate`."""
     add_data(evaluate)
+    add_rows(evaluate)
     add_model(evaluate)
     add_run(evaluate)
     _add_comparison(evaluate)

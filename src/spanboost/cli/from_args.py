@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from spanboost.data.query_table import Query
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
@@ -36,7 +37,16 @@ def stream_from_args(args: Namespace) -> Stream:
         delimiter=args.delimiter,
         header=args.header,
         decimal=args.decimal,
+        query=_query(args),
+        rows=getattr(args, "limit", None),
     )
+
+
+def _query(args: Namespace) -> Query | None:
+    """Return the query that the options define; None without one."""
+    if args.query is None and args.resume_column is not None:
+        raise UsageError("--resume-column requires --query")
+    return None if args.query is None else Query(args.query, args.resume_column)
 
 
 def check_apart(read: Iterable[str], written: Iterable[str | None]) -> None:
@@ -136,12 +146,16 @@ def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
         for name in ("label", "weight", "ignore", "categorical"):
             if getattr(args, name):
                 raise UsageError(f"--{name} requires named columns; {form} files have none")
+    ignore = [*(args.ignore or ())]
+    column = getattr(args, "resume_column", None)  # it numbers the rows
+    if column is not None and column not in (*ignore, args.label, args.weight):
+        ignore.append(column)
     return Schema(
         form=form,
         target=_target(args, spec),
         label=args.label,
         weight=args.weight,
-        ignore=tuple(args.ignore or ()),
+        ignore=tuple(ignore),
         categorical=tuple(args.categorical or ()),
         bits=spec.bits,
         iso_times=form == "json",

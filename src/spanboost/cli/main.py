@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from spanboost.cli.parser import parser
+from spanboost.data.messages.addresses import hide_password
 from spanboost.errors import ClusterError, UserError
 
 _RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^/\s]+:\d+")
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] == "help":
         words = [*words[1:], "--help"]
     args = parser(words[0] if words else "").parse_args(attach_values(words))
-    args.words = words
+    args.words = [*map(hide_password, words)]  # for reports
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]

@@ -73,6 +73,7 @@ class ProgressivePass:
         self.drift = None if detector is None else Drift(detector, self.first.loss_)
         several = getattr(args, "compare", None) is not None and len(self.names) > 1
         self.pairs = PairComparisons(self.names) if several else None
+        self.positions: dict[str, Any] = {}  # after the last row, if the stream has positions
         self.began, self.before, self.compiled = time.perf_counter(), tape.rows, compile_seconds()
 
     def steps(self, every: int | None = None, rounds: int | None = None) -> Iterator[Step]:
@@ -119,12 +120,13 @@ class ProgressivePass:
                     yield step
             except DataError as error:
                 raise current.locate(error) from None
-            if self.tape.rows == 0:
+            if self.tape.rows == 0 and not self.stream.resumed:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
 
     def _count(self, step: Step) -> None:
         batch, answers = step.batch, step.answers[self.names[0]]
         assert batch.y is not None  # the stream yields labels
+        self.positions |= batch.positions or ()
         weights = np.ones(batch.rows) if batch.weights is None else batch.weights
         self.labels.add(batch.y, weights)
         if self.outcomes is not None:

@@ -22,6 +22,7 @@ class Batch(NamedTuple):
     file: str
     lines: Array  # [rows] line numbers, from 1; row numbers for Parquet and Arrow
     kept: Any = None  # Arrow table of the columns that are passed on as they are; None without
+    positions: list[tuple[str, Any]] | None = None  # [rows] place and position; None for files
 
     @property
     def rows(self) -> int:
@@ -43,6 +44,7 @@ class Batch(NamedTuple):
             self.file,
             self.lines[first:last],
             None if self.kept is None else self.kept.slice(first, last - first),
+            None if self.positions is None else self.positions[first:last],
         )
 
     def take(self, rows: Array) -> "Batch":
@@ -54,6 +56,7 @@ class Batch(NamedTuple):
             self.file,
             self.lines[rows],
             None if self.kept is None else self.kept.take(np.arange(self.rows)[rows]),
+            None if self.positions is None else _take(self.positions, rows),
         )
 
     def locate(self, error: DataError) -> StreamError:
@@ -91,7 +94,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     """Return one batch with all rows of some batches of the same file."""
     if len(batches) == 1:
         return batches[0]
-    X, y, weights, files, lines, kept = zip(*batches, strict=True)
+    X, y, weights, files, lines, kept, positions = zip(*batches, strict=True)
     return Batch(
         _concatenate(X),
         None if y[0] is None else np.concatenate(y),
@@ -99,6 +102,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
         files[0],
         np.concatenate(lines),
         None if kept[0] is None else _concatenate_tables(kept),
+        None if positions[0] is None else [one for part in positions for one in part],
     )
 
 

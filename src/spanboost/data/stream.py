@@ -1,16 +1,18 @@
-"""Read the rows of one or more files, in any format, ahead of time in a thread."""
+"""Read the rows of files, message systems and databases, ahead of time in a thread."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
 
 from spanboost.data.batch import Batch
+from spanboost.data.inputs import MESSAGES, SQL, find_inputs, has_positions
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.query_table import Query
 from spanboost.data.schema import Schema
 from spanboost.data.sniffing import LIMIT, format_of_line, is_json_array
-from spanboost.data.source import Source, find_sources, suffix
+from spanboost.data.source import suffix
 
 SUFFIXES = {
     "vw": "vw",
@@ -27,11 +29,15 @@ FORMS = {
     **dict.fromkeys(("csv", "tsv", "parquet", "arrow"), "table"),
     "jsonl": "json",
 }
+_LIVE_FORMS = {MESSAGES: "json", SQL: "table"}  # of inputs that are not files
 _TITLES = {"vw": "VW text", "svmlight": "svmlight", "table": "tables", "json": "JSON Lines"}
 
 
 class Stream:
-    """Rows of some files, in order. `problems` decides whether bad rows are errors or skipped."""
+    """Rows of some files, a message system or a query, in order.
+
+    `problems` decides whether bad rows are errors or skipped.
+    """
 
     def __init__(
         self,
@@ -42,13 +48,24 @@ class Stream:
         delimiter: str | None = None,
         header: bool | None = None,
         decimal: str | None = None,
+        query: Query | None = None,
+        rows: int | None = None,
     ) -> None:
-        """Open files; a format, delimiter, header or decimal mark that is None is found in them."""
-        self.sources = find_sources(paths)
-        self.formats = [format or format_of(source) for source in self.sources]
-        self.form = FORMS[self.formats[0]]
+        """Open files; a format, delimiter, header or decimal mark that is None is found in them.
+
+        query: of the rows, if the path is the address of a database.
+        rows: number of rows to read; a message system is waited for until it has them.
+        """
+        self.sources, live = find_inputs(paths, query, wait=rows is not None)
+        if live is not None and format is not None:
+            raise StreamError(f"{self.sources[0].name}: --format is only for files")
+        self.formats = [format or live or format_of(source) for source in self.sources]
+        forms = FORMS | _LIVE_FORMS
+        self.form = forms[self.formats[0]]
+        self.limit = rows
+        self.resumed = False  # whether reading begins after positions, not at the first row
         for source, other in zip(self.sources, self.formats, strict=True):
-            if FORMS[other] != self.form:
+            if forms[other] != self.form:
                 raise StreamError(
                     f"{source.name}: cannot read {other} and {self.formats[0]} files together"
                 )
@@ -72,6 +89,17 @@ class Stream:
         self._position = max(self._position, estimate)
         return self._position
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether reading can begin after the positions of rows that were read before."""
+        return has_positions(self.sources[0])
+
+    def begin_after(self, positions: Mapping[str, Any]) -> None:
+        """Read only the rows after some positions, from batches of an earlier run."""
+        if self.has_positions and positions:
+            self.sources[0].begin_after(positions)
+            self.resumed = True
+
     def fingerprint(self) -> list[Any]:
         """Return sizes and checksums that tell these files from others."""
         return [source.fingerprint() for source in self.sources]
@@ -86,13 +114,13 @@ class Stream:
         keep: Sequence[str] = (),
         filter_rows: Callable[[Batch], Batch] = lambda batch: batch,
     ) -> Generator[Batch, None, None]:
-        """Yield all rows after the first `skip`.
+        """Yield all rows after the first `skip`, or after positions; at most as many as the limit.
 
         Args:
             schema: How to read the rows. A new schema is completed from the first rows.
             labelled: Whether to read labels and weights.
             learn: Whether to add new categories to the schema.
-            skip: Number of rows to skip.
+            skip: Number of rows of an earlier run, which are skipped unless it left positions.
             keep: Columns to pass on as they are, in `Batch.kept`.
             filter_rows: Reports and removes the rows of a batch that a model cannot read.
         """
@@ -104,7 +132,10 @@ class Stream:
         if keep and self.form in ("vw", "svmlight"):
             raise StreamError(f"--keep requires named columns; {self.formats[0]} files have none")
         reader = partial(self._reader, schema=schema, labelled=labelled, learn=learn, keep=keep)
-        return prefetch(_skip_rows(self._read(reader, filter_rows), skip), 16)
+        batches = _skip_rows(self._read(reader, filter_rows), 0 if self.resumed else skip)
+        if self.limit is not None:
+            batches = _limit_rows(batches, self.limit - skip)
+        return prefetch(batches, 16)
 
     def _read(
         self, reader: Callable[[str], Any], filter_rows: Callable[[Batch], Batch]
@@ -128,7 +159,7 @@ class Stream:
             from spanboost.data.formats.svmlight import SvmlightReader
 
             return SvmlightReader(schema, self.problems, labelled=labelled)
-        if format == "jsonl":
+        if format in ("jsonl", MESSAGES):
             if schema.form == "table":
                 from spanboost.data.formats.cross_forms import TableFromJson
 
@@ -148,6 +179,10 @@ class Stream:
     def _table_reader(
         self, format: str, schema: Schema, *, labelled: bool, learn: bool, keep: Sequence[str]
     ) -> Any:
+        if format == SQL:
+            from spanboost.data.formats.sql import SqlReader
+
+            return SqlReader(schema, self.problems, labelled=labelled, learn=learn, keep=keep)
         if format in ("csv", "tsv"):
             from spanboost.data.formats.csv import CsvReader
 
@@ -167,7 +202,7 @@ class Stream:
         return TableReader(schema, self.problems, labelled=labelled, learn=learn, keep=keep)
 
 
-def format_of(source: Source) -> str:
+def format_of(source: Any) -> str:
     """Return the format of a file, according to its name or else to its first line."""
     format = SUFFIXES.get(suffix(source.name))
     line = b"" if format is not None else source.first_line(LIMIT)
@@ -185,7 +220,14 @@ def format_of(source: Source) -> str:
     return format
 
 
-def _skip_rows(batches: Generator[Batch, None, None], skip: int) -> Iterator[Batch]:
+def _limit_rows(batches: Generator[Batch, None, None], rows: int) -> Generator[Batch, None, None]:
+    with closing(batches):
+        while rows > 0 and (batch := next(batches, None)) is not None:
+            yield batch.part(0, rows) if batch.rows > rows else batch
+            rows -= batch.rows
+
+
+def _skip_rows(batches: Generator[Batch, None, None], skip: int) -> Generator[Batch, None, None]:
     with closing(batches):
         for batch in batches:
             if skip >= batch.rows:

@@ -21,6 +21,7 @@ from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
 from spanboost.cli.ray_options import check_team, cluster_of, team_of
 from spanboost.cli.run import ProgressivePass, check_outputs
+from spanboost.cli.stream_positions import begin_after, model_positions
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.models.files import save
@@ -80,10 +81,11 @@ def _train(
     output = Path(args.output)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
+    positions = {} if args.initial is None else model_positions(args.initial)
     saved = checkpoints.find() if args.resume else None
     if saved is not None:
         model, rows, every = saved.model, saved.rows, every or saved.every
-        labels = LabelSums(model.loss_, saved.labels)
+        labels, positions = LabelSums(model.loss_, saved.labels), saved.positions
         log(args, f"resuming after {rows:,} rows")
     elif args.resume and output.exists():
         return _report_complete(args, output, model, stream)
@@ -91,6 +93,7 @@ def _train(
         log(args, f"checkpoint {checkpoints.path} not found; starting from the beginning")
     else:
         checkpoints.clear()
+    begin_after(args, stream, positions, every)
     team = None if cluster is None else team_of(args, model, cluster, rows)
     rounds = None if team is None else team.round if team.averages else every or team.round
     with ExitStack() as stack:
@@ -104,22 +107,31 @@ def _train(
             stack.enter_context(closing(outcomes))
         models: dict[str, Any] = {name: team or model}
         run = ProgressivePass(args, stream, models, tape, outcomes, labels)
+        run.positions |= positions
         if every and not rows:  # --resume works from now on
-            checkpoints.save(model, tape, outcomes, run.labels.state(), every)
+            checkpoints.save(model, tape, outcomes, run.labels.state(), every, run.positions)
         try:
             for _ in run.steps(every, rounds):
                 if every and tape.rows % every == 0:
                     current = model if team is None else team.model()
-                    checkpoints.save(current, tape, outcomes, run.labels.state(), every)
+                    state = run.labels.state()
+                    checkpoints.save(current, tape, outcomes, state, every, run.positions)
         except KeyboardInterrupt:
             log(args, _resume_hint(every))
             raise
         if team is not None:
             model = models[name] = team.model()
-        save(model, output)
+        save(model, output, run={"positions": run.positions} if run.positions else None)
         checkpoints.clear()
-        run.finish(silent=args.quiet)
+        _finish(args, run)
     return 0
+
+
+def _finish(args: Namespace, run: ProgressivePass) -> None:
+    if run.tape.rows:
+        run.finish(silent=args.quiet)
+    else:  # the topic, the stream or the query has not grown
+        log(args, "there are no new rows")
 
 
 def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:

@@ -22,8 +22,8 @@ ROWS = 1 << 16  # decoded at a time, at most; fewer rows would take longer per r
 BYTES = 1 << 24  # decoded at a time, about
 
 
-class _Table(NamedTuple):
-    """An open file."""
+class OpenTable(NamedTuple):
+    """An open file, or the result of a query."""
 
     name: str
     schema: Any
@@ -53,19 +53,28 @@ class TableReader:
         with source.random_access() as file:
             with _readable_errors(source.name):
                 table = _open(source.name, file)
-                names = table.schema.names
-            if self.schema.columns is None:
-                self._set_columns(table)
-            positions = self.schema.positions(table.name, names, self.labelled, self.keep)
-            self._check(table, positions)
-            builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
-            with closing(prefetch(self._parts(table, positions), 1)) as parts:
-                for part in parts:
-                    if table.rows and source.size:
-                        source.position = source.size * int(part.lines[-1]) // table.rows
-                    yield from builder.batches(part)
 
-    def _set_columns(self, table: _Table) -> None:
+            def note_line(line: int) -> None:
+                if table.rows and source.size:
+                    source.position = source.size * line // table.rows
+
+            yield from self.read(table, note_line)
+
+    def read(
+        self, table: OpenTable, note_line: Callable[[int], None] = lambda line: None
+    ) -> Iterator[Batch]:
+        """Yield the rows of a table; `note_line` receives the number of the last row so far."""
+        if self.schema.columns is None:
+            self._set_columns(table)
+        positions = self.schema.positions(table.name, table.schema.names, self.labelled, self.keep)
+        self._check(table, positions)
+        builder = BatchBuilder(self.schema, self.problems, table.name, self.learn)
+        with closing(prefetch(self._parts(table, positions), 1)) as parts:
+            for part in parts:
+                note_line(int(part.lines[-1]))
+                yield from builder.batches(part)
+
+    def _set_columns(self, table: OpenTable) -> None:
         """Set the columns of the schema by their types and, for strings, by the first rows."""
         features = self.schema.choose_features(table.name, table.schema.names, self.problems.note)
         kinds = {name: _kind(table.name, table.schema.field(name)) for name in features}
@@ -76,7 +85,7 @@ class TableReader:
                 kinds[name] = text_kind(samples[name])
         set_columns(self.schema, self.problems, table.name, samples, kinds)
 
-    def _check(self, table: _Table, positions: ColumnPositions) -> None:
+    def _check(self, table: OpenTable, positions: ColumnPositions) -> None:
         """Raise a StreamError for columns whose type is not the one that the schema needs."""
         numbers = {*positions.numbers, positions.weight}
         for position in _used(positions):
@@ -93,7 +102,7 @@ class TableReader:
                     f"(got {field.type})"
                 )
 
-    def _parts(self, table: _Table, positions: ColumnPositions) -> Iterator[ColumnPart]:
+    def _parts(self, table: OpenTable, positions: ColumnPositions) -> Iterator[ColumnPart]:
         """Yield the required columns, some rows at a time."""
         names = table.schema.names
         wanted = [*dict.fromkeys([*_used(positions), *positions.kept])]
@@ -131,7 +140,7 @@ def _kept_columns(names: Sequence[str], columns: list[Any]) -> Any:
     return pa.table(columns, [*names]) if names else None
 
 
-def _first_texts(table: _Table, names: list[str]) -> dict[str, list[str | None]]:
+def _first_texts(table: OpenTable, names: list[str]) -> dict[str, list[str | None]]:
     """Return the values in the first rows of some columns, as text."""
     texts: dict[str, list[str | None]] = {name: [] for name in names}
     if not names:
@@ -152,7 +161,7 @@ def _first_texts(table: _Table, names: list[str]) -> dict[str, list[str | None]]
     return texts
 
 
-def _open(name: str, file: BinaryIO) -> _Table:
+def _open(name: str, file: BinaryIO) -> OpenTable:
     start = file.read(8)
     file.seek(0)
     if isinstance(file, io.BufferedReader) and isinstance(file.name, str):
@@ -168,17 +177,17 @@ def _open(name: str, file: BinaryIO) -> _Table:
     raise StreamError(f"{name}: not a Parquet or Arrow file")
 
 
-def _open_parquet(name: str, file: BinaryIO) -> _Table:
+def _open_parquet(name: str, file: BinaryIO) -> OpenTable:
     table = parquet.ParquetFile(file)
     schema = table.schema_arrow
 
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
         return table.iter_batches(rows, columns=[schema.names[position] for position in wanted])
 
-    return _Table(name, schema, table.metadata.num_rows, batches)
+    return OpenTable(name, schema, table.metadata.num_rows, batches)
 
 
-def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> _Table:
+def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> OpenTable:
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
         file.seek(0)
         table = open_table(file, options=ipc.IpcReadOptions(included_fields=sorted(wanted)))
@@ -190,7 +199,7 @@ def _open_arrow(name: str, file: BinaryIO, open_table: Callable[..., Any]) -> _T
             batch.validate(full=True)  # Arrow does not validate these files itself
             yield from (batch.slice(start, rows) for start in range(0, len(batch), rows))
 
-    return _Table(name, open_table(file).schema, None, batches)
+    return OpenTable(name, open_table(file).schema, None, batches)
 
 
 def _kind(name: str, field: Any) -> str:

@@ -13,6 +13,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.formats.jsonl import BadRowError, JsonReader
 from spanboost.data.kinds import CATEGORY, TIME
+from spanboost.data.messages.message_rows import MessageRows
 from spanboost.data.problems import Problems, StreamError, suggest_name
 from spanboost.data.schema import Schema
 from spanboost.data.source import Source
@@ -37,8 +38,8 @@ class TableFromJson(JsonReader):
         super().__init__(schema, problems, labelled=labelled, keep=keep, size=size)
         self.names, self.learn = TableNames(schema), learn and labelled
 
-    def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the good rows of a file."""
+    def batches(self, source: Source | MessageRows) -> Iterator[Batch]:
+        """Yield the good rows of a file, or of messages."""
         for batch in super().batches(source):
             X, new = self.names.read(batch.X, self.learn)
             self.names.add(new)

@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -20,6 +20,7 @@ from spanboost.rows.key_kinds import NumeralWarnings
 from spanboost.rows.times import parse_time, part_names, time_entries
 
 if TYPE_CHECKING:
+    from spanboost.data.messages.message_rows import MessageRows
     from spanboost.data.schema import Schema
 
 _TOO_LARGE = 2.0**128 - 2.0**103  # from here on, a number overflows a 32-bit float
@@ -34,6 +35,14 @@ class BadRowError(ValueError):
     def __init__(self, what: str, field: str | None = None) -> None:
         super().__init__(what)
         self.field = field
+
+
+class ValueChunk(NamedTuple):
+    """Some rows as JSON values, with their line numbers; a BadRowError where there is no value."""
+
+    lines: list[int]
+    values: list[Any]
+    positions: list[tuple[str, Any]] | None  # place and position of each row; None for files
 
 
 class JsonReader:
@@ -56,10 +65,15 @@ class JsonReader:
         # different numbers must stay different when they become categories
         self.exact = bool(schema.categorical) or bool(keep)
 
-    def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the good rows of a file, about `size` bytes of it at a time."""
+    def batches(self, source: "Source | MessageRows") -> Iterator[Batch]:
+        """Yield the good rows of a file, about `size` bytes of it at a time, or of messages."""
         first = True
-        for chunk in read_chunks(source, self.problems, size=self.size):
+        chunks = (
+            map(self._parse, read_chunks(source, self.problems, size=self.size))
+            if isinstance(source, Source)
+            else source.read(exact=self.exact)
+        )
+        for chunk in chunks:
             batch = self._batch(source.name, chunk)
             if batch.rows:
                 if first:
@@ -84,19 +98,30 @@ class JsonReader:
                     f"feature; --ignore {name} leaves it out, -b hashes features"
                 )
 
-    def _batch(self, file: str, chunk: Chunk) -> Batch:
-        rows, lines, labels, weights, kept = [], [], [], [], []
+    def _parse(self, chunk: Chunk) -> ValueChunk:
+        """Return the values of the lines of a file, without blank lines."""
+        texts = enumerate(bytes(chunk.data).decode().split("\n"), chunk.first)
+        lines = {line: text for line, text in texts if text and not text.isspace()}
+        return ValueChunk([*lines], [self._decode(text) for text in lines.values()], None)
+
+    def _decode(self, text: str) -> Any:
+        try:
+            return decode_json(text, exact=self.exact)
+        except BadRowError as error:
+            return error
+
+    def _batch(self, file: str, chunk: ValueChunk) -> Batch:
+        rows, lines, labels, weights, kept, taken = [], [], [], [], [], []
         bad: list[tuple[int, str]] = []
-        for line, text in enumerate(bytes(chunk.data).decode().split("\n"), chunk.first):
-            if not text or text.isspace():
-                continue
+        for k, (line, value) in enumerate(zip(chunk.lines, chunk.values, strict=True)):
             try:
-                row, label, weight, passed = self._row(text)
+                row, label, weight, passed = self._row(value)
             except BadRowError as error:
                 bad.append((line, str(error)))
                 continue
             rows.append(row)
             lines.append(line)
+            taken.append(k)
             labels.append(label)
             weights.append(weight)
             kept.append(passed)
@@ -115,11 +140,14 @@ class JsonReader:
             file,
             np.array(lines, np.int64)[keep],
             _kept_table(self.keep, [kept[t] for t in keep]) if self.keep else None,
+            None if chunk.positions is None else [chunk.positions[taken[t]] for t in keep],
         )
 
-    def _row(self, text: str) -> tuple[dict[str, Any], float, float, list[str | None]]:
-        """Return the features, the label, the weight and the kept values of one line."""
-        row = as_row(decode_json(text, exact=self.exact))
+    def _row(self, value: Any) -> tuple[dict[str, Any], float, float, list[str | None]]:
+        """Return the features, the label, the weight and the kept values of one row."""
+        if isinstance(value, BadRowError):
+            raise value
+        row = as_row(value)
         labelled = self.label in row
         kept = [_as_text(row.get(name)) for name in self.keep]
         label, weight = self.split(row)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from logging import INFO, WARNING
 from secrets import token_hex
+from typing import Any
 
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
@@ -276,7 +277,7 @@ class Engine:
 
         Returns the entry to learn, and the jobs to acknowledge after that with their outcomes.
         """
-        accepted, growth = list[Example](), Growth()
+        accepted, growth, positions = list[Example](), Growth(), dict[str, Any]()
         taken_ids, outcomes = dict[str, int](), list[Outcome]()
         target = limit_classes(self.state.model.schema.target, *self._budget.most_classes())
         for job in jobs:
@@ -286,8 +287,10 @@ class Engine:
             accepted += examples
             taken_ids |= label_marks(examples)
             outcomes.append(outcome)
-        entry = self._build_entry(accepted)
-        if accepted:
+            if job.skip or not outcome.rejected:
+                positions |= job.positions
+        entry = self._build_entry(accepted)._replace(positions=positions)
+        if accepted or positions:
             try:
                 self.state.commit(entry)
             except OSError as error:
@@ -304,7 +307,7 @@ class Engine:
                 waiting.append((job, outcome))
             else:
                 job.set_result(outcome)
-        return entry if accepted else None, waiting
+        return entry if accepted or positions else None, waiting
 
     def _build_entry(self, examples: Sequence[Example]) -> Entry:
         weighted = self.state.model.schema.weight is not None
@@ -335,10 +338,7 @@ class Engine:
         if is_control(payload):
             self._obey(decode_control(payload))
             return
-        entry = decode_entry(payload)
-        self._shared.learn(entry)
-        if not entry.rows:  # a repair has emptied the record
-            self.state.learn(entry, 0, 0)
+        self._shared.learn(decode_entry(payload))
 
     def _save(self) -> None:
         """Write a snapshot, without the lock: only this thread changes the model."""

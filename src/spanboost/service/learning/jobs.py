@@ -1,6 +1,7 @@
 """What the threads of the service do for requests, and what they return."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spanboost.service.learning.memory_pool import Reservation
@@ -67,7 +68,8 @@ def group_by_coverage(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
 class LearnJob(Job):
     """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones.
 
-    The result arrives when the rows are in the journal; with `wait`, when they are learned.
+    The result arrives when the rows are in the journal; with `wait`, when they are learned. The
+    positions in streams after these rows are written in the same record of the journal.
     """
 
     def __init__(
@@ -76,9 +78,11 @@ class LearnJob(Job):
         skip: bool,
         wait: bool = False,
         memory: Reservation | None = None,
+        positions: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         super().__init__(len(examples), memory)
         self.examples, self.skip, self.wait = examples, skip, wait
+        self.positions = positions
 
 
 class ControlJob(Job):

@@ -41,6 +41,8 @@ class SharedModel:
     def learn(self, entry: Entry) -> None:
         """Learn an entry in blocks that are small while predictions are requested."""
         first, rows = 0, len(entry.rows)
+        if not rows:  # it has only positions, or a repair has emptied it
+            self._state.learn(entry, 0, 0)
         while first < rows:
             idle = self._lock.idle
             seconds = IDLE_SECONDS if idle else max(BUSY_SECONDS, self._prediction_seconds)

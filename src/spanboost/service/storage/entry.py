@@ -1,6 +1,13 @@
-"""Entries: the journal records that contain rows with their labels."""
+"""Entries: the journal records that contain rows with their labels.
 
-from typing import NamedTuple
+An entry that a stream worker writes also contains its positions in the streams after these rows.
+What was learned and how far the streams were read are in one record, so a crash cannot separate
+them.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,6 +26,7 @@ class Entry(NamedTuple):
     rows: list[Row]
     labels: list[float | str]
     weights: list[float] | None  # None if the schema has no weights: all are 1
+    positions: Mapping[str, Any] = MappingProxyType({})  # JSON values, by the place in a stream
 
     def slice(self, first: int, last: int) -> tuple[list[Row], list[float | str], Array | None]:
         """Return some of the rows, with their labels and weights."""
@@ -26,11 +34,33 @@ class Entry(NamedTuple):
         return self.rows[first:last], self.labels[first:last], weights
 
     def encode(self) -> bytes:
-        """Return the payload: a line of ids, a line of layout and labels, the floats, the rests."""
-        layout, floats, rests = encode_rows(self.rows)
-        head = [[*layout], len(self.rows), self.labels, self.weights]
+        """Return the payload: a line of ids, a line of layout and labels, the floats, the rests.
+
+        It is empty if there is nothing in the entry.
+        """
+        if not self.rows and not self.positions:
+            return b""
+        layout, floats, rests = encode_rows(self.rows) if self.rows else (None, b"", [])
+        head: list[Any] = [layout and [*layout], len(self.rows), self.labels, self.weights]
+        head += [dict(self.positions)] if self.positions else []
         lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
         return b"\n".join(lines)
+
+    def without(self, ids: Collection[str]) -> "Entry":
+        """Return the entry without the rows of some ids; it keeps its positions."""
+        return self._keep([k for k, id in enumerate(self.ids) if id not in ids])
+
+    def without_rows(self) -> "Entry":
+        """Return the entry without rows; it keeps its positions."""
+        return self._keep([])
+
+    def _keep(self, rows: list[int]) -> "Entry":
+        return self._replace(
+            ids=[self.ids[k] for k in rows],
+            rows=[self.rows[k] for k in rows],
+            labels=[self.labels[k] for k in rows],
+            weights=None if self.weights is None else [self.weights[k] for k in rows],
+        )
 
 
 def decode_ids(payload: memoryview) -> list[str | None]:
@@ -60,8 +90,10 @@ def decode_entry(payload: memoryview) -> Entry:
         return Entry([], [], [], None)
     ids, _, rest = bytes(payload).partition(b"\n")
     head, _, rest = rest.partition(b"\n")
-    layout, number, labels, weights = orjson.loads(head)
+    layout, number, labels, weights, *positions = orjson.loads(head)
+    if not number:
+        return Entry([], [], [], None, *positions)
     layout = layout_from_json(layout)
     end = layout.width * number
     rows = decode_rows(layout, rest[:end], rest[end:].split(b"\n"))
-    return Entry(orjson.loads(ids), rows, labels, weights)
+    return Entry(orjson.loads(ids), rows, labels, weights, *positions)

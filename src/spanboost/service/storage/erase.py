@@ -15,7 +15,7 @@ from spanboost.errors import UsageError
 from spanboost.service.storage.backup import pending_paths
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.disk_errors import explain_disk_errors
-from spanboost.service.storage.entry import Entry, decode_entry, decode_ids
+from spanboost.service.storage.entry import decode_entry, decode_ids
 from spanboost.service.storage.folder_check import Report, Snapshot
 from spanboost.service.storage.journal_rewrite import write_journal
 from spanboost.service.storage.journal_swap import (
@@ -135,14 +135,4 @@ def _other_parts(folder: Path) -> list[Path]:
 
 def _erase(payload: bytes, ids: Collection[str]) -> bytes:
     """Return the payload of a record without the rows of some ids."""
-    entry = decode_entry(memoryview(payload))
-    kept = [k for k, id in enumerate(entry.ids) if id not in ids]
-    if not kept:
-        return b""
-    weights = entry.weights
-    return Entry(
-        [entry.ids[k] for k in kept],
-        [entry.rows[k] for k in kept],
-        [entry.labels[k] for k in kept],
-        None if weights is None else [weights[k] for k in kept],
-    ).encode()
+    return decode_entry(memoryview(payload)).without(ids).encode()

@@ -30,6 +30,7 @@ class ModelState:
     model: Model
     learned_record: int  # number of the last record that was learned
     challenger: Challenger | None  # a model that learns the same rows, but does not predict
+    positions: dict[str, Any]  # how far a worker has read its streams, up to the learned record
 
     def restore(self, model: Model, run: dict[str, Any]) -> None:
         """Use a model and the run that was saved with it."""
@@ -38,6 +39,7 @@ class ModelState:
         if run.get("challenger") is not None:
             self.challenger = restore_challenger(run["challenger"], run["attachment"])
         self.metrics = RunningMetrics(model.loss_, run.get("metrics"))  # None in old snapshots
+        self.positions = run.get("positions", {})
         self.learned_record = run["record"]
         self.model = model
 
@@ -74,6 +76,7 @@ class ModelState:
                     self.left_out -= len(part.y)
                     losses[start - first + part.positions] = self._add_losses(part)
         if last == len(entry.rows):
+            self.positions = {**self.positions, **entry.positions}
             self.learned_record += 1
         return losses
 

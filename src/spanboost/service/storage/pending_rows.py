@@ -5,9 +5,9 @@ refused: clients that predict must not be able to drop the rows of others.
 
 The rows are stored in a few record files (record_files.py). Rows are written before the prediction
 is returned, so they survive the end of the process. They are not synced, so a power failure can
-lose the most recent ones. Files are deleted in order, the oldest first, because a file may hold
-the removals of rows in earlier ones. If there are too many files, the rows in the oldest one that
-still wait are written again at the end of the newest one.
+lose the most recent ones, unless `sync` is called. Files are deleted in order, the oldest first,
+because a file may hold the removals of rows in earlier ones. If there are too many files, the rows
+in the oldest one that still wait are written again at the end of the newest one.
 """
 
 import threading
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import orjson
 
+from spanboost.atomic_files import sync_folder
 from spanboost.service.limits import StateLimits
 from spanboost.service.request_rows import Row
 from spanboost.service.storage.file_views import FileView, open_views
@@ -105,6 +106,7 @@ class PendingRows:
         self.dropped = 0  # rows that expired without a label since the start
         self._segments: list[_Segment] = []
         self._number = 0
+        self._unsynced: list[_Segment] = []  # files with rows that may not be on the disk yet
         self._layouts = LayoutCache()
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
@@ -170,6 +172,11 @@ class PendingRows:
             if removed and self._segments:
                 payload = orjson.dumps([self.clock(), removed, None, None])
                 self._segments[-1].file.write(encode_record(self._number, payload), sync=False)
+
+    def sync(self) -> None:
+        """Sync all rows to the disk; OSError if that fails."""
+        with self._lock:
+            self._sync()
 
     def open_files(self) -> list[FileView]:
         """Open all files as they are now; OSError if that fails."""
@@ -239,6 +246,8 @@ class PendingRows:
         """Append a record of rows to a file."""
         data = encode_record(self._number, payload)
         end = segment.file.write(data, sync=False) + len(data)
+        if segment not in self._unsynced:
+            self._unsynced.append(segment)
         self._add_group(segment, payload, end - len(payload))
 
     def _add_group(self, segment: _Segment, payload: bytes, begin: int) -> None:
@@ -256,6 +265,13 @@ class PendingRows:
             len(payload) // len(ids),
         )
         segment.add(ids, group)
+
+    def _sync(self) -> None:
+        for segment in self._unsynced:
+            segment.file.sync()
+        if self._unsynced:
+            sync_folder(self.folder)  # one of the files may be new
+        self._unsynced = []
 
     def _layout(self, segment: _Segment, group: RowGroup) -> Layout:
         layout = self._layouts.get(group.layout)
@@ -299,6 +315,7 @@ class PendingRows:
             self._write_group(encode_group(group.time, ids, layout, ends, parts), newest)
             for id in ids:
                 oldest.drop(id)
+        self._sync()  # the rows that were moved may have been synced before
         self._delete_oldest()
 
     def _restore(self, segment: _Segment, payload: bytes, begin: int) -> None:
@@ -321,6 +338,7 @@ class PendingRows:
 
     def _delete_oldest(self) -> None:
         segment = self._segments.pop(0)
+        self._unsynced = [one for one in self._unsynced if one is not segment]
         self.dropped += len(segment.rows)
         segment.file.close()
         segment.path.unlink()

@@ -1,7 +1,8 @@
 """Repair the journal of a state folder that no server uses.
 
 A repair writes a new journal with all records that can be read. Records that are lost or put into
-quarantine are replaced by empty ones, which teach the model nothing. The new journal replaces the
+quarantine are replaced by empty ones, which teach the model nothing. A record in quarantine keeps
+its positions in streams, so a worker does not read its rows again. The new journal replaces the
 old one only if a service can start with it. The old journal is kept next to the new one, so a
 repair can be undone by hand.
 """
@@ -72,7 +73,7 @@ def repair_folder(report: Report, quarantined: Collection[int] = ()) -> Path:
             kept,
             new_journal(folder),
             report.last,
-            lambda number, payload: b"" if number in quarantined else payload,
+            lambda number, payload: _empty(payload) if number in quarantined else payload,
         )
         _check_start(kept)
         _write_aside(report, quarantined, aside, undo)
@@ -140,6 +141,10 @@ def _write_aside(
         target = folder / snapshot.path.name
         snapshot.path.rename(target)
         undo.callback(target.rename, snapshot.path)
+
+
+def _empty(payload: bytes) -> bytes:
+    return decode_entry(memoryview(payload)).without_rows().encode()
 
 
 def _write_rows(report: Report, number: int, path: Path) -> None:

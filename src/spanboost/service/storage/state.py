@@ -129,8 +129,11 @@ class State(ModelState):
     def commit(self, entry: Entry) -> None:
         """Append rows to the journal, so that they are learned even after a crash.
 
-        Raises OSError if they could not be written.
+        Rows that a stream worker has predicted are synced before the position after them, because
+        it will not read them again. Raises OSError if they could not be written.
         """
+        if entry.positions:
+            self.pending.sync()
         number = self.journal.append(entry.encode())
         self.ids.add(entry.ids, entry.labels, number)
         try:
@@ -169,8 +172,11 @@ class State(ModelState):
         self.ids.add(*decode_labels(memoryview(record.payload)), record.number)
 
     def learn(self, entry: Entry, first: int, last: int) -> Array:
-        """Learn rows of the next entry, and count them for the next snapshot."""
-        self._unsaved += last - first
+        """Learn rows of the next entry, and count them for the next snapshot.
+
+        An entry without rows counts as one: many of them would make the journal grow.
+        """
+        self._unsaved += max(last - first, 1)
         return super().learn(entry, first, last)
 
     def save(self) -> None:
@@ -194,6 +200,8 @@ class State(ModelState):
             "left_out": self.left_out,
             "journal": self.journal.mark,
         }
+        if self.positions:
+            run["positions"] = self.positions
         if self.challenger is not None:
             run["challenger"] = self.challenger.state()
         data = b"" if self.challenger is None else to_bytes(self.challenger.model)

@@ -1,0 +1,1 @@
+"""Messages from and to Kafka topics, Redis streams and tables of databases."""

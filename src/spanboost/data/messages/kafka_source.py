@@ -1,0 +1,218 @@
+"""Read a Kafka topic as a member of a consumer group, for a worker.
+
+A worker continues after the positions in its own journal. The offsets that are committed to the
+brokers follow the journal. They count only where the journal has no position, or where another
+worker of the group has read further: the name of the worker is committed with each offset.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spanboost.data.messages.addresses import LATEST, Address
+from spanboost.data.messages.kafka_client import (
+    END_OF_PARTITION,
+    METADATA_SECONDS,
+    OUT_OF_RANGE,
+    KafkaClient,
+    partitions_of,
+    start_of,
+)
+from spanboost.data.messages.message import Message, Positions
+from spanboost.data.problems import StreamError
+
+OPTIONS = ("group", "start", "partitions", "config")
+BATCH = 1000  # messages that are returned at a time
+SETTINGS = {"queued.max.messages.kbytes": 16384}  # memory for messages that are read ahead
+
+
+class KafkaSource:
+    """The partitions of a topic that the group has given to this worker."""
+
+    def __init__(self, address: Address, group: str, worker: str) -> None:
+        """Check the address. `worker` is a name that no other worker has."""
+        address.check_options(OPTIONS)
+        self._client = KafkaClient(address)
+        self._group, self._worker = address.options.get("group", group), worker
+        self._start, self._only = start_of(address), partitions_of(address)
+        self.name, self.epoch = address.name, 0
+        self.chosen: dict[str, Any] = {}
+        self.warnings: list[str] = []  # messages that could not be read
+        self._consumer: Any = None
+        self._positions: Positions = {}  # what was processed, when the group may ask for it
+        self._next: dict[int, int] = {}  # the offset after the last message that was read
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be read now; None if nothing is wrong."""
+        return self._client.error
+
+    def start(self, positions: Positions) -> None:
+        """Find the topic, and join the group; the first `poll` gets partitions."""
+        self._positions = positions
+        self.epoch += 1
+        consumer = self._client.consumer(self._group, **SETTINGS)
+        try:
+            existing = self._client.partitions(consumer)
+            for partition in self._only or ():
+                if partition not in existing:
+                    raise StreamError(f"{self.name}: the topic has no partition {partition}")
+            if self._only is None:
+                consumer.subscribe(
+                    [self._client.topic],
+                    on_assign=self._assign,
+                    on_revoke=self._revoke,
+                    on_lost=self._lose,
+                )
+            else:
+                self._assign(consumer, [*map(self._client.topic_partition, self._only)])
+        except BaseException:
+            consumer.close()
+            raise
+        self._consumer = consumer
+
+    def poll(self, seconds: float, positions: Positions) -> list[Message]:
+        """Return the messages that have arrived; partitions may come and go meanwhile."""
+        self._positions = positions
+        epoch, messages = self.epoch, list[Message]()
+        with self._client.errors():
+            first = self._consumer.poll(seconds)
+            records = [] if first is None else [first, *self._consumer.consume(BATCH - 1, 0)]
+        if self.epoch != epoch:  # some of them may have been read before the group took them away
+            self._assign(self._consumer, self._consumer.assignment())
+            return []
+        for record in records:
+            partition, offset, error = record.partition(), record.offset(), record.error()
+            if error is None:
+                self._next[partition] = offset + 1
+                payload = record.value() or b""
+                messages.append(Message(self._client.place(partition), offset, payload))
+            elif error.name() == END_OF_PARTITION:
+                self._next[partition] = offset
+            elif error.name() == OUT_OF_RANGE:
+                self._skip_deleted(partition)
+            elif not error.retriable():
+                raise StreamError(f"cannot read {self.name}: {error.str()}")
+        if records:
+            self._client.error = None
+        return messages
+
+    def commit(self, positions: Positions) -> None:
+        """Commit the positions of the partitions of this worker; the brokers may miss some."""
+        offsets = self._offsets(self._next, positions)
+        if offsets:
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+
+    def ends(self) -> Positions | None:
+        """Return the last offset of each partition; None before there are partitions."""
+        if not self._next:
+            return None
+        ends = dict[str, Any]()
+        for partition in self._next:
+            with self._client.errors():
+                _, high = self._consumer.get_watermark_offsets(
+                    self._client.topic_partition(partition), timeout=METADATA_SECONDS
+                )
+            ends[self._client.place(partition)] = high - 1
+        return ends
+
+    def has_read(self, ends: Positions) -> bool:
+        """Return whether everything up to some ends was read, in the partitions that are left."""
+        own = {self._client.place(partition): number for partition, number in self._next.items()}
+        return all(own[place] > end for place, end in ends.items() if place in own)
+
+    def lag(self) -> dict[str, int | None]:
+        """Return the number of messages that were not read, as the brokers last told."""
+        lags = dict[str, int | None]()
+        for partition, following in self._next.items():
+            _, high = self._consumer.get_watermark_offsets(
+                self._client.topic_partition(partition), cached=True
+            )
+            known = high >= 0 and following >= 0
+            lags[self._client.place(partition)] = max(high - following, 0) if known else None
+        return lags
+
+    def close(self, positions: Positions) -> None:
+        """Commit what was processed, and leave the group."""
+        if self._consumer is not None:
+            self._positions = positions
+            if self._only is not None:
+                self._commit_now(self._consumer, self._only)
+            self._consumer.close()  # the group takes the partitions back, and `_revoke` commits
+            self._consumer = None
+
+    def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        """Continue each partition where it was left, in the journal or by another worker."""
+        with self._client.errors():
+            committed = consumer.committed([*partitions], timeout=METADATA_SECONDS)
+        starts = {one.partition: self._first(consumer, one) for one in committed}
+        self._next = dict(starts)
+        consumer.assign([self._client.topic_partition(*item) for item in starts.items()])
+
+    def _first(self, consumer: Any, committed: Any) -> int:
+        """Return the first offset to read of a partition, given what the brokers know of it."""
+        place = self._client.place(committed.partition)
+        own = self._positions.get(place)
+        if committed.offset >= 0:
+            by_other = committed.metadata not in (None, "", self._worker)
+            if own is None or (by_other and committed.offset > own + 1):
+                return int(committed.offset)
+        if own is not None:
+            return int(own) + 1
+        if isinstance(self._start, int):
+            return self._start
+        with self._client.errors():
+            low, high = consumer.get_watermark_offsets(
+                self._client.topic_partition(committed.partition), timeout=METADATA_SECONDS
+            )
+        if self._start != LATEST:
+            return int(low)
+        self.chosen[place] = high - 1  # a restart must not begin at a later end
+        return int(high)
+
+    def _revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        """Commit what was processed: another worker continues there."""
+        self._commit_now(consumer, [one.partition for one in partitions])
+        self._lose(consumer, partitions)
+
+    def _lose(self, _: Any, partitions: Sequence[Any]) -> None:
+        for one in partitions:
+            self._next.pop(one.partition, None)
+        self.epoch += 1
+
+    def _commit_now(self, consumer: Any, partitions: Sequence[int]) -> None:
+        offsets = self._offsets(partitions, self._positions)
+        try:
+            if offsets:
+                consumer.commit(offsets=offsets, asynchronous=False)
+        except self._client.library.KafkaException as error:  # the journal has the positions
+            self._client.error = error.args[0].str()
+
+    def _offsets(self, partitions: Sequence[int] | Mapping[int, int], positions: Positions) -> Any:
+        """Return the offsets to commit, in the terms of the library."""
+        found = ((number, positions.get(self._client.place(number))) for number in partitions)
+        return [
+            self._client.topic_partition(number, last + 1, self._worker)
+            for number, last in found
+            if last is not None
+        ]
+
+    def _skip_deleted(self, partition: int) -> None:
+        """Continue with the oldest message that the brokers still have."""
+        wanted = self._next[partition]
+        with self._client.errors():
+            low, high = self._consumer.get_watermark_offsets(
+                self._client.topic_partition(partition), timeout=METADATA_SECONDS
+            )
+        if wanted > high:
+            raise StreamError(
+                f"{self.name}: partition {partition} ends at offset {high}, before offset {wanted} "
+                "at which the worker would continue; a new topic needs a new state folder and a "
+                "new group"
+            )
+        self.warnings.append(
+            f"{self.name}: the messages from offset {wanted} to {low - 1} of partition {partition} "
+            "were deleted before they were read"
+        )
+        self._next[partition] = low
+        with self._client.errors():
+            self._consumer.seek(self._client.topic_partition(partition, low))

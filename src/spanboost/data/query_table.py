@@ -1,0 +1,197 @@
+"""The rows of a query to a database, through SQLAlchemy.
+
+With a column to resume from, the rows come in the order of this column, and reading can continue
+after any of its values. The values must increase from row to row. Otherwise a row could be skipped
+or read twice, so equal values are an error.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from spanboost.data.messages.addresses import hide_password, scheme_of
+from spanboost.data.messages.message import Positions
+from spanboost.data.problems import StreamError
+from spanboost.errors import did_you_mean, install_hint
+
+ROWS = 1 << 14  # rows that are fetched at a time
+SCHEME = "sql"  # of the places of queries
+IN_FILES = ("sqlite", "duckdb")  # databases that are files
+
+
+class Query(NamedTuple):
+    """A query, and the column to resume from, if there is one."""
+
+    text: str
+    column: str | None
+
+
+class Fetched(NamedTuple):
+    """Some rows of a query."""
+
+    names: list[str]
+    rows: Sequence[Sequence[Any]]
+
+
+class QueryTable:
+    """The rows of a query."""
+
+    def __init__(self, address: str, query: Query) -> None:
+        """Check the address; StreamError if it is invalid or a package is missing."""
+        self.query = query._replace(text=query.text.strip().rstrip("; \n\t"))
+        self.name = hide_password(address).partition("?")[0]
+        self.place = f"{SCHEME}:{self.query.column} of {self.query.text}"
+        self.size, self.position = None, 0  # in bytes, which are not known
+        self._after: Any = None
+        try:
+            import sqlalchemy
+        except ImportError:
+            raise self._missing() from None
+        self._library: Any = sqlalchemy
+        with self._errors():
+            self._engine = sqlalchemy.create_engine(
+                self._address(address), poolclass=sqlalchemy.pool.NullPool
+            )
+
+    def fingerprint(self) -> list[Any]:
+        """Return what tells these rows from others."""
+        return [*self.query]
+
+    def begin_after(self, positions: Positions) -> None:
+        """Read only the rows after a position; StreamError if it is one of another query."""
+        if self.query.column is None:
+            return
+        self._after = decode_position(positions.get(self.place))
+        other = [place for place in positions if place.startswith(f"{SCHEME}:")]
+        if other and self._after is None:
+            raise StreamError(
+                f"{self.name}: the model has a position in another query, {other[0]!r}; give the "
+                "same query, or leave out --resume-column to read all rows"
+            )
+
+    def fetch(self, after: Any = None, limit: int | None = None) -> Iterator[Fetched]:
+        """Yield the rows after a value of the column, some at a time; all without one."""
+        after = self._after if after is None else after
+        with self._errors(), self._engine.connect() as connection:
+            options = {"stream_results": True, "yield_per": ROWS}
+            result = connection.execute(self._statement(after, limit), execution_options=options)
+            names, previous = [*result.keys()], after
+            column = self._position_of_column(names)
+            any_rows = False
+            for rows in result.partitions():
+                kept = rows
+                if column is not None:
+                    kept, previous = self._new_rows(rows, column, previous, any_rows)
+                any_rows = True
+                if kept:
+                    yield Fetched(names, kept)
+
+    def last(self) -> Any:
+        """Return the largest value of the column; None if there are no rows."""
+        sql = self._library
+        highest = sql.func.max(sql.column(self.query.column))
+        with self._errors(), self._engine.connect() as connection:
+            return connection.execute(sql.select(highest).select_from(self._rows())).scalar()
+
+    def _statement(self, after: Any, limit: int | None) -> Any:
+        sql = self._library
+        if self.query.column is None:
+            return sql.text(_escape(self.query.text))
+        column = sql.column(self.query.column)
+        statement = sql.select(sql.text("*")).select_from(self._rows()).order_by(column)
+        if after is not None:  # including its own row, to notice others with the same value
+            statement = statement.where(column >= after)
+        return statement if limit is None else statement.limit(limit + 1)
+
+    def _rows(self) -> Any:
+        return self._library.text(f"({_escape(self.query.text)}\n) AS spanboost_rows")
+
+    def _position_of_column(self, names: list[str]) -> int | None:
+        column = self.query.column
+        if column is not None and column not in names:
+            near = did_you_mean(column, names)
+            raise StreamError(f"{self.name}: the query has no column {column!r:.40}{near}")
+        return None if column is None else names.index(column)
+
+    def _new_rows(
+        self, rows: Sequence[Any], column: int, previous: Any, any_rows: bool
+    ) -> tuple[Sequence[Any], Any]:
+        """Return the rows after a value, and the value of the last one; they must increase."""
+        if not any_rows and previous is not None and rows[0][column] == previous:
+            rows = rows[1:]  # the row at which the last pass ended
+        for row in rows:
+            value = row[column]
+            if value is None or (previous is not None and not value > previous):
+                problem = "is empty" if value is None else f"is {value!s:.40} in more than one row"
+                raise StreamError(
+                    f"{self.name}: column {self.query.column!r:.40} {problem}; --resume-column "
+                    "needs a column with a different value in each row"
+                )
+            previous = value
+        return rows, previous
+
+    def _address(self, address: str) -> Any:
+        """Return an address with a driver that is in the extra, after a check of its file."""
+        url = self._library.make_url(address)
+        is_file = url.get_backend_name() in IN_FILES and url.database not in (None, "", ":memory:")
+        if is_file and not os.path.exists(url.database):  # it would be created
+            raise StreamError(f"{self.name}: file not found")
+        drivers = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+        return url.set(drivername=drivers.get(url.drivername, url.drivername))
+
+    def _missing(self) -> StreamError:
+        return StreamError(
+            f"{self.name}: databases need packages that are not installed: {install_hint('sql')}"
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn errors of the database into sentences."""
+        try:
+            yield
+        except ImportError:
+            raise self._missing() from None
+        except self._library.exc.NoSuchModuleError:
+            raise StreamError(
+                f"{self.name}: there is no driver for databases of the kind "
+                f"{scheme_of(self.name)!r:.40}"
+            ) from None
+        except self._library.exc.SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or error)
+            what = hide_password(" ".join(reason.split()))[:300]
+            raise StreamError(f"{self.name}: {what}") from None
+
+
+def _escape(query: str) -> str:
+    """Return a query in which no colon begins the name of a parameter."""
+    return query.replace(":", r"\:")
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a database as a number, a text, a time or None."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return str(value) if isinstance(value, UUID) else value
+
+
+def encode_position(value: Any) -> Any:
+    """Return a value of the column to resume from as a JSON value."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime):
+        return {"datetime": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def decode_position(value: Any) -> Any:
+    """Return the value of the column that `encode_position` encoded."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, text),) = value.items()
+    return datetime.fromisoformat(text) if kind == "datetime" else date.fromisoformat(text)
