@@ -37,12 +37,12 @@ def stream_from_args(args: Namespace) -> Stream:
         delimiter=args.delimiter,
         header=args.header,
         decimal=args.decimal,
-        query=_query(args),
+        query=query_from_args(args),
         rows=getattr(args, "limit", None),
     )
 
 
-def _query(args: Namespace) -> Query | None:
+def query_from_args(args: Namespace) -> Query | None:
     """Return the query that the options define; None without one."""
     if args.query is None and args.resume_column is not None:
         raise UsageError("--resume-column requires --query")

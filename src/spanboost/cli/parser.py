@@ -58,6 +58,8 @@ printed loss is measured on unseen labels.""",
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000
   spanboost train big.parquet -o big.sb --checkpoint-every 1000000 --resume
   zcat log.vw.gz | spanboost train - --format vw -f log.sb
+  spanboost train kafka://broker:9092/rows -o rows.sb
+  spanboost train sqlite:///shop.db --query 'SELECT * FROM orders' --resume-column id -o shop.sb
   spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
         "spanboost.cli.commands.train",
         "train",
@@ -76,6 +78,7 @@ intervals that are valid at every row, so you may stop as soon as one model is b
   spanboost evaluate houses.csv -i champion.sb --compare challenger.sb --plot-compare both.png
   spanboost evaluate houses.csv --drift adwin --report page.html
   spanboost evaluate held-out.csv -i houses.sb -t
+  spanboost evaluate kafka://broker:9092/rows --rows 10000
   spanboost evaluate unit-rows.csv --learner ball --x-norm 1 --label-range 0,10 --certificate""",
         "spanboost.cli.commands.train",
         "evaluate",
@@ -185,6 +188,27 @@ SPANBOOST_PREDICT_TOKEN, SPANBOOST_LEARN_TOKEN and SPANBOOST_ADMIN_TOKEN.""",
         "serve",
         "service_options",
         usage="(--dir STATE | --config FILE) [options]",
+    ),
+    Command(
+        "work",
+        "predict and learn from Kafka, Redis or a database, and write predictions back",
+        """\
+Read rows from a stream, predict those without labels, learn those with labels, and write the
+predictions to another stream. A message is a JSON object; a label that comes later is an object
+with the `id` of its row and the `label`. The worker writes its position in the stream to the same
+record of the journal as what it learns. After a crash, no row is lost and none is learned twice;
+some predictions may be written twice, with the same id. A worker is also a service: it has the
+options, the dashboard, the metrics and the state folder of `spanboost serve`.""",
+        """examples:
+  spanboost work --from kafka://broker:9092/rows --to kafka://broker:9092/predictions --dir state
+  spanboost work --from kafka://broker:9092/rows --labels kafka://broker:9092/labels \\
+    --to kafka://broker:9092/predictions --dead-letters kafka://broker:9092/bad --dir state
+  spanboost work --from redis://localhost/rows --to redis://localhost/predictions --dir state
+  spanboost work --from sqlite:///shop.db --query 'SELECT * FROM orders' --resume-column id \\
+    --label price --dir state --drain""",
+        "spanboost.cli.commands.work",
+        "work",
+        "service_options",
     ),
     Command(
         "versions",

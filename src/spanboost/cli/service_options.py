@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from spanboost.cli.arguments import add_certificate, add_columns, add_model, at_least, between, days
+from spanboost.cli.arguments import (
+    add_certificate,
+    add_columns,
+    add_model,
+    add_query,
+    at_least,
+    between,
+    days,
+    share,
+)
 from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 
@@ -23,6 +32,80 @@ def add_serve_options(serve: Any) -> None:
         "from the copy in --dir (needs the leader's admin token in SPANBOOST_LEADER_TOKEN)",
     )
     serve.add_argument(
+        "--workers",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="Number of processes that answer POST /predict?keep=false; one of them, the leader, "
+        "also answers all other requests. The others are at most a second behind it (default: 1)",
+    )
+    _add_server(serve)
+    serve.add_argument(
+        "--intervals",
+        action="store_true",
+        help="Also learn prediction intervals, for POST /predict?interval=0.9; for numeric labels "
+        "(docs/intervals.md)",
+    )
+
+
+def add_work_options(work: Any) -> None:
+    """Add the options of `spanboost work`."""
+    work.add_argument("--dir", metavar="STATE", required=True, help="State folder")
+    streams = work.add_argument_group("streams (docs/streams.md explains the addresses)")
+    streams.add_argument(
+        "--from",
+        dest="rows",
+        metavar="URL",
+        required=True,
+        help="Rows to predict and to learn: kafka://HOST:PORT/TOPIC, redis://HOST:PORT/STREAM, or "
+        "the address of a database with --query and --resume-column",
+    )
+    streams.add_argument(
+        "--labels",
+        metavar="URL",
+        help="Labels with the ids of rows, from another topic or stream (default: they are among "
+        "the rows)",
+    )
+    streams.add_argument(
+        "--to", dest="predictions", metavar="URL", help="Topic or stream for the predictions"
+    )
+    streams.add_argument(
+        "--dead-letters",
+        metavar="URL",
+        help="Topic or stream for messages that cannot be used, with the reason",
+    )
+    streams.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="What to do with such messages without --dead-letters: `stop` ends the worker "
+        "(default); `skip` skips and counts them",
+    )
+    streams.add_argument(
+        "--group",
+        default="spanboost",
+        metavar="NAME",
+        help="Group of workers that share the messages (default: spanboost)",
+    )
+    streams.add_argument(
+        "--drain",
+        action="store_true",
+        help="End when all messages were processed (default: wait for more)",
+    )
+    add_query(streams)
+    streams.add_argument(
+        "--interval",
+        type=share,
+        metavar="COVERAGE",
+        help="Also learn prediction intervals, and add the ends `low` and `high` of those with "
+        "this coverage to the predictions; for numeric labels",
+    )
+    _add_server(work)
+
+
+def _add_server(serve: Any) -> None:
+    """Add the options of a process that has a model, a state folder and an HTTP server."""
+    serve.add_argument(
         "--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1)"
     )
     serve.add_argument(
@@ -30,14 +113,6 @@ def add_serve_options(serve: Any) -> None:
         type=between(0, 65535),
         default=8000,
         help="Port to listen on; 0 chooses a free one (default: 8000)",
-    )
-    serve.add_argument(
-        "--workers",
-        type=at_least(1),
-        default=1,
-        metavar="N",
-        help="Number of processes that answer POST /predict?keep=false; one of them, the leader, "
-        "also answers all other requests. The others are at most a second behind it (default: 1)",
     )
     serve.add_argument(
         "--quiet", action="store_true", help="Show no progress bar while the journal is replayed"
@@ -69,12 +144,6 @@ def add_serve_options(serve: Any) -> None:
     )
     add_columns(columns, "`label`")
     add_model(serve, ("-m", "-i", "--model"))
-    serve.add_argument(
-        "--intervals",
-        action="store_true",
-        help="Also learn prediction intervals, for POST /predict?interval=0.9; for numeric labels "
-        "(docs/intervals.md)",
-    )
     _add_limits(serve.add_argument_group("state folder"), StateLimits)
     _add_limits(serve.add_argument_group("request limits"), RequestLimits)
 

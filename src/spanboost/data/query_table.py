@@ -6,6 +6,7 @@ or read twice, so equal values are an error.
 """
 
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -44,7 +45,8 @@ class QueryTable:
         """Check the address; StreamError if it is invalid or a package is missing."""
         self.query = query._replace(text=query.text.strip().rstrip("; \n\t"))
         self.name = hide_password(address).partition("?")[0]
-        self.place = f"{SCHEME}:{self.query.column} of {self.query.text}"
+        # the text of a query may be long, and a changed query has other rows
+        self.place = f"{SCHEME}:{self.query.column}@{zlib.crc32(self.query.text.encode()):08x}"
         self.size, self.position = None, 0  # in bytes, which are not known
         self._after: Any = None
         try:
@@ -69,8 +71,9 @@ class QueryTable:
         other = [place for place in positions if place.startswith(f"{SCHEME}:")]
         if other and self._after is None:
             raise StreamError(
-                f"{self.name}: the model has a position in another query, {other[0]!r}; give the "
-                "same query, or leave out --resume-column to read all rows"
+                f"{self.name}: the position at which to continue belongs to another query; give "
+                "the same --query and --resume-column, or leave out --resume-column to read all "
+                "rows"
             )
 
     def fetch(self, after: Any = None, limit: int | None = None) -> Iterator[Fetched]:

@@ -34,16 +34,7 @@ _SCHEMA_OPTIONS = ("label", "weight", "ignore", "categorical", "positive")
 
 def serve(args: Namespace) -> int:
     """Open the state folder and answer requests until the process is stopped."""
-    if sys.platform == "win32":
-        raise UsageError("serve needs Linux or macOS; on Windows, run it in a container or in WSL")
-    try:
-        import httptools  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            f"serve needs packages that are not installed: {install_hint('serve')}"
-        ) from None
+    check_packages("serve")
     from spanboost.service.http.server import bind_socket, check_exposure
 
     check_worker_options(args)
@@ -55,6 +46,22 @@ def serve(args: Namespace) -> int:
     check_exposure(args.host, tokens)
     with bind_socket(args.host, args.port) as sock, log_to_stderr(args.log):
         return _serve(args, tokens, sock)
+
+
+def check_packages(command: str) -> None:
+    """Raise UsageError if this system or its packages do not suffice for a server."""
+    if sys.platform == "win32":
+        raise UsageError(
+            f"{command} needs Linux or macOS; on Windows, run it in a container or in WSL"
+        )
+    try:
+        import httptools  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            f"{command} needs packages that are not installed: {install_hint('serve')}"
+        ) from None
 
 
 def read_tokens() -> dict[str, str]:
@@ -96,10 +103,11 @@ def _serve(args: Namespace, tokens: dict[str, str], sock: Any) -> int:
         return run(server, sock, start)
 
 
-def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], address: str) -> None:
+def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], address: str) -> Any:
     """Open the state folder, and let the application answer requests with its model.
 
     on_failure: receives the reason if the model can no longer predict or learn.
+    Returns the engine.
     """
     from spanboost.service.learning.engine import Engine
     from spanboost.service.learning.follower import Follower
@@ -125,6 +133,7 @@ def start_model(app: Any, args: Namespace, on_failure: Callable[[str], None], ad
         app.begin(engine, Follower(engine, leader, LeaderCopy(Path(args.dir)), on_failure))
     name, rows = type(state.model).__name__, state.progress.rows
     _log(f"serving {name} on {address}, rows learned: {rows:,}, state in {args.dir}")
+    return engine
 
 
 def describe_address(sock: Any, tls: Any) -> str:

@@ -20,7 +20,7 @@ from spanboost.data.messages.kafka_client import (
 from spanboost.data.messages.message import Message, Positions
 from spanboost.data.problems import StreamError
 
-OPTIONS = ("group", "start", "partitions", "config")
+OPTIONS = ("start", "partitions", "config")
 BATCH = 1000  # messages that are returned at a time
 SETTINGS = {"queued.max.messages.kbytes": 16384}  # memory for messages that are read ahead
 
@@ -32,13 +32,14 @@ class KafkaSource:
         """Check the address. `worker` is a name that no other worker has."""
         address.check_options(OPTIONS)
         self._client = KafkaClient(address)
-        self._group, self._worker = address.options.get("group", group), worker
+        self._group, self._worker = group, worker
         self._start, self._only = start_of(address), partitions_of(address)
         self.name, self.epoch = address.name, 0
         self.chosen: dict[str, Any] = {}
         self.warnings: list[str] = []  # messages that could not be read
         self._consumer: Any = None
         self._positions: Positions = {}  # what was processed, when the group may ask for it
+        self._paused = False
         self._next: dict[int, int] = {}  # the offset after the last message that was read
 
     @property
@@ -75,10 +76,13 @@ class KafkaSource:
         self._positions = positions
         epoch, messages = self.epoch, list[Message]()
         with self._client.errors():
+            if self._paused:
+                self._consumer.resume(self._consumer.assignment())
+                self._paused = False
             first = self._consumer.poll(seconds)
             records = [] if first is None else [first, *self._consumer.consume(BATCH - 1, 0)]
         if self.epoch != epoch:  # some of them may have been read before the group took them away
-            self._assign(self._consumer, self._consumer.assignment())
+            self._begin_again()
             return []
         for record in records:
             partition, offset, error = record.partition(), record.offset(), record.error()
@@ -95,6 +99,18 @@ class KafkaSource:
         if records:
             self._client.error = None
         return messages
+
+    def keep_alive(self, positions: Positions) -> None:
+        """Stay in the group; without a poll, it would take the partitions away."""
+        self._positions = positions
+        epoch = self.epoch
+        with self._client.errors():
+            if not self._paused:
+                self._consumer.pause(self._consumer.assignment())
+            self._paused = True
+            record = self._consumer.poll(0)
+        if self.epoch != epoch or (record is not None and record.error() is None):
+            self._begin_again()
 
     def commit(self, positions: Positions) -> None:
         """Commit the positions of the partitions of this worker; the brokers may miss some."""
@@ -140,12 +156,17 @@ class KafkaSource:
             self._consumer.close()  # the group takes the partitions back, and `_revoke` commits
             self._consumer = None
 
+    def _begin_again(self) -> None:
+        """Read all partitions again after the last position that was processed."""
+        self.epoch += 1
+        self._assign(self._consumer, self._consumer.assignment())
+
     def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
         """Continue each partition where it was left, in the journal or by another worker."""
         with self._client.errors():
             committed = consumer.committed([*partitions], timeout=METADATA_SECONDS)
         starts = {one.partition: self._first(consumer, one) for one in committed}
-        self._next = dict(starts)
+        self._next, self._paused = dict(starts), False
         consumer.assign([self._client.topic_partition(*item) for item in starts.items()])
 
     def _first(self, consumer: Any, committed: Any) -> int:

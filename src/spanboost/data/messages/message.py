@@ -69,6 +69,9 @@ class MessageSource(Protocol):
         positions: what was processed so far, for places that begin or end to belong to this source.
         """
 
+    def keep_alive(self, positions: Positions) -> None:
+        """Show the message system that this source still exists, without reading messages."""
+
     def commit(self, positions: Positions) -> None:
         """Tell the message system what was processed; it is only for people and other workers."""
 

@@ -21,7 +21,7 @@ def open_log(text: str) -> MessageLog:
 def open_source(text: str, group: str, worker: str, query: Query | None = None) -> MessageSource:
     """Return the messages at an address, to be processed by a worker.
 
-    group: name of the group of workers, unless the address names another one.
+    group: name of the group of workers that share the messages.
     worker: a name that no other worker has.
     query: of rows, if the address is that of a database.
     """

@@ -18,7 +18,7 @@ from spanboost.data.messages.redis_client import (
     id_key,
 )
 
-OPTIONS = ("group", "start", "field")
+OPTIONS = ("start", "field")
 BATCH = 1000  # entries that are returned at a time
 MOST_DELIVERED = 1_000_000  # entries that a crash can leave unacknowledged; it is far fewer
 
@@ -29,8 +29,7 @@ class RedisSource:
     def __init__(self, address: Address, group: str, worker: str) -> None:
         """Check the address. `worker` is a name that no other worker has."""
         address.check_options(OPTIONS)
-        self._client, self._worker = RedisClient(address), worker
-        self._group = address.options.get("group", group)
+        self._client, self._group, self._worker = RedisClient(address), group, worker
         self._field = address.options.get("field", FIELD)
         self._start = address.options.get("start", EARLIEST)
         if self._start not in (EARLIEST, LATEST):
@@ -66,6 +65,9 @@ class RedisSource:
             if entries:
                 return self._accept(entries)
         return self._accept(self._client.read(">", BATCH, seconds, own))
+
+    def keep_alive(self, positions: Positions) -> None:
+        """Do nothing: a group of Redis does not expect signs of life."""
 
     def commit(self, positions: Positions) -> None:
         """Acknowledge the entries that were processed."""

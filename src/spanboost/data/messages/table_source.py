@@ -53,6 +53,9 @@ class TableSource:
             self._asked = time.monotonic()
         return messages
 
+    def keep_alive(self, positions: Positions) -> None:
+        """Do nothing: a database does not know its readers."""
+
     def commit(self, positions: Positions) -> None:
         """Do nothing: a database does not know its readers."""
 

@@ -43,6 +43,7 @@ from spanboost.service.learning.jobs import CopyJob, LearnJob
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.limits import RequestLimits
 from spanboost.service.request_rows import CONFLICT
+from spanboost.service.streaming.stream_worker import StreamWorker
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = {
@@ -210,13 +211,21 @@ class Application:
         self._app = _build_routes([*self._monitoring, *routes])
         self.health.engine = engine
 
+    def attach(self, stream: StreamWorker) -> None:
+        """Show how a worker that reads streams is doing, and close it with the application."""
+        self.health.stream = stream
+
     def cancel_start(self) -> None:
         """End the start, if the model has not started yet."""
         self.health.progress.cancel()
+        if self.health.stream is not None:
+            self.health.stream.stop()
 
     def stop(self) -> None:
         """Refuse new requests, and end the responses that would not end otherwise."""
         self.health.stopping.set()
+        if self.health.stream is not None:
+            self.health.stream.stop()
         if self.health.workers is not None:
             self.health.workers.stop()
 
@@ -226,6 +235,8 @@ class Application:
 
     def close(self) -> None:
         """Close the engine, after the last response."""
+        if self.health.stream is not None:
+            self.health.stream.close()
         if self.health.follower is not None:
             self.health.follower.close()
         if self.health.engine is not None:

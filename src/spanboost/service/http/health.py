@@ -8,9 +8,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from spanboost.service.http.metrics import RequestCounters, format_workers, prometheus_text
 from spanboost.service.http.startup import REPLAYING, StartProgress
+from spanboost.service.http.stream_metrics import format_stream
 from spanboost.service.http.worker_pool import WorkerPool, describe_workers
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
+from spanboost.service.streaming.stream_worker import StreamWorker
 
 STOPPING = "the server is stopping"
 
@@ -23,6 +25,7 @@ class Health:
         self.engine: Engine | None = None  # None until the service has started
         self.follower: Follower | None = None  # None unless this server copies a leader
         self.workers: WorkerPool | None = None  # None if this is the only process
+        self.stream: StreamWorker | None = None  # None unless this server reads streams
         self.start_failed = False  # the log has the reason, which may name folders
         self.stopping = asyncio.Event()
 
@@ -45,6 +48,8 @@ class Health:
         """Return metrics in the text format of Prometheus."""
         ready = self.describe()["status"] == "ready"
         text = prometheus_text(self.engine, self.counters, self.progress, ready, self.follower)
+        if self.stream is not None:
+            text += format_stream(self.stream)
         if self.workers is None or self.engine is None:
             return text
         return text + format_workers(self.workers, self.engine.state.journal.last)
@@ -66,6 +71,8 @@ class Health:
             checks |= {"snapshots": self.engine.snapshot_writes.problem}
             if self.follower is not None:  # without its leader, a follower still predicts
                 checks |= {"leader": self.follower.problem}
+            if self.stream is not None:  # without its streams, a worker still predicts
+                checks |= self.stream.problems()
             if self.workers is not None:  # without them, this process answers all requests
                 content |= {
                     "workers": describe_workers(self.workers, self.engine.state.journal.last)

@@ -140,23 +140,23 @@ def prometheus_text(
 
     Without an engine, the service is starting, and there are only the metrics of the process.
     """
-    lines = _format_metric("info", "gauge", "Version.", {f'version="{__version__}"': 1})
+    lines = format_metric("info", "gauge", "Version.", {f'version="{__version__}"': 1})
     help = "Whether the service can predict and learn (1) or not (0)."
-    lines += _format_metric("ready", "gauge", help, {"": int(ready)})
+    lines += format_metric("ready", "gauge", help, {"": int(ready)})
     for name, size, which in (
         ("replay_done_bytes", progress.done, "replayed since the start"),
         ("replay_bytes", progress.size, "to replay at the start"),
     ):
-        lines += _format_metric(name, "gauge", f"Bytes of the journal {which}.", {"": size})
+        lines += format_metric(name, "gauge", f"Bytes of the journal {which}.", {"": size})
     if engine is not None:
         lines += _format_engine(engine, counters)
     if follower is not None:
         lines += _format_follower(follower)
-    lines += _format_metric("memory_bytes", "gauge", "Resident memory.", {"": resident_memory()})
+    lines += format_metric("memory_bytes", "gauge", "Resident memory.", {"": resident_memory()})
     responses = {
         f'path="{path}",status="{code}"': n for (path, code), n in list(counters.responses.items())
     }
-    lines += _format_metric("requests_total", "counter", "Requests since the start.", responses)
+    lines += format_metric("requests_total", "counter", "Requests since the start.", responses)
     by_path = {f'path="{path}"': one for path, one in list(counters.durations.items())}
     for name, help, histograms in (
         ("request", "Time from the first byte of a request to the end of its response.", by_path),
@@ -176,7 +176,7 @@ def format_workers(pool: WorkerPool, last_record: int) -> str:
         ("workers_ready", "gauge", "Worker processes that answer predictions.", state["ready"]),
         ("worker_restarts_total", "counter", "Worker processes started again.", pool.restarts),
     ):
-        lines += _format_metric(name, type, help, {"": value})
+        lines += format_metric(name, type, help, {"": value})
     for name, type, help, values in (
         ("lag_records", "gauge", "Records that a worker has not learned.", state["lag_records"]),
         ("lag_seconds", "gauge", "Time since it had all records.", state["lag_seconds"]),
@@ -189,7 +189,7 @@ def format_workers(pool: WorkerPool, last_record: int) -> str:
             f'worker="{number}"': math.nan if value is None else value
             for number, value in enumerate(values, 1)
         }
-        lines += _format_metric(f"worker_{name}", type, help, named)
+        lines += format_metric(f"worker_{name}", type, help, named)
     return "\n".join(lines) + "\n"
 
 
@@ -229,12 +229,12 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
     current, lines = collect_metrics(engine, counters), list[str]()
     for key, (name, type, help) in _METRICS.items():
         value = current[key]
-        lines += _format_metric(name, type, help, {"": float("nan") if value is None else value})
+        lines += format_metric(name, type, help, {"": float("nan") if value is None else value})
     weights = {f'expert="{name}"': value for name, value in current["weights"].items()}
-    lines += _format_metric("expert_weight", "gauge", "Weights of AutoBoost's experts.", weights)
+    lines += format_metric("expert_weight", "gauge", "Weights of AutoBoost's experts.", weights)
     changes = {f'kind="{kind}"': row for kind, row in current["range_changes"].items()}
     help = "Rows learned up to the last change of the label range."
-    lines += _format_metric("label_range_changed_row", "gauge", help, changes)
+    lines += format_metric("label_range_changed_row", "gauge", help, changes)
     lines += _format_model(current["metrics"], current["classes"])
     lines += _format_challenger(current["challenger"])
     queues = {'queue="learn"': engine.writer, 'queue="predict"': engine.predictor}
@@ -245,7 +245,7 @@ def _format_engine(engine: Engine, counters: RequestCounters) -> list[str]:
     ):
         values = {key: getattr(worker, attribute) for key, worker in queues.items()}
         help = f"{what} in the queue or in work."
-        lines += _format_metric(f"queue_{name}", "gauge", help, values)
+        lines += format_metric(f"queue_{name}", "gauge", help, values)
     name, help = "spanboost_snapshot_seconds", "Time to write a snapshot."
     return lines + format_histograms(name, help, {"": engine.snapshot_seconds})
 
@@ -256,11 +256,11 @@ def _format_model(metrics: dict[str, Any], classes: list[str]) -> list[str]:
     for one in metrics["values"]:
         values = {f'rows="{key}"': one[key] for key in ("all", "recent")}
         known = {key: math.nan if value is None else value for key, value in values.items()}
-        lines += _format_metric(one["name"], "gauge", HELP[one["name"]], known)
+        lines += format_metric(one["name"], "gauge", HELP[one["name"]], known)
     if metrics["confusion"] is not None:
         help = "Summed weights of the rows with this label and prediction."
         series = confusion_series(metrics["confusion"], classes)
-        lines += _format_metric("confusion", "gauge", help, series)
+        lines += format_metric("confusion", "gauge", help, series)
     return lines
 
 
@@ -272,15 +272,15 @@ def _format_follower(follower: Follower) -> list[str]:
         ("seconds", follower.lag_seconds, "Time since all records of the leader were learned."),
     ):
         values = {"": float("nan") if value is None else value}
-        lines += _format_metric(f"follower_lag_{name}", "gauge", help, values)
+        lines += format_metric(f"follower_lag_{name}", "gauge", help, values)
     return lines
 
 
 def _format_challenger(challenger: dict[str, Any] | None) -> list[str]:
     """Return the lines of the metrics of the challenger; without one, they have no values."""
     if challenger is None:
-        return _format_metric("challenger_rows", "gauge", "Rows compared.", {"": 0})
-    lines = _format_metric("challenger_rows", "gauge", "Rows compared.", {"": challenger["rows"]})
+        return format_metric("challenger_rows", "gauge", "Rows compared.", {"": 0})
+    lines = format_metric("challenger_rows", "gauge", "Rows compared.", {"": challenger["rows"]})
     # the label `model` is the name of one of several models
     losses = {f'role="{name}"': challenger[f"{name}_loss"] for name in ("champion", "challenger")}
     ends = dict(zip(('end="low"', 'end="high"'), challenger["interval"], strict=True))
@@ -289,7 +289,7 @@ def _format_challenger(challenger: dict[str, Any] | None) -> list[str]:
         ("challenger_gain", "Interval of the champion's minus the challenger's loss.", ends),
     ):
         known = {key: math.nan if value is None else value for key, value in values.items()}
-        lines += _format_metric(name, "gauge", help, known)
+        lines += format_metric(name, "gauge", help, known)
     return lines
 
 
@@ -301,7 +301,7 @@ def _snapshot_age(state: State) -> float | None:
         return None
 
 
-def _format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> list[str]:
+def format_metric(name: str, type: str, help: str, values: dict[str, Any]) -> list[str]:
     """Return the lines of a metric, given its values by their labels."""
     full = f"spanboost_{name}"
     head = [f"# HELP {full} {help}", f"# TYPE {full} {type}"]

@@ -78,7 +78,7 @@ def _find_rows(
             continue
         complete = _add_row(state, example)
         if complete is None:
-            refused.append(RejectedRow(number, None, _gone_message(state, id or ""), GONE))
+            refused.append(RejectedRow(number, None, describe_missing(state, id or ""), GONE))
             continue
         if id is not None:
             own[id] = label_mark(example.label)
@@ -94,7 +94,8 @@ def _add_row(state: State, example: Example) -> Example | None:
     return None if row is None else example._replace(row=row)
 
 
-def _gone_message(state: State, id: str) -> str:
+def describe_missing(state: State, id: str) -> str:
+    """Return why there is no pending row with an id."""
     return (
         f"no pending row with the id {id!r}: it is unknown or has expired (rows wait for at most "
         f"{describe_duration(state.limits.pending_seconds)})"
