@@ -14,10 +14,18 @@ OPTIONS = ("--learner", "linear", "-n", "4")
 
 
 class Server:
-    """`spanboost serve` in another process; `log` has the lines that it wrote."""
+    """`spanboost serve`, or `work`, in another process; `log` has the lines that it wrote."""
 
-    def __init__(self, folder, *options, tokens=None, port=0, program=("-m", "spanboost")):
-        command = [sys.executable, *program, "serve", "--port", str(port)]
+    def __init__(
+        self,
+        folder,
+        *options,
+        tokens=None,
+        port=0,
+        program=("-m", "spanboost"),
+        command="serve",
+    ):
+        command = [sys.executable, *program, command, "--port", str(port)]
         command += [] if folder is None else ["--dir", str(folder)]
         environment = os.environ | {
             f"SPANBOOST_{scope.upper()}_TOKEN": token for scope, token in (tokens or {}).items()

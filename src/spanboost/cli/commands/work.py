@@ -58,7 +58,9 @@ def _streams(args: Namespace) -> Streams:
     if query is not None and query.column is None:
         raise UsageError("--query requires --resume-column: a worker must know where to continue")
     rows = partial(_open_source, args.rows, args.group, query)
-    labels = None if args.labels is None else partial(_open_source, args.labels, args.group, None)
+    # a group of its own: members of one group must read the same topics to share partitions well
+    group = f"{args.group}-labels"
+    labels = None if args.labels is None else partial(_open_source, args.labels, group, None)
     for check in (rows, labels):
         if check is not None:
             check("")

@@ -66,8 +66,14 @@ class KafkaClient:
 
     def partitions(self, client: Any) -> list[int]:
         """Return the partitions of the topic; StreamError if there is no such topic."""
-        with self.errors():
-            topic = client.list_topics(self.topic, timeout=METADATA_SECONDS).topics[self.topic]
+        try:
+            with self.errors():
+                topic = client.list_topics(self.topic, timeout=METADATA_SECONDS).topics[self.topic]
+        except UnavailableError:
+            client.poll(0)  # reports what is wrong with the connection
+            if self.error is None:
+                raise
+            raise UnavailableError(f"cannot reach {self.name}: {self.error}") from None
         error = topic.error
         if error is not None and error.name() in MISSING_TOPIC:
             with self.errors():

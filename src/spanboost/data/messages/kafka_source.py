@@ -22,6 +22,7 @@ from spanboost.data.problems import StreamError
 
 OPTIONS = ("start", "partitions", "config")
 BATCH = 1000  # messages that are returned at a time
+OBSERVERS = "spanboost-observer"  # the library needs a name; an observer joins no group
 SETTINGS = {"queued.max.messages.kbytes": 16384}  # memory for messages that are read ahead
 
 
@@ -38,6 +39,7 @@ class KafkaSource:
         self.chosen: dict[str, Any] = {}
         self.warnings: list[str] = []  # messages that could not be read
         self._consumer: Any = None
+        self._observer: Any = None  # asks for ends; the other one would answer after its fetches
         self._positions: Positions = {}  # what was processed, when the group may ask for it
         self._paused = False
         self._next: dict[int, int] = {}  # the offset after the last message that was read
@@ -52,6 +54,7 @@ class KafkaSource:
         self._positions = positions
         self.epoch += 1
         consumer = self._client.consumer(self._group, **SETTINGS)
+        self._observer = self._client.consumer(OBSERVERS)
         try:
             existing = self._client.partitions(consumer)
             for partition in self._only or ():
@@ -68,6 +71,7 @@ class KafkaSource:
                 self._assign(consumer, [*map(self._client.topic_partition, self._only)])
         except BaseException:
             consumer.close()
+            self._observer.close()
             raise
         self._consumer = consumer
 
@@ -122,14 +126,8 @@ class KafkaSource:
         """Return the last offset of each partition; None before there are partitions."""
         if not self._next:
             return None
-        ends = dict[str, Any]()
-        for partition in self._next:
-            with self._client.errors():
-                _, high = self._consumer.get_watermark_offsets(
-                    self._client.topic_partition(partition), timeout=METADATA_SECONDS
-                )
-            ends[self._client.place(partition)] = high - 1
-        return ends
+        bounds = {partition: self._bounds(partition) for partition in self._next}
+        return {self._client.place(partition): high - 1 for partition, (_, high) in bounds.items()}
 
     def has_read(self, ends: Positions) -> bool:
         """Return whether everything up to some ends was read, in the partitions that are left."""
@@ -154,6 +152,7 @@ class KafkaSource:
             if self._only is not None:
                 self._commit_now(self._consumer, self._only)
             self._consumer.close()  # the group takes the partitions back, and `_revoke` commits
+            self._observer.close()
             self._consumer = None
 
     def _begin_again(self) -> None:
@@ -165,11 +164,11 @@ class KafkaSource:
         """Continue each partition where it was left, in the journal or by another worker."""
         with self._client.errors():
             committed = consumer.committed([*partitions], timeout=METADATA_SECONDS)
-        starts = {one.partition: self._first(consumer, one) for one in committed}
+        starts = {one.partition: self._first(one) for one in committed}
         self._next, self._paused = dict(starts), False
         consumer.assign([self._client.topic_partition(*item) for item in starts.items()])
 
-    def _first(self, consumer: Any, committed: Any) -> int:
+    def _first(self, committed: Any) -> int:
         """Return the first offset to read of a partition, given what the brokers know of it."""
         place = self._client.place(committed.partition)
         own = self._positions.get(place)
@@ -181,14 +180,11 @@ class KafkaSource:
             return int(own) + 1
         if isinstance(self._start, int):
             return self._start
-        with self._client.errors():
-            low, high = consumer.get_watermark_offsets(
-                self._client.topic_partition(committed.partition), timeout=METADATA_SECONDS
-            )
+        low, high = self._bounds(committed.partition)
         if self._start != LATEST:
-            return int(low)
+            return low
         self.chosen[place] = high - 1  # a restart must not begin at a later end
-        return int(high)
+        return high
 
     def _revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
         """Commit what was processed: another worker continues there."""
@@ -217,13 +213,18 @@ class KafkaSource:
             if last is not None
         ]
 
+    def _bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset of a partition, and the one after the last message."""
+        with self._client.errors():
+            low, high = self._observer.get_watermark_offsets(
+                self._client.topic_partition(partition), timeout=METADATA_SECONDS
+            )
+        return int(low), int(high)
+
     def _skip_deleted(self, partition: int) -> None:
         """Continue with the oldest message that the brokers still have."""
         wanted = self._next[partition]
-        with self._client.errors():
-            low, high = self._consumer.get_watermark_offsets(
-                self._client.topic_partition(partition), timeout=METADATA_SECONDS
-            )
+        low, high = self._bounds(partition)
         if wanted > high:
             raise StreamError(
                 f"{self.name}: partition {partition} ends at offset {high}, before offset {wanted} "
