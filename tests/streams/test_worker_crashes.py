@@ -89,10 +89,9 @@ def words(broker, mixed, name, drain=False):
 
 def drain(broker, mixed, name, folder, *more):
     """Run a worker until it has processed everything."""
+    command = [sys.executable, "-m", "spanboost", "work", "--dir", folder, "--port", "0"]
     done = subprocess.run(
-        [sys.executable, "-m", "spanboost", "work", "--dir", folder, "--port", "0"]
-        + words(broker, mixed, name, drain=True)
-        + [*more],
+        [*command, *words(broker, mixed, name, drain=True), *more],
         capture_output=True,
         text=True,
         timeout=300,

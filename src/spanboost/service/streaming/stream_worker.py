@@ -105,7 +105,7 @@ class StreamWorker:
                 name = f"spanboost-{token_hex(8)}"
                 self._learn({}, {WORKER: name})
             self._open.connect(self._streams, name)
-        except StoppedError:
+        except (StoppedError, ClosedError):  # the engine reports why it is closed
             return
         write_log(INFO, f"the worker {name} {self._open}")
         self._thread = threading.Thread(target=self._run, name="spanboost-stream", daemon=True)
