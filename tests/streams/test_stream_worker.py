@@ -94,7 +94,7 @@ class Crashes:
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
     st.lists(st.tuples(st.sampled_from(POINTS), st.integers(0, 4)), max_size=5),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_rows_are_learned_once_in_their_order(tmp_path_factory, messages, sizes, plan):
     folder, crashes = tmp_path_factory.mktemp("state"), Crashes()
 

@@ -28,7 +28,7 @@ from spanboost.service.learning.jobs import (
     ShipmentJob,
     StateJob,
     StorageError,
-    group_by_coverage,
+    group_alike,
 )
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.model_budget import Growth, ModelBudget
@@ -143,7 +143,7 @@ class Engine:
         }
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
-        for group in group_by_coverage(jobs):
+        for group in group_alike(jobs):
             self._predict_group(group)
 
     def _predict_group(self, jobs: Sequence[PredictJob]) -> None:
@@ -159,7 +159,7 @@ class Engine:
             learned = self.state.ids  # their labels would be duplicates
             named = zip(ids, rows, keep, strict=True)
             self.state.pending.add(
-                {id: row for id, row, kept in named if kept and id not in learned}
+                {id: row for id, row, kept in named if kept and id not in learned}, jobs[0].record
             )
         except NoIntervalsError as error:
             _fail(jobs, error)

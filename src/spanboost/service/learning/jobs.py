@@ -43,6 +43,7 @@ class PredictJob(Job):
     """Predict rows; with `keep`, store them under their ids until their labels arrive.
 
     coverage: of the intervals to predict; None predicts no intervals.
+    record: of the journal that belongs to the rows, as in `PendingRows.add`.
     """
 
     def __init__(
@@ -52,16 +53,18 @@ class PredictJob(Job):
         keep: bool,
         memory: Reservation | None = None,
         coverage: float | None = None,
+        record: int | None = None,
     ) -> None:
         super().__init__(len(features), memory)
         self.features, self.ids, self.keep, self.coverage = features, ids, keep, coverage
+        self.record = record
 
 
-def group_by_coverage(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
-    """Return the jobs in groups whose rows can be predicted at once."""
-    groups: dict[float | None, list[PredictJob]] = {}
+def group_alike(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
+    """Return the jobs in groups whose rows can be predicted and stored at once."""
+    groups: dict[Any, list[PredictJob]] = {}
     for job in jobs:
-        groups.setdefault(job.coverage, []).append(job)
+        groups.setdefault((job.coverage, job.record), []).append(job)
     return list(groups.values())
 
 

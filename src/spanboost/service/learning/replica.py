@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from spanboost.errors import DataError
 from spanboost.models.memory import fixed_bytes
-from spanboost.service.learning.jobs import Predictions, PredictJob, group_by_coverage
+from spanboost.service.learning.jobs import Predictions, PredictJob, group_alike
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.row_predictions import NoIntervalsError
 from spanboost.service.learning.shared_model import SharedModel
@@ -75,7 +75,7 @@ class Replica:
         return self.lag_seconds <= MAX_LAG_SECONDS
 
     def _predict(self, jobs: Sequence[PredictJob]) -> None:
-        for group in group_by_coverage(jobs):
+        for group in group_alike(jobs):
             self._predict_group(group)
 
     def _predict_group(self, jobs: Sequence[PredictJob]) -> None:

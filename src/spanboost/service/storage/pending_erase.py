@@ -44,7 +44,7 @@ def _decode_ids(record: Record) -> list[str]:
 def _erase(payload: bytes, erased: Collection[str]) -> bytes | None:
     """Return the payload of a record without some ids; None if no other ids are left."""
     head, _, body = payload.partition(b"\n")
-    now, ids, layout_state, ends = orjson.loads(head)
+    now, ids, layout_state, ends, *record = orjson.loads(head)
     kept = [k for k, id in enumerate(ids) if id not in erased]
     if len(kept) == len(ids):
         return payload
@@ -59,4 +59,4 @@ def _erase(payload: bytes, erased: Collection[str]) -> bytes | None:
     parts = [rests[first:last] for first, last in pairwise([0, *ends])]
     others = [parts[k] for k in kept]
     new_ends = array("q", accumulate(map(len, others)))
-    return encode_group(now, names, layout, new_ends, [*floats, *others])
+    return encode_group(now, names, layout, new_ends, [*floats, *others], *record)

@@ -119,8 +119,11 @@ class PendingRows:
         """Size on disk of the rows that wait."""
         return sum(segment.waiting_bytes for segment in self._segments)
 
-    def open(self, learned: Callable[[str], bool]) -> None:
-        """Restore the rows that waited when the server stopped, except those learned since."""
+    def open(self, learned: Callable[[str], bool], last_record: int = 0) -> None:
+        """Restore the rows that waited when the server stopped, except those learned since.
+
+        last_record: of the journal. Rows that should have been added with a later one are left out.
+        """
         for path in sorted(self.folder.glob("*.log"), key=file_number):
             data = path.read_bytes()
             records = list(read_records(memoryview(data)))
@@ -128,14 +131,17 @@ class PendingRows:
             segment = _Segment(path, self.clock(), records[-1].end if records else 0)
             self._segments.append(segment)
             for record in records:
-                self._restore(segment, bytes(record.payload), record.end - len(record.payload))
+                begin = record.end - len(record.payload)
+                self._restore(segment, bytes(record.payload), begin, last_record)
             for id in [id for id in segment.rows if learned(id)]:
                 segment.drop(id)
         self._delete_files()
 
-    def add(self, rows: Mapping[str, Row]) -> None:
+    def add(self, rows: Mapping[str, Row], record: int | None = None) -> None:
         """Store rows until their labels arrive; a row that already waits is left as it is.
 
+        record: the number of the record of the journal that will contain the position after these
+            rows, if they come from a stream. Without this record, they will be read again.
         Raises PendingFullError if there is no space for all of them, OSError if they cannot be
         written. Then none of them is stored.
         """
@@ -145,7 +151,8 @@ class PendingRows:
                 return
             layout, floats, rests = encode_rows(list(new.values()))
             ends = array("q", accumulate(map(len, rests)))
-            payload = encode_group(self.clock(), list(new), layout, ends, [floats, *rests])
+            parts = [floats, *rests]
+            payload = encode_group(self.clock(), list(new), layout, ends, parts, record)
             self._check_space(len(new), len(payload))
             self._write_group(payload, self._segment_for(len(new), len(payload)))
             self._delete_files()
@@ -253,7 +260,7 @@ class PendingRows:
     def _add_group(self, segment: _Segment, payload: bytes, begin: int) -> None:
         """Add the rows of a record, whose payload begins at this position of the file."""
         head = payload[: payload.index(b"\n")]
-        now, ids, layout_state, ends = orjson.loads(head)
+        now, ids, layout_state, ends, *_ = orjson.loads(head)
         layout = layout_from_json(layout_state)
         group = RowGroup(
             now,
@@ -318,9 +325,11 @@ class PendingRows:
         self._sync()  # the rows that were moved may have been synced before
         self._delete_oldest()
 
-    def _restore(self, segment: _Segment, payload: bytes, begin: int) -> None:
+    def _restore(self, segment: _Segment, payload: bytes, begin: int, last_record: int) -> None:
         head = payload.partition(b"\n")[0]
-        now, ids, layout, _ = orjson.loads(head)
+        now, ids, layout, _, *record = orjson.loads(head)
+        if record and record[0] > last_record:
+            return
         for id in ids:  # a record of `remove`, or rows of an earlier file written again
             self._drop(id)
         if layout is not None:
@@ -345,8 +354,16 @@ class PendingRows:
 
 
 def encode_group(
-    now: float, ids: list[str], layout: Layout, ends: "array[int]", parts: list[bytes]
+    now: float,
+    ids: list[str],
+    layout: Layout,
+    ends: "array[int]",
+    parts: list[bytes],
+    record: int | None = None,
 ) -> bytes:
-    """Return the payload of a record: a line of JSON, then the floats and the rests of the rows."""
-    head = orjson.dumps([now, ids, [*layout], ends.tolist()])
-    return b"".join([head, b"\n", *parts])
+    """Return the payload of a record: a line of JSON, then the floats and the rests of the rows.
+
+    record: as in `PendingRows.add`.
+    """
+    head = [now, ids, [*layout], ends.tolist(), *([] if record is None else [record])]
+    return b"".join([orjson.dumps(head), b"\n", *parts])

@@ -108,7 +108,7 @@ class State(ModelState):
             if self.upgraded_from:  # the next start must not learn these records again
                 self.save()
             self.nans = count_nans(self.model)
-            self.pending.open(self.ids.__contains__)
+            self.pending.open(self.ids.__contains__, self.journal.last)
             self._opened = opened.pop_all()
 
     @property

@@ -54,7 +54,7 @@ class MessageBatch:
         self._parser, self._waits = parser, waits
         self._explain_missing, self._labels_only = explain_missing, labels_only
         self._origins: list[tuple[int, int]] = []  # for each row: its message, its index in it
-        self._ids = set[str]()  # of rows to predict, up to the current one
+        self._ids = set[str]()  # of rows up to the current one
         for index, message in enumerate(messages):
             self._add_message(index, message)
 
@@ -121,6 +121,7 @@ class MessageBatch:
             # a row that comes later in the batch does not count: another batch may end before it
             self.unknown.append(number)
             raise BadRowError(self._explain_missing(id))
+        self._ids.add(id)  # a second label is a duplicate, not one of an unknown row
         self.examples[number] = example
 
 

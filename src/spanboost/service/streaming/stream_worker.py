@@ -230,9 +230,10 @@ class StreamWorker:
     def _predict(self, rows: Sequence[RowToPredict]) -> tuple[list[Outgoing], list[BadRow]]:
         """Predict rows and store them; return the messages to deliver, and the bad rows."""
         rows, bad, coverage = [*rows], list[BadRow](), self._behaviour.coverage
+        record = self._engine.state.journal.last + 1  # the one with the position after these rows
         while rows:
             features, ids = [one.row for one in rows], [one.id for one in rows]
-            job = PredictJob(features, ids, keep=True, coverage=coverage)
+            job = PredictJob(features, ids, keep=True, coverage=coverage, record=record)
             try:
                 found = self._submit(self._engine.predictor, job)
             except DataError as error:
