@@ -179,4 +179,7 @@ def _number_and_stream(address: Address) -> tuple[int, str]:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
+    text = " ".join(str(error).split())[:200].rstrip(".")
+    if "already authenticated" in text:  # the answer to a client without a password
+        return f"the server needs a password; set the environment variable {PASSWORD}"
+    return text
