@@ -7,8 +7,8 @@ or read twice, so equal values are an error.
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -76,20 +76,21 @@ class QueryTable:
                 "rows"
             )
 
-    def fetch(self, after: Any = None, limit: int | None = None) -> Iterator[Fetched]:
+    def fetch(self, after: Any = None, limit: int | None = None) -> Generator[Fetched, None, None]:
         """Yield the rows after a value of the column, some at a time; all without one."""
         after = self._after if after is None else after
-        with self._errors(), self._engine.connect() as connection:
+        with self._errors(), self._engine.connect() as connection, ExitStack() as opened:
+            self._check_column(connection)
             options = {"stream_results": True, "yield_per": ROWS}
             result = connection.execute(self._statement(after, limit), execution_options=options)
-            names, previous = [*result.keys()], after
-            column = self._position_of_column(names)
-            any_rows = False
+            opened.callback(result.close)
+            names, previous, first = [*result.keys()], after, True
             for rows in result.partitions():
                 kept = rows
-                if column is not None:
-                    kept, previous = self._new_rows(rows, column, previous, any_rows)
-                any_rows = True
+                if self.query.column is not None:
+                    column = names.index(self.query.column)
+                    kept, previous = self._new_rows(rows, column, previous, first)
+                first = False
                 if kept:
                     yield Fetched(names, kept)
 
@@ -113,18 +114,21 @@ class QueryTable:
     def _rows(self) -> Any:
         return self._library.text(f"({_escape(self.query.text)}\n) AS spanboost_rows")
 
-    def _position_of_column(self, names: list[str]) -> int | None:
-        column = self.query.column
-        if column is not None and column not in names:
-            near = did_you_mean(column, names)
-            raise StreamError(f"{self.name}: the query has no column {column!r:.40}{near}")
-        return None if column is None else names.index(column)
+    def _check_column(self, connection: Any) -> None:
+        """Raise StreamError if the query does not have the column to resume from."""
+        column, sql = self.query.column, self._library
+        if column is not None:
+            statement = sql.select(sql.text("*")).select_from(self._rows()).limit(0)
+            names = [*connection.execute(statement).keys()]
+            if column not in names:
+                near = did_you_mean(column, names)
+                raise StreamError(f"{self.name}: the query has no column {column!r:.40}{near}")
 
     def _new_rows(
-        self, rows: Sequence[Any], column: int, previous: Any, any_rows: bool
+        self, rows: Sequence[Any], column: int, previous: Any, first: bool
     ) -> tuple[Sequence[Any], Any]:
         """Return the rows after a value, and the value of the last one; they must increase."""
-        if not any_rows and previous is not None and rows[0][column] == previous:
+        if first and previous is not None and rows[0][column] == previous:
             rows = rows[1:]  # the row at which the last pass ended
         for row in rows:
             value = row[column]

@@ -1,6 +1,8 @@
 """Read the rows of a query to a database, as a table with typed columns."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pyarrow as pa
 from spanboost.data.batch import Batch
 from spanboost.data.columns import is_number
 from spanboost.data.formats.arrow import OpenTable, TableReader
+from spanboost.data.kinds import SAMPLE_ROWS
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.query_table import Fetched, QueryTable, encode_position, plain_value
 from spanboost.data.schema import Schema
@@ -30,40 +33,39 @@ class SqlReader(TableReader):
 
     def batches(self, source: Any) -> Iterator[Batch]:
         """Yield the rows of a query, in order."""
-        table = open_query(source)
-        if table is None:
-            return
         column = source.query.column
         self.keep = [*dict.fromkeys([*self._passed_on, *([] if column is None else [column])])]
-        for batch in self.read(table):
-            if column is None:
-                yield batch
-                continue
-            values = map(encode_position, batch.kept.column(column).to_pylist())
-            kept = batch.kept.select([*self._passed_on]) if self._passed_on else None
-            positions = [(source.place, value) for value in values]
-            yield batch._replace(kept=kept, positions=positions)
+        with closing(source.fetch()) as fetched:
+            table = _open_result(source.name, fetched)
+            for batch in () if table is None else self.read(table):
+                yield batch if column is None else self._with_positions(batch, source)
+
+    def _with_positions(self, batch: Batch, source: QueryTable) -> Batch:
+        """Return a batch with the positions of its rows, and only the columns to pass on."""
+        values = map(encode_position, batch.kept.column(source.query.column).to_pylist())
+        kept = batch.kept.select([*self._passed_on]) if self._passed_on else None
+        positions = [(source.place, value) for value in values]
+        return batch._replace(kept=kept, positions=positions)
 
 
-def open_query(source: QueryTable) -> OpenTable | None:
-    """Run a query; None if it has no rows. The types of its columns are those of the first rows."""
-    fetched = source.fetch()
-    first = next(fetched, None)
-    if first is None:
+def _open_result(name: str, fetched: Iterator[Fetched]) -> OpenTable | None:
+    """Return the rows of a query as a table; None if there are none.
+
+    The first rows are kept, because they are read twice: they also tell the kinds of columns.
+    """
+    start = list[Any]()
+    while sum(map(len, start)) < SAMPLE_ROWS and (part := next(fetched, None)) is not None:
+        start.append(_as_batch(name, part, start[0].schema if start else None))
+    if not start:
         return None
-    start = _as_batch(source.name, first, None)
 
     def batches(wanted: list[int], rows: int) -> Iterator[Any]:
         del wanted  # the query names its columns
-        yield from _slices(start, rows)
-        for part in fetched:
-            yield from _slices(_as_batch(source.name, part, start.schema), rows)
+        later = (_as_batch(name, part, start[0].schema) for part in fetched)
+        for batch in chain(start, later):
+            yield from (batch.slice(first, rows) for first in range(0, len(batch), rows))
 
-    return OpenTable(source.name, start.schema, None, batches)
-
-
-def _slices(batch: Any, rows: int) -> Iterator[Any]:
-    return (batch.slice(first, rows) for first in range(0, len(batch), rows))
+    return OpenTable(name, start[0].schema, None, batches)
 
 
 def _as_batch(name: str, part: Fetched, schema: Any) -> Any:

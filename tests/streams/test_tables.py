@@ -1,0 +1,299 @@
+"""The rows of a query give the model of the same rows in a Parquet file."""
+
+import datetime
+import json
+import random
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from databases import postgres_server
+from pyarrow import parquet
+from serving import wait_until
+
+from spanboost.cli.main import main
+from spanboost.data.messages.table_source import TableSource
+from spanboost.data.problems import StreamError
+from spanboost.data.query_table import Query, QueryTable, decode_position, encode_position
+from spanboost.models.files import load, read_run, to_bytes
+
+sqlalchemy = pytest.importorskip("sqlalchemy", reason="needs sqlalchemy")
+pytestmark = pytest.mark.process
+OPTIONS = ("--learner", "stumps", "-n", "4", "--quiet")
+QUERY = "SELECT id, size, city, rooms, built, price FROM houses"
+COLUMNS = "id INTEGER PRIMARY KEY, size DOUBLE PRECISION, city VARCHAR(20), rooms INTEGER, " + (
+    "built TIMESTAMP, price DECIMAL(10, 2)"
+)
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with postgres_server() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
+def database(request, tmp_path):
+    """The address of a database without tables."""
+    if request.param == "postgresql":
+        address = request.getfixturevalue("postgres")
+        execute(address, "DROP TABLE IF EXISTS houses")
+        return address
+    if request.param == "duckdb":
+        pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    address = f"{request.param}:///{tmp_path / 'houses.db'}"
+    execute(address, "SELECT 1")  # creates the file
+    return address
+
+
+def execute(address, statement, rows=()):
+    engine = sqlalchemy.create_engine(
+        address.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.pool.NullPool
+    )
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text(statement), *([[*rows]] if rows else []))
+    engine.dispose()
+
+
+def draw_rows(first, last):
+    """Return rows with missing values."""
+    rng = random.Random(first)
+    rows = []
+    for k in range(first, last):
+        size, city = rng.random() if k % 7 else None, rng.choice(["Ulm", "Bonn", None])
+        moment = datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=13 * k)
+        rows.append(
+            {
+                "id": 10 * k,
+                "size": size,
+                "city": city,
+                "rooms": rng.randrange(5) if k % 5 else None,
+                "built": moment,
+                "price": Decimal(f"{100 * (size or 0.5) + 7 * (city == 'Ulm'):.2f}"),
+            }
+        )
+    return rows
+
+
+def fill(address, rows, create=True):
+    if create:
+        execute(address, f"CREATE TABLE houses ({COLUMNS})")
+    values = [
+        row | {"built": row["built"].isoformat(" "), "price": str(row["price"])} for row in rows
+    ]
+    execute(
+        address,
+        "INSERT INTO houses VALUES (:id, :size, :city, :rooms, :built, :price)",
+        values,
+    )
+
+
+def model_of(rows, folder, *options):
+    """Return the bytes of the model that learns rows from a Parquet file."""
+    path = folder / "rows.parquet"
+    table = pa.Table.from_pylist([row | {"price": float(row["price"])} for row in rows])
+    parquet.write_table(table, path)
+    words = [str(path), "-o", str(folder / "file.sb"), "--ignore", "id", *OPTIONS, *options]
+    assert main(["train", *words]) == 0
+    return to_bytes(load(folder / "file.sb"))
+
+
+def train(address, output, *options, query=QUERY, column="id"):
+    words = ["--query", query, *(["--resume-column", column] if column else []), *options]
+    return main(["train", address, "-o", str(output), *OPTIONS, *words])
+
+
+def test_a_query_gives_the_model_of_its_rows(database, tmp_path):
+    rows = draw_rows(1, 200)
+    fill(database, rows)
+    assert train(database, tmp_path / "m.sb") == 0
+    assert to_bytes(load(tmp_path / "m.sb")) == model_of(rows, tmp_path)
+    (position,) = read_run(tmp_path / "m.sb")["positions"].values()
+    assert position == 1990
+    assert train(database, tmp_path / "n.sb", "--ignore", "id", column=None) == 0
+    assert to_bytes(load(tmp_path / "n.sb")) == model_of(rows, tmp_path)
+    assert read_run(tmp_path / "n.sb") is None
+
+
+def test_a_later_run_learns_only_new_rows(database, tmp_path, capsys):
+    rows, path = draw_rows(1, 120), tmp_path / "m.sb"
+    fill(database, rows[:80])
+    assert train(database, path) == 0
+    fill(database, rows[80:], create=False)
+    more = ["train", database, "-i", str(path), "-o", str(path), "--resume-column", "id"]
+    assert main([*more, "--query", f" {QUERY} ;\n"]) == 0
+    assert to_bytes(load(path)) == model_of(rows, tmp_path)
+    capsys.readouterr()
+    assert main([*more, "--query", QUERY]) == 0
+    output = capsys.readouterr().err
+    assert "there are no new rows" in output
+    assert "s3cret" not in output
+    assert main([*more, "--query", f"{QUERY} WHERE id > 5"]) == 2
+    assert "belongs to another query" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("column", ["built", "code"])
+def test_other_columns_to_resume_from(database, tmp_path, column):
+    """Times and texts; SQLite has no type of times, so there they are texts."""
+    rows, path = draw_rows(1, 60), tmp_path / "m.sb"
+    fill(database, rows)
+    code = "'c' || CAST(1000 + id AS VARCHAR(9))"
+    query = f"SELECT size, rooms, built, {code} AS code, price FROM houses"
+    assert train(database, path, "--rows", "25", query=query, column=column) == 0
+    words = ["train", database, "-i", str(path), "-o", str(path), "--resume-column", column]
+    assert main([*words, "--query", query, "--quiet"]) == 0
+    whole = tmp_path / "whole.sb"
+    assert train(database, whole, query=query, column=column) == 0
+    assert to_bytes(load(path)) == to_bytes(load(whole))
+
+
+def test_an_interrupted_run_resumes(database, tmp_path, monkeypatch, capsys):
+    rows, path = draw_rows(1, 150), tmp_path / "m.sb"
+    fill(database, rows)
+    from spanboost.cli.checkpoints import Checkpoints
+
+    save, saved = Checkpoints.save, []
+
+    def interrupt(self, *arguments):
+        save(self, *arguments)
+        saved.append(self)
+        if len(saved) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "save", interrupt)
+    assert train(database, path, "--checkpoint-every", "40") == 130
+    monkeypatch.setattr(Checkpoints, "save", save)
+    assert train(database, path, "--checkpoint-every", "40", "--resume") == 0
+    assert to_bytes(load(path)) == model_of(rows, tmp_path)
+    capsys.readouterr()
+    assert train(database, path, "--checkpoint-every", "40", column=None) == 2
+    assert "--checkpoint-every requires --resume-column" in capsys.readouterr().err
+
+
+def test_rows_are_read_in_the_order_of_the_column(database, tmp_path):
+    rows = draw_rows(1, 50)
+    fill(database, random.Random(1).sample(rows, len(rows)))
+    assert train(database, tmp_path / "m.sb", query=f"{QUERY} -- unordered") == 0
+    assert to_bytes(load(tmp_path / "m.sb")) == model_of(rows, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "message"),
+    [
+        (QUERY, "idd", "the query has no column 'idd'; did you mean 'id'?"),
+        (
+            "SELECT NULLIF(id, 10) AS id, price FROM houses",
+            "id",
+            "is empty; --resume-column needs a column with a different value",
+        ),
+        ("SELECT id / 20 * 20 AS k, size, price FROM houses", "k", "in more than one row"),
+        ("SELECT nothing FROM houses", "id", "nothing"),
+        ("SELECT * FROM nowhere", "id", "nowhere"),
+        ("SELECT id, price FROM houses WHERE id < 0", "id", "there are no rows"),
+    ],
+)
+def test_queries_that_cannot_be_read(database, tmp_path, capsys, query, column, message):
+    fill(database, draw_rows(1, 20))
+    query = query.replace("/ 20 *", "// 20 *") if database.startswith("duckdb") else query
+    assert train(database, tmp_path / "m.sb", query=query, column=column) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert "s3cret" not in error
+    assert not (tmp_path / "m.sb").exists()
+
+
+def test_equal_values_are_noticed_where_a_run_continues(database, tmp_path, capsys):
+    rows, path = draw_rows(1, 30), tmp_path / "m.sb"
+    fill(database, rows[:20])
+    query = "SELECT CASE WHEN id > 200 THEN 200 ELSE id END AS k, size, price FROM houses"
+    assert train(database, path, query=query, column="k") == 0
+    fill(database, rows[20:21], create=False)
+    words = ["train", database, "-i", str(path), "-o", str(path), "--resume-column", "k"]
+    assert main([*words, "--query", query]) == 2
+    assert "'k' is 200 in more than one row" in capsys.readouterr().err
+
+
+def test_mixed_types_are_refused(tmp_path, capsys):
+    address = f"sqlite:///{tmp_path / 'x.db'}"
+    execute(address, "CREATE TABLE t (id INTEGER, a, b)")
+    execute(address, "INSERT INTO t VALUES (1, 1, 1), (2, 'x', 2), (3, 2.5, 3)")
+    words = ["evaluate", address, "--resume-column", "id", *OPTIONS, "--query"]
+    assert main([*words, "SELECT * FROM t"]) == 2
+    error = capsys.readouterr().err
+    assert "column 'a' has values of different types" in error
+    assert "CAST" in error
+    assert main([*words, "SELECT id, CAST(a AS TEXT) AS a, b FROM t"]) == 0
+
+
+def test_types_that_change_between_parts(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("spanboost.data.query_table.ROWS", 2)
+    address = f"sqlite:///{tmp_path / 'x.db'}"
+    execute(address, "CREATE TABLE t (id INTEGER, a, t, b)")
+    execute(
+        address,
+        "INSERT INTO t VALUES (1, 1, 'p', 1), (2, 2, 'q', 2), (3, 2.5, NULL, 3), (4, NULL, 'p', 4)",
+    )
+    words = ["evaluate", address, "--resume-column", "id", *OPTIONS, "--query", "SELECT * FROM t"]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["examples"] == 4
+    execute(address, "INSERT INTO t VALUES (5, 'z', 'p', 5)")
+    assert main(words) == 2
+    assert "column 'a' has values of different types" in capsys.readouterr().err
+
+
+def test_colons_and_percent_signs_in_a_query(database, tmp_path):
+    fill(database, draw_rows(1, 30))
+    query = f"{QUERY} WHERE city NOT LIKE '%:x y' OR city = ':name' OR city IS NULL"
+    assert train(database, tmp_path / "m.sb", query=query) == 0
+    assert train(database, tmp_path / "n.sb", query=query, column=None) == 0
+
+
+def test_addresses_of_databases(tmp_path, capsys, monkeypatch):
+    missing = tmp_path / "missing.db"
+    for address, message in (
+        (f"sqlite:///{missing}", "missing.db: file not found"),
+        ("nosuch://me:s3cret@host/db", "there is no driver for databases of the kind 'nosuch'"),
+        ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
+        ("sqlite://", "no such table"),
+    ):
+        assert main(["evaluate", address, "--query", "SELECT * FROM t", *OPTIONS]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert "s3cret" not in error
+        assert error.count("\n") == 1
+    assert not missing.exists()
+    assert main(["evaluate", str(missing), "--resume-column", "id", *OPTIONS]) == 2
+    assert "--resume-column requires --query" in capsys.readouterr().err
+    monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
+    with pytest.raises(StreamError, match=r"pip install '\.\[sql\]'"):
+        QueryTable("sqlite://", Query("SELECT 1", None))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [7, 2.5, "text", Decimal(12), datetime.date(2026, 1, 31), datetime.datetime(2026, 1, 31, 12)],
+)
+def test_positions_are_json_values(value):
+    encoded = json.loads(json.dumps(encode_position(value)))
+    assert decode_position(encoded) == value
+
+
+def test_a_table_as_a_source_of_a_worker(database):
+    rows = draw_rows(1, 2500)
+    fill(database, rows)
+    source = TableSource(database, Query(QUERY, "id"))
+    source.start({})
+    found = []
+    while not source.has_read(source.ends()):
+        found += source.poll(0.0, {})
+    assert [message.position for message in found] == [row["id"] for row in rows]
+    first = json.loads(found[0].payload)
+    assert (first["id"], first["price"]) == (10, float(rows[0]["price"]))
+    assert source.poll(0.0, {}) == []
+    fill(database, draw_rows(2500, 2502), create=False)
+    later = []
+    wait_until(lambda: later.extend(source.poll(0.1, {})) or len(later) == 2)
+    again = TableSource(database, Query(QUERY, "id"))
+    again.start({found[-2].place: found[-2].position})
+    assert [message.position for message in again.poll(0.0, {})] == [24990, 25000, 25010]
