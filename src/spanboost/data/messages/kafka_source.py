@@ -5,7 +5,7 @@ brokers follow the journal. They count only where the journal has no position, o
 worker of the group has read further: the name of the worker is committed with each offset.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from spanboost.data.messages.addresses import LATEST, Address
@@ -78,7 +78,7 @@ class KafkaSource:
     def poll(self, seconds: float, positions: Positions) -> list[Message]:
         """Return the messages that have arrived; partitions may come and go meanwhile."""
         self._positions = positions
-        epoch, messages = self.epoch, list[Message]()
+        epoch, messages, deleted = self.epoch, list[Message](), set[int]()
         with self._client.errors():
             if self._paused:
                 self._consumer.resume(self._consumer.assignment())
@@ -97,9 +97,11 @@ class KafkaSource:
             elif error.name() == END_OF_PARTITION:
                 self._next[partition] = offset
             elif error.name() == OUT_OF_RANGE:
-                self._skip_deleted(partition)
+                deleted.add(partition)
             elif not error.retriable():
                 raise StreamError(f"cannot read {self.name}: {error.str()}")
+        if deleted:
+            self._skip_deleted(deleted)
         if records:
             self._client.error = None
         return messages
@@ -158,15 +160,16 @@ class KafkaSource:
     def _begin_again(self) -> None:
         """Read all partitions again after the last position that was processed."""
         self.epoch += 1
-        self._assign(self._consumer, self._consumer.assignment())
+        partitions = self._consumer.assignment()
+        if partitions:  # otherwise the group is about to give out partitions
+            self._assign(self._consumer, partitions)
 
     def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
         """Continue each partition where it was left, in the journal or by another worker."""
         with self._client.errors():
             committed = consumer.committed([*partitions], timeout=METADATA_SECONDS)
         starts = {one.partition: self._first(one) for one in committed}
-        self._next, self._paused = dict(starts), False
-        consumer.assign([self._client.topic_partition(*item) for item in starts.items()])
+        self._begin_at(consumer, starts)
 
     def _first(self, committed: Any) -> int:
         """Return the first offset to read of a partition, given what the brokers know of it."""
@@ -221,20 +224,26 @@ class KafkaSource:
             )
         return int(low), int(high)
 
-    def _skip_deleted(self, partition: int) -> None:
-        """Continue with the oldest message that the brokers still have."""
-        wanted = self._next[partition]
-        low, high = self._bounds(partition)
-        if wanted > high:
-            raise StreamError(
-                f"{self.name}: partition {partition} ends at offset {high}, before offset {wanted} "
-                "at which the worker would continue; a new topic needs a new state folder and a "
-                "new group"
+    def _skip_deleted(self, partitions: Iterable[int]) -> None:
+        """Continue some partitions with the oldest message that the brokers still have."""
+        for partition in partitions:
+            wanted, (low, high) = self._next[partition], self._bounds(partition)
+            if wanted > high:
+                raise StreamError(
+                    f"{self.name}: partition {partition} ends at offset {high}, before offset "
+                    f"{wanted} at which the worker would continue; a new topic needs a new state "
+                    "folder and a new group"
+                )
+            self.warnings.append(
+                f"{self.name}: the messages from offset {wanted} to {low - 1} of partition "
+                f"{partition} were deleted before they were read"
             )
-        self.warnings.append(
-            f"{self.name}: the messages from offset {wanted} to {low - 1} of partition {partition} "
-            "were deleted before they were read"
-        )
-        self._next[partition] = low
-        with self._client.errors():
-            self._consumer.seek(self._client.topic_partition(partition, low))
+            self._next[partition] = low
+        self._begin_at(self._consumer, self._next)
+
+    def _begin_at(self, consumer: Any, starts: Mapping[int, int]) -> None:
+        """Read partitions from some offsets on."""
+        self._next, self._paused = dict(starts), False
+        partitions = [self._client.topic_partition(*item) for item in starts.items()]
+        consumer.assign(partitions)
+        consumer.resume(partitions)  # the library remembers a pause from before the rebalance

@@ -1,0 +1,286 @@
+"""Workers that share a topic or a stream: groups, rebalances, and where each one continues."""
+
+import json
+import time
+
+import pytest
+from brokers import PARTITIONS
+
+from spanboost.data.messages.message import Outgoing
+from spanboost.data.messages.opening import open_sink, open_source
+from spanboost.data.problems import StreamError
+
+pytestmark = pytest.mark.process
+NUMBERS = iter(range(1000))
+
+
+class Member:
+    """A worker without a model: `positions` is its journal, `found` is what it has processed."""
+
+    def __init__(self, broker, topic, name, group, **options):
+        self.broker, self.topic, self.name, self.group = broker, topic, name, group
+        self.options = options
+        self.positions, self.found = {}, []
+        self.source = None
+
+    def start(self):
+        self.source = open_source(
+            self.broker.url(self.topic, **self.options), self.group, self.name
+        )
+        self.source.start(self.positions)
+        return self
+
+    def step(self, seconds=0.05):
+        for message in self.source.poll(seconds, self.positions):
+            self.found.append(json.loads(message.payload)["k"])
+            self.positions = {**self.positions, message.place: message.position}
+        self.source.commit(self.positions)
+
+    def read_all(self, *others, seconds=30):
+        """Read until this member and others have everything that exists."""
+        end = time.monotonic() + seconds
+        members = [self, *others]
+        while not all(
+            one.source.ends() and one.source.has_read(one.source.ends()) for one in members
+        ):
+            assert time.monotonic() < end
+            for one in members:
+                one.step()
+        return self
+
+    def stop(self):
+        self.source.close(self.positions)
+
+    def crash(self):
+        """End without a commit, as far as a test can have it."""
+        self.source.close({})
+
+
+def read_for(member, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        member.step()
+
+
+def has_all(member):
+    ends = member.source.ends()
+    return ends is not None and member.source.has_read(ends)
+
+
+@pytest.fixture
+def topic(broker):
+    name = f"shared{next(NUMBERS)}"
+    broker.create(name)
+    return name
+
+
+def numbers(first, last):
+    return [{"k": k} for k in range(first, last)]
+
+
+def test_a_new_member_begins_at_the_start_or_at_the_end(broker, topic):
+    broker.send(topic, numbers(0, 10))
+    options = {"partitions": 0} if broker.name == "kafka" else {}
+    late = Member(broker, topic, "late", "late", start="latest", **options).start()
+    late.step()
+    assert late.found == []
+    chosen = dict(late.source.chosen)
+    assert list(chosen) == [broker.place(topic)]
+    broker.send(topic, numbers(10, 12))
+    late.crash()
+    again = Member(broker, topic, "late", "late", start="latest", **options)
+    again.positions = chosen  # without it, a restart would begin at the new end
+    assert again.start().read_all().found == [10, 11]
+    again.stop()
+    early = Member(broker, topic, "early", "early", **options).start().read_all()
+    assert early.found == [*range(12)]
+    early.stop()
+
+
+def test_the_journal_is_stronger_than_what_was_committed(broker, topic):
+    options = {"partitions": 0} if broker.name == "kafka" else {}
+    broker.send(topic, numbers(0, 4))
+    member = Member(broker, topic, "me", "g", **options).start().read_all()
+    backup = member.positions
+    member.stop()
+    broker.send(topic, numbers(4, 8))
+    member = Member(broker, topic, "me", "g", **options)
+    member.positions = backup
+    member.start().read_all()
+    assert member.found == [4, 5, 6, 7]
+    member.stop()
+    restored = Member(broker, topic, "me", "g", **options)
+    restored.positions = backup  # everything since then was committed, by the same worker
+    assert restored.start().read_all().found == [4, 5, 6, 7]
+    restored.crash()
+    ahead = Member(broker, topic, "me", "g", **options)
+    ahead.positions = restored.positions  # a crash came before the commit
+    assert ahead.start().read_all().found == []
+    ahead.stop()
+
+
+def test_partitions_move_between_workers(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    for k in range(40):
+        kafka.send(topic, numbers(k, k + 1), partition=k % PARTITIONS)
+    first = Member(kafka, topic, "first", "moving").start().read_all()
+    second = Member(kafka, topic, "second", "moving").start()
+    end = time.monotonic() + 30
+    while [len(one.source.lag()) for one in (first, second)] != [2, 2]:
+        assert time.monotonic() < end
+        first.step()
+        second.step()
+    for k in range(40, 80):
+        kafka.send(topic, numbers(k, k + 1), partition=k % PARTITIONS)
+    first.read_all(second)
+    second.stop()
+    for k in range(80, 120):
+        kafka.send(topic, numbers(k, k + 1), partition=k % PARTITIONS)
+    end = time.monotonic() + 30
+    while len(first.source.lag()) < PARTITIONS:
+        assert time.monotonic() < end
+        first.step()
+    first.read_all()
+    assert sorted(first.found + second.found) == [*range(120)]  # each by one of them
+    assert second.found
+    assert sum(first.source.lag().values()) == 0
+    first.stop()
+    committed = kafka.committed(topic, "moving")
+    assert sum(committed.values()) == 120
+
+
+def test_messages_that_wait_survive_a_rebalance(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    kafka.send(topic, numbers(0, 10))
+    first = Member(kafka, topic, "first", "held").start()
+    held = []
+    while not held:
+        held = first.source.poll(0.1, first.positions)
+    epoch = first.source.epoch
+    second = Member(kafka, topic, "second", "held").start()
+    end = time.monotonic() + 30
+    while first.source.epoch == epoch:  # the messages are not processed in the meantime
+        assert time.monotonic() < end
+        first.source.keep_alive(first.positions)
+        second.source.poll(0.05, second.positions)
+    first.read_all(second)  # the held messages were dropped, and are read again by one of them
+    assert sorted(first.found + second.found) == [*range(10)]
+    first.stop()
+    second.stop()
+
+
+def test_keeping_alive_reads_nothing(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    kafka.send(topic, numbers(0, 5))
+    member = Member(kafka, topic, "me", "alive", partitions=0).start().read_all()
+    for _ in range(5):
+        kafka.send(topic, numbers(5, 6))
+        member.source.keep_alive(member.positions)
+        time.sleep(0.05)
+    member.read_all()
+    assert member.found == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5]
+    member.stop()
+
+
+def test_deleted_messages_are_reported(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    member = Member(kafka, topic, "me", "deleted", partitions=0)
+    member.positions = {kafka.place(topic): 0}
+    text = "x" * 900_000  # the mock cluster keeps 5 MB
+    kafka.send(topic, [{"k": k, "text": text} for k in range(12)])
+    member.start().read_all()
+    (warning,) = member.source.warnings
+    assert "the messages from offset 1 to" in warning
+    assert "were deleted before they were read" in warning
+    assert member.found == [*range(member.found[0], 12)]
+    member.stop()
+    beyond = Member(kafka, topic, "me", "beyond", partitions=0)
+    beyond.positions = {kafka.place(topic): 99}
+    beyond.start()
+    with pytest.raises(StreamError, match="ends at offset 12, before offset 100"):
+        read_for(beyond, seconds=30)
+    beyond.crash()
+
+
+def test_entries_are_acknowledged_after_they_are_processed(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    redis.send(topic, numbers(0, 6))
+    member = Member(redis, topic, "me", "g").start()
+    (_, *rest) = messages = member.source.poll(0.1, {})
+    assert redis.client.xpending(topic, "g")["pending"] == 6
+    member.positions = {messages[0].place: messages[0].position}
+    member.source.commit(member.positions)
+    assert redis.client.xpending(topic, "g")["pending"] == 5
+    member.crash()
+    again = Member(redis, topic, "me", "g")
+    again.positions = {rest[1].place: rest[1].position}  # three are in the journal
+    assert again.start().read_all().found == [3, 4, 5]
+    again.stop()
+    assert redis.client.xpending(topic, "g")["pending"] == 0
+
+
+def test_workers_share_the_entries_of_a_stream(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    members = [Member(redis, topic, name, "g").start() for name in ("a", "b")]
+    for k in range(0, 60, 3):
+        redis.send(topic, numbers(k, k + 3))
+        members[k % 2].step()
+    first, second = members
+    first.read_all(second)
+    assert sorted(first.found + second.found) == [*range(60)]
+    assert first.found
+    assert second.found
+    first.crash()
+    again = Member(redis, topic, "a", "g")  # the other one has read further
+    again.positions = first.positions
+    assert again.start().read_all().found == []
+    again.stop()
+    second.stop()
+
+
+def test_an_entry_that_was_deleted_is_skipped(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    redis.send(topic, numbers(0, 3))
+    member = Member(redis, topic, "me", "g").start()
+    messages = member.source.poll(0.1, {})
+    redis.client.xdel(topic, messages[1].position)
+    member.crash()
+    again = Member(redis, topic, "me", "g").start()
+    assert [message.payload for message in again.source.poll(0.1, {})][1] == b""
+    again.crash()
+
+
+def test_sinks_write_in_order(broker, topic):
+    sink = open_sink(broker.url(topic))
+    for first in (0, 2500):
+        sink.deliver(
+            [Outgoing("same", b"%d" % k, {"n": str(k)}) for k in range(first, first + 2500)]
+        )
+    sink.close()
+    found = broker.read(topic)
+    assert found == [(b"%d" % k, {"n": str(k)}) for k in range(5000)]
+
+
+def test_a_stream_of_predictions_can_be_limited(redis):
+    sink = open_sink(redis.url("limited", maxlen=100))
+    sink.deliver([Outgoing("", b"%d" % k) for k in range(5000)])
+    assert 100 <= redis.client.xlen("limited") < 1000
+    sink.close()
+    with pytest.raises(StreamError, match="maxlen must be a positive number"):
+        open_sink(redis.url("limited", maxlen="many"))
+
+
+def test_names_of_topics_that_do_not_exist(kafka):
+    member = Member(kafka, "shared-not", "me", "g")
+    with pytest.raises(StreamError, match="there is no topic 'shared-not'"):
+        member.start()
+    kafka.create("shared-yes")
+    with pytest.raises(StreamError, match="the topic has no partition 7"):
+        Member(kafka, "shared-yes", "me", "g", partitions=7).start()
