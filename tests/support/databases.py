@@ -50,18 +50,23 @@ def postgres_server():
         subprocess.run(first, check=True, capture_output=True)
         process = subprocess.Popen(second, stderr=subprocess.DEVNULL)
         try:
-            wait_for_port(port)
-            yield f"postgresql://me:s3cret@127.0.0.1:{port}/postgres"
+            address = f"postgresql://me:s3cret@127.0.0.1:{port}/postgres"
+            wait_for(address)
+            yield address
         finally:
             process.terminate()
             process.wait(20)
 
 
-def wait_for_port(port):
+def wait_for(address):
+    """Wait until a server accepts connections."""
+    import psycopg
+
     end = time.monotonic() + 20
     while True:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        try:
+            psycopg.connect(address).close()
             return
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        except psycopg.OperationalError:
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -24,6 +24,14 @@ SCHEME = "sql"  # of the places of queries
 IN_FILES = ("sqlite", "duckdb")  # databases that are files
 
 
+class QueryError(StreamError):
+    """A query that the database refuses, perhaps only for now."""
+
+
+class NoConnectionError(QueryError):
+    """A database that cannot be reached."""
+
+
 class Query(NamedTuple):
     """A query, and the column to resume from, if there is one."""
 
@@ -48,7 +56,7 @@ class QueryTable:
         # the text of a query may be long, and a changed query has other rows
         self.place = f"{SCHEME}:{self.query.column}@{zlib.crc32(self.query.text.encode()):08x}"
         self.size, self.position = None, 0  # in bytes, which are not known
-        self._after: Any = None
+        self.after: Any = None  # value of the column after which to begin; None: at the first row
         try:
             import sqlalchemy
         except ImportError:
@@ -67,19 +75,24 @@ class QueryTable:
         """Read only the rows after a position; StreamError if it is one of another query."""
         if self.query.column is None:
             return
-        self._after = decode_position(positions.get(self.place))
+        self.after = decode_position(positions.get(self.place))
         other = [place for place in positions if place.startswith(f"{SCHEME}:")]
-        if other and self._after is None:
+        if other and self.after is None:
             raise StreamError(
                 f"{self.name}: the position at which to continue belongs to another query; give "
                 "the same --query and --resume-column, or leave out --resume-column to read all "
                 "rows"
             )
 
+    def check(self) -> None:
+        """Raise StreamError if the query cannot be read."""
+        with self._connection() as connection:
+            self._check_column(connection)
+
     def fetch(self, after: Any = None, limit: int | None = None) -> Generator[Fetched, None, None]:
         """Yield the rows after a value of the column, some at a time; all without one."""
-        after = self._after if after is None else after
-        with self._errors(), self._engine.connect() as connection, ExitStack() as opened:
+        after = self.after if after is None else after
+        with self._connection() as connection, ExitStack() as opened:
             self._check_column(connection)
             options = {"stream_results": True, "yield_per": ROWS}
             result = connection.execute(self._statement(after, limit), execution_options=options)
@@ -98,7 +111,7 @@ class QueryTable:
         """Return the largest value of the column; None if there are no rows."""
         sql = self._library
         highest = sql.func.max(sql.column(self.query.column))
-        with self._errors(), self._engine.connect() as connection:
+        with self._connection() as connection:
             return connection.execute(sql.select(highest).select_from(self._rows())).scalar()
 
     def _statement(self, after: Any, limit: int | None) -> Any:
@@ -156,7 +169,14 @@ class QueryTable:
         )
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _connection(self) -> Iterator[Any]:
+        with self._errors(NoConnectionError):
+            connection = self._engine.connect()
+        with self._errors(), connection:
+            yield connection
+
+    @contextmanager
+    def _errors(self, kind: type[QueryError] = QueryError) -> Iterator[None]:
         """Turn errors of the database into sentences."""
         try:
             yield
@@ -170,7 +190,7 @@ class QueryTable:
         except self._library.exc.SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error)
             what = hide_password(" ".join(reason.split()))[:300]
-            raise StreamError(f"{self.name}: {what}") from None
+            raise kind(f"{self.name}: {what}") from None
 
 
 def _escape(query: str) -> str:
@@ -193,7 +213,7 @@ def encode_position(value: Any) -> Any:
         return {"datetime": value.isoformat()}
     if isinstance(value, date):
         return {"date": value.isoformat()}
-    return value if isinstance(value, int | float | str) else str(value)
+    return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
 def decode_position(value: Any) -> Any:

@@ -5,9 +5,11 @@ from typing import Any
 
 import orjson
 
-from spanboost.data.messages.message import Message, Positions
+from spanboost.data.messages.message import Message, Positions, UnavailableError
 from spanboost.data.query_table import (
+    NoConnectionError,
     Query,
+    QueryError,
     QueryTable,
     decode_position,
     encode_position,
@@ -31,15 +33,30 @@ class TableSource:
         self._asked = -PAUSE_SECONDS  # when the last query found no rows
 
     def start(self, positions: Positions) -> None:
-        """Continue after a position."""
-        self._last = decode_position(positions.get(self._table.place))
+        """Continue after a position; StreamError if it is one of another query."""
+        self._table.begin_after(positions)
+        self._last = self._table.after
         self.epoch += 1
+        try:
+            self._table.check()
+        except NoConnectionError as error:
+            raise UnavailableError(str(error)) from None
 
     def poll(self, seconds: float, positions: Positions) -> list[Message]:
         """Return the next rows; without any, wait before the next query."""
         if time.monotonic() - self._asked < PAUSE_SECONDS:
             time.sleep(seconds)
             return []
+        try:
+            messages = self._fetch()
+        except QueryError as error:  # the query was checked at the start
+            raise UnavailableError(str(error)) from None
+        if not messages:
+            self._asked = time.monotonic()
+        return messages
+
+    def _fetch(self) -> list[Message]:
+        """Return the next rows."""
         messages = list[Message]()
         for names, rows in self._table.fetch(self._last, BATCH):
             column = names.index(self._table.query.column or "")
@@ -49,8 +66,6 @@ class TableSource:
                 messages.append(
                     Message(self._table.place, encode_position(self._last), _as_json(values))
                 )
-        if not messages:
-            self._asked = time.monotonic()
         return messages
 
     def keep_alive(self, positions: Positions) -> None:
@@ -61,7 +76,10 @@ class TableSource:
 
     def ends(self) -> Positions | None:
         """Return the largest value of the column."""
-        return {self._table.place: encode_position(self._table.last())}
+        try:
+            return {self._table.place: encode_position(self._table.last())}
+        except QueryError as error:
+            raise UnavailableError(str(error)) from None
 
     def has_read(self, ends: Positions) -> bool:
         """Return whether the row with some value was read."""
