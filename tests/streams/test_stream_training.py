@@ -11,7 +11,8 @@ import time
 import pytest
 
 from spanboost.cli.main import main
-from spanboost.data.messages import kafka_client
+from spanboost.data.messages import kafka_client, message_rows
+from spanboost.data.messages.message import UnavailableError
 from spanboost.data.messages.message_rows import MessageRows
 from spanboost.data.messages.opening import open_log
 from spanboost.models.files import load, read_run, to_bytes
@@ -73,6 +74,43 @@ def test_a_later_run_learns_only_new_rows(broker, topic, tmp_path, capsys):
     assert to_bytes(load(path)) == model_of([*rows, *rows], tmp_path)
 
 
+def test_positions_survive_other_data(broker, topic, tmp_path, capsys):
+    rows, path = draw_rows(40), tmp_path / "m.sb"
+    other, more = f"{topic}x", draw_rows(10, seed=1)
+    broker.send(topic, rows[:20])
+    broker.send(other, draw_rows(5, seed=2))
+    train(broker.url(topic), path)
+    model_of(more, tmp_path)
+    broker.send(topic, rows[20:])
+    for data in (str(tmp_path / "rows.jsonl"), broker.url(other), broker.url(topic)):
+        assert main(["train", data, "-i", str(path), "-o", str(path)]) == 0
+    assert capsys.readouterr().err.count("continuing after the last row") == 1
+    everything = [*rows[:20], *more, *draw_rows(5, seed=2), *rows[20:]]
+    assert to_bytes(load(path)) == model_of(everything, tmp_path)
+
+
+def test_a_failure_on_the_way_is_retried(broker, topic, tmp_path, monkeypatch):
+    monkeypatch.setattr(message_rows, "PAUSES", (0.01, 0.01))
+    rows, failures = draw_rows(60), []
+    broker.send(topic, rows)
+    kind = type(open_log(broker.url(topic)))
+    read = kind.read
+
+    def fail(self, after, *, wait):
+        for messages in read(self, after, wait=wait):
+            if len(failures) < 5:
+                yield messages[:10]
+                failures.append(len(failures))
+                raise UnavailableError("the connection is lost")
+            yield messages
+
+    monkeypatch.setattr(kind, "read", fail)
+    assert train(broker.url(topic, start="earliest"), tmp_path / "m.sb") == (
+        model_of(rows, tmp_path)
+    )
+    assert len(failures) == 5
+
+
 def test_evaluate_and_predict(broker, topic, tmp_path, capsys):
     rows = draw_rows(60)
     broker.send(topic, rows)
@@ -91,7 +129,8 @@ def test_an_interrupted_run_resumes_at_its_position(broker, topic, tmp_path, cap
     rows = draw_rows(500)
     broker.send(topic, rows)
     path = tmp_path / "m.sb"
-    command = ["train", broker.url(topic), "-o", str(path), *OPTIONS, "--checkpoint-every", "70"]
+    url = broker.url(topic, start="earliest")  # the checkpoint is stronger
+    command = ["train", url, "-o", str(path), *OPTIONS, "--checkpoint-every", "70"]
     process = subprocess.Popen(
         [sys.executable, "-m", "spanboost", *command, "--rows", "501"],  # it waits for one more
     )
@@ -170,6 +209,7 @@ def test_missing_topics_and_wrong_options(broker, topic, tmp_path, capsys):
 def test_a_system_that_cannot_be_reached(scheme, capsys, monkeypatch):
     pytest.importorskip({"kafka": "confluent_kafka", "redis": "redis"}[scheme])
     monkeypatch.setattr(kafka_client, "METADATA_SECONDS", 0.5)
+    monkeypatch.setattr(message_rows, "PAUSES", (0.01,))
     monkeypatch.setenv("REDISCLI_AUTH", "s3cret")
     assert main(["evaluate", f"{scheme}://127.0.0.1:1/rows", *OPTIONS]) == 2
     error = capsys.readouterr().err

@@ -71,10 +71,11 @@ class QueryTable:
         """Return what tells these rows from others."""
         return [*self.query]
 
-    def begin_after(self, positions: Positions) -> None:
-        """Read only the rows after a position; StreamError if it is one of another query."""
-        if self.query.column is None:
-            return
+    def begin_after(self, positions: Positions) -> bool:
+        """Read only the rows after a position, and return whether there is one.
+
+        Raises StreamError if it is a position in another query.
+        """
         self.after = decode_position(positions.get(self.place))
         other = [place for place in positions if place.startswith(f"{SCHEME}:")]
         if other and self.after is None:
@@ -83,6 +84,7 @@ class QueryTable:
                 "the same --query and --resume-column, or leave out --resume-column to read all "
                 "rows"
             )
+        return self.after is not None
 
     def check(self) -> None:
         """Raise StreamError if the query cannot be read."""

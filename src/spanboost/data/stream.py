@@ -94,11 +94,15 @@ class Stream:
         """Whether reading can begin after the positions of rows that were read before."""
         return has_positions(self.sources[0])
 
+    @property
+    def has_start(self) -> bool:
+        """Whether the address of a topic or a stream says where to begin."""
+        return getattr(self.sources[0], "has_start", False)
+
     def begin_after(self, positions: Mapping[str, Any]) -> None:
         """Read only the rows after some positions, from batches of an earlier run."""
-        if self.has_positions and positions:
-            self.sources[0].begin_after(positions)
-            self.resumed = True
+        if self.has_positions:
+            self.resumed = self.sources[0].begin_after(positions)
 
     def fingerprint(self) -> list[Any]:
         """Return sizes and checksums that tell these files from others."""

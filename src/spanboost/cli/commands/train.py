@@ -81,7 +81,7 @@ def _train(
     output = Path(args.output)
     checkpoints = Checkpoints(output, identity, stream)
     rows, labels, every = 0, None, args.checkpoint_every
-    positions = {} if args.initial is None else model_positions(args.initial)
+    positions = model_positions(args.initial)
     saved = checkpoints.find() if args.resume else None
     if saved is not None:
         model, rows, every = saved.model, saved.rows, every or saved.every
@@ -93,7 +93,7 @@ def _train(
         log(args, f"checkpoint {checkpoints.path} not found; starting from the beginning")
     else:
         checkpoints.clear()
-    begin_after(args, stream, positions, every)
+    begin_after(args, stream, positions, every, in_checkpoint=saved is not None)
     team = None if cluster is None else team_of(args, model, cluster, rows)
     rounds = None if team is None else team.round if team.averages else every or team.round
     with ExitStack() as stack:

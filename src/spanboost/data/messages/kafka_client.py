@@ -12,7 +12,7 @@ from spanboost.data.problems import StreamError
 from spanboost.errors import did_you_mean, install_hint
 
 PORT = 9092
-METADATA_SECONDS = 10.0  # time for an answer of the brokers
+METADATA_SECONDS = 5.0  # time for an answer of the brokers
 MISSING_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC")
 END_OF_PARTITION, OUT_OF_RANGE = "_PARTITION_EOF", "_AUTO_OFFSET_RESET"  # names of errors
 _LOGGER = logging.getLogger("spanboost.kafka")  # librdkafka would write to standard error

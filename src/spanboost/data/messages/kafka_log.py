@@ -35,7 +35,11 @@ class KafkaLog:
         self._client = KafkaClient(address)
         self.name = address.name
         self._start, self._only = start_of(address), partitions_of(address)
-        self._fixed_start = "start" in address.options  # stronger than the positions of a model
+        self.has_start = "start" in address.options
+
+    def has_place(self, place: str) -> bool:
+        """Return whether a place is a partition of the topic."""
+        return place.rpartition("/")[0] == self._client.place(0).rpartition("/")[0]
 
     def read(self, after: Positions, *, wait: bool) -> Iterator[list[Message]]:
         """Yield all messages after some positions, up to the current end."""
@@ -62,7 +66,7 @@ class KafkaLog:
         return bounds
 
     def _first(self, partition: int, after: Positions, low: int, high: int) -> int:
-        last = None if self._fixed_start else after.get(self._client.place(partition))
+        last = after.get(self._client.place(partition))
         if last is None:
             return high if self._start == LATEST else max(low, int(_number(self._start)))
         if last + 1 < low:

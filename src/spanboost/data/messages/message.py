@@ -39,6 +39,10 @@ class MessageLog(Protocol):
     """Messages that are read once, in order, by `train` and `evaluate`."""
 
     name: str  # for messages to the user, without passwords
+    has_start: bool  # whether the address says where to begin
+
+    def has_place(self, place: str) -> bool:
+        """Return whether a place is a part of this log."""
 
     def read(self, after: Positions, *, wait: bool) -> Iterator[list[Message]]:
         """Yield all messages after some positions, a few at a time, up to the current end.

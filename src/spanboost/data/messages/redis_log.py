@@ -24,9 +24,14 @@ class RedisLog:
         address.check_options(OPTIONS)
         self.name, self._client = address.name, RedisClient(address)
         self._field = address.options.get("field", FIELD)
-        self._start = address.options.get("start")  # stronger than the position of a model
-        if self._start not in (None, EARLIEST, LATEST):
-            check_id(address, self._start or "")
+        self.has_start = "start" in address.options
+        self._start = address.options.get("start", EARLIEST)
+        if self._start not in (EARLIEST, LATEST):
+            check_id(address, self._start)
+
+    def has_place(self, place: str) -> bool:
+        """Return whether a place is the stream."""
+        return place == self._client.place
 
     def read(self, after: Positions, *, wait: bool) -> Iterator[list[Message]]:
         """Yield all entries after a position, up to the current end."""
@@ -51,6 +56,7 @@ class RedisLog:
 
     def _first(self, after: Positions, end: str) -> str:
         """Return the id after which to begin."""
-        if self._start is None:
-            return str(after.get(self._client.place, FIRST))
+        last = after.get(self._client.place)
+        if last is not None:
+            return str(last)
         return {EARLIEST: FIRST, LATEST: end}.get(self._start, self._start)
