@@ -1,8 +1,8 @@
 """Every block of code on the pages is run or parsed by some test.
 
 Python prompts are doctests, test_console.py runs `console` blocks, and tests/service/test_tour.py
-runs the tour of the service. tests/service/test_service_config.py reads the configuration file of
-several models. This file covers the rest.
+and tests/streams/test_streams_page.py run the tours. tests/service/test_service_config.py reads
+the configuration file of several models. This file covers the rest.
 """
 
 import re
@@ -20,7 +20,7 @@ from spanboost.cli.parser import parser
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-TOUR = "docs/service.md"
+TOURS = {"docs/service.md": {"python", "shell-session"}, "docs/streams.md": {"shell-session"}}
 SHOWN = {"text", "ini"}  # not code of this project
 
 
@@ -43,7 +43,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs(page):
     name = str(page.relative_to(ROOT))
     for kind, text in blocks(page):
         run_here = kind in {"console", "sh"} or (kind == "python" and text.startswith(">>> "))
-        run_elsewhere = name == TOUR and kind in {"python", "shell-session"}
+        run_elsewhere = kind in TOURS.get(name, ())
         run_elsewhere |= (name, kind) == ("docs/service-models.md", "toml")
         assert run_here or run_elsewhere or kind in SHOWN or name == "docs/cluster.md", text
     assert page.read_text().count("```") % 2 == 0
