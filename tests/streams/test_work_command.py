@@ -227,6 +227,7 @@ def test_rows_of_a_table(tmp_path):
         (["--from", "kafka://h/t?group=g"], "unknown option 'group'"),
         (["--from", "kafka://h/t", "--to", "out.csv"], "out.csv is not the address of a stream"),
         (["--from", "kafka://h/t", "--labels", "sqlite:///x"], "a database needs --query"),
+        (["--from", "redis://h/t", "--labels", "redis://h/t"], "leave out --labels"),
         (["--from", "sqlite:///x"], "a database needs --query and --resume-column"),
         (["--from", "sqlite:///x", "--query", "SELECT 1"], "--query requires --resume-column"),
         (["--from", "redis://h/t", "--host", "0.0.0.0"], "other machines can reach 0.0.0.0"),

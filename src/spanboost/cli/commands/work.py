@@ -57,6 +57,8 @@ def _streams(args: Namespace) -> Streams:
     query = query_from_args(args)
     if query is not None and query.column is None:
         raise UsageError("--query requires --resume-column: a worker must know where to continue")
+    if args.labels == args.rows:
+        raise UsageError("--labels and --from are the same; leave out --labels")
     rows = partial(_open_source, args.rows, args.group, query)
     # a group of its own: members of one group must read the same topics to share partitions well
     group = f"{args.group}-labels"

@@ -1,5 +1,6 @@
 """Write messages to a Kafka topic."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,18 @@ class KafkaSink:
         self._producer = self._client.producer()
         self._queued: Sequence[Outgoing] | None = None  # messages that the library still delivers
         self._failure: str | None = None  # of a message that the library has given up
-        self._client.partitions(self._producer)
+        self._find_topic()
+
+    def _find_topic(self) -> None:
+        """Find the topic; a broker that creates topics needs a moment for a new one."""
+        for pause in (0.5, 1.0, None):
+            try:
+                self._client.partitions(self._producer)
+                return
+            except StreamError:
+                if pause is None:
+                    raise
+                time.sleep(pause)
 
     def deliver(self, messages: Sequence[Outgoing]) -> None:
         """Write messages; all replicas have them when this returns.

@@ -120,9 +120,7 @@ class KafkaSource:
 
     def commit(self, positions: Positions) -> None:
         """Commit the positions of the partitions of this worker; the brokers may miss some."""
-        offsets = self._offsets(self._next, positions)
-        if offsets:
-            self._consumer.commit(offsets=offsets, asynchronous=True)
+        self._commit(self._consumer, self._offsets(self._next, positions), wait=False)
 
     def ends(self) -> Positions | None:
         """Return the last offset of each partition; None before there are partitions."""
@@ -140,9 +138,10 @@ class KafkaSource:
         """Return the number of messages that were not read, as the brokers last told."""
         lags = dict[str, int | None]()
         for partition, following in self._next.items():
-            _, high = self._consumer.get_watermark_offsets(
-                self._client.topic_partition(partition), cached=True
-            )
+            with self._client.errors():
+                _, high = self._consumer.get_watermark_offsets(
+                    self._client.topic_partition(partition), cached=True
+                )
             known = high >= 0 and following >= 0
             lags[self._client.place(partition)] = max(high - following, 0) if known else None
         return lags
@@ -152,7 +151,8 @@ class KafkaSource:
         if self._consumer is not None:
             self._positions = positions
             if self._only is not None:
-                self._commit_now(self._consumer, self._only)
+                offsets = self._offsets(self._only, positions)
+                self._commit(self._consumer, offsets, wait=True)
             self._consumer.close()  # the group takes the partitions back, and `_revoke` commits
             self._observer.close()
             self._consumer = None
@@ -191,7 +191,8 @@ class KafkaSource:
 
     def _revoke(self, consumer: Any, partitions: Sequence[Any]) -> None:
         """Commit what was processed: another worker continues there."""
-        self._commit_now(consumer, [one.partition for one in partitions])
+        offsets = self._offsets([one.partition for one in partitions], self._positions)
+        self._commit(consumer, offsets, wait=True)
         self._lose(consumer, partitions)
 
     def _lose(self, _: Any, partitions: Sequence[Any]) -> None:
@@ -199,15 +200,14 @@ class KafkaSource:
             self._next.pop(one.partition, None)
         self.epoch += 1
 
-    def _commit_now(self, consumer: Any, partitions: Sequence[int]) -> None:
-        offsets = self._offsets(partitions, self._positions)
+    def _commit(self, consumer: Any, offsets: Sequence[Any], *, wait: bool) -> None:
         try:
             if offsets:
-                consumer.commit(offsets=offsets, asynchronous=False)
+                consumer.commit(offsets=[*offsets], asynchronous=not wait)
         except self._client.library.KafkaException as error:  # the journal has the positions
             self._client.error = error.args[0].str()
 
-    def _offsets(self, partitions: Sequence[int] | Mapping[int, int], positions: Positions) -> Any:
+    def _offsets(self, partitions: Iterable[int], positions: Positions) -> list[Any]:
         """Return the offsets to commit, in the terms of the library."""
         found = ((number, positions.get(self._client.place(number))) for number in partitions)
         return [

@@ -17,6 +17,7 @@ from spanboost.data.messages.redis_client import (
     check_id,
     id_key,
 )
+from spanboost.data.problems import StreamError
 
 OPTIONS = ("start", "field")
 BATCH = 1000  # entries that are returned at a time
@@ -51,7 +52,7 @@ class RedisSource:
         self.epoch += 1
         group = self._find_group()
         if group is None:
-            self._client.call("xgroup_create", self._group, last or self._first())
+            self._create_group(last or self._first())
         elif last is not None:
             self._acknowledge(self._delivered("-", last))
             self._rewind(last, as_text(group["last-delivered-id"]))
@@ -100,6 +101,13 @@ class RedisSource:
             self.commit(positions)
         finally:
             self._client.close()
+
+    def _create_group(self, begin: str) -> None:
+        try:
+            self._client.call("xgroup_create", self._group, begin)
+        except StreamError as error:
+            if "BUSYGROUP" not in str(error):  # another worker may have been faster
+                raise
 
     def _first(self) -> str:
         """Return the id after which a new group begins."""
