@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ParameterError, suggest_loss
+from spanboost.errors import ParameterError, did_you_mean, suggest_loss
 from spanboost.losses import (
     Absolute,
     Gamma,

@@ -61,8 +61,8 @@ class TuningResult:
                     averages[k, : member.n] = np.where(allowed, losses[c], np.nan)
 
     def plot(
-        self, path: str | Path | None = None, ax: "Sequence[Axes] | None" = None
-    ) -> "tuple[Axes, ...]":
+        self, path: str | Path | None = None, ax: Sequence[Axes] | None = None
+    ) -> tuple[Axes, ...]:
         """Plot the losses by number of copies and by each parameter, one axes for each plot.
 
         path: the file to write, PNG or SVG; None shows the plots in notebooks.
