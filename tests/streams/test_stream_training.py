@@ -189,7 +189,7 @@ def test_bad_messages_are_named(broker, topic, capsys):
     assert f"of {broker.place(topic)})" in message
     assert "config" not in message
     assert main(["evaluate", url, *OPTIONS, "--on-error", "skip"]) == 0
-    assert "bad rows left out = 1" in capsys.readouterr().err
+    assert "bad rows left out = 1" in capsys.readouterr().out
 
 
 def test_missing_topics_and_wrong_options(broker, topic, tmp_path, capsys):
@@ -282,12 +282,20 @@ def test_fields_of_redis_entries_are_keys(redis, tmp_path):
     redis.client.xadd("flat", {"payload": '{"size": 1, "label": 2}'})
     rows = [
         {"size": 40, "city": "Ulm", "code": "007", "label": 900},
-        {"size": 80.0, "city": "Bonn", "code": 1, "label": 1700},
+        {"size": 80.0, "city": "Bonn", "code": "1", "label": 1700},
     ]
-    found = train(redis.url("flat"), tmp_path / "m.sb", "--on-error", "skip")
-    assert found == model_of(rows, tmp_path)
-    other = train(redis.url("flat", field="payload"), tmp_path / "n.sb", "--on-error", "skip")
-    assert other == model_of([*rows, {"size": 1, "label": 2}], tmp_path)
+    skip = ("--on-error", "skip", "--categorical", "code")
+    found = train(redis.url("flat"), tmp_path / "m.sb", *skip)
+    assert found == model_of(rows, tmp_path, *skip)
+    other = train(redis.url("flat", field="payload"), tmp_path / "n.sb", *skip)
+    assert other == model_of([*rows, {"size": 1, "label": 2}], tmp_path, *skip)
+
+
+def test_codes_of_redis_fields_are_not_mixed_with_numbers(redis, tmp_path, capsys):
+    redis.client.xadd("codes", {"code": "007", "label": 1})
+    redis.client.xadd("codes", {"code": "112", "label": 2})
+    assert main(["train", redis.url("codes"), "-o", str(tmp_path / "m.sb"), *OPTIONS]) == 2
+    assert "'code' is the number 112.0, but was text before" in capsys.readouterr().err
 
 
 def test_other_keys_of_redis_and_start(redis, tmp_path, capsys):
