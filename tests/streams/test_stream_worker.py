@@ -3,6 +3,7 @@
 A plain oracle says what must be learned. The streams are in memory.
 """
 
+import errno
 import json
 import threading
 import time
@@ -186,6 +187,7 @@ def test_a_bad_message_ends_the_worker_and_nothing_is_lost(tmp_path):
         ({"id": "x", "label": None}, "neither features nor a label"),
         ({"id": "x", "label": "high", "size": 1}, "the label 'high' is not a number"),
         (label("nobody"), "no pending row with the id 'nobody'"),
+        (label("a", 9.0), "the label differs from the one that was learned for the id 'a'"),
         ({"id": ["x"], "size": 1}, "an id must be a string"),
         (b"\xff\xff\xff\xff\x00\x00", "not a valid Arrow stream"),
     ],
@@ -297,6 +299,24 @@ def test_a_sink_that_fails_is_tried_again(tmp_path):
     sink = MemorySink(before=fail)
     assert run_all(tmp_path, [row("a")], predictions=sink) == []
     assert len(sink.delivered) == 1
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_predictions_wait_while_the_disk_is_full(tmp_path, monkeypatch):
+    run, failures = Run(tmp_path, streams_of(MemorySource([row("a"), label("a")]))), [1, 2, 3]
+    add = run.engine.state.pending.add
+
+    def fail(*arguments):
+        if failures:
+            failures.pop()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(*arguments)
+
+    monkeypatch.setattr(run.engine.state.pending, "add", fail)
+    assert run.wait() == []
+    run.close()
+    assert failures == []
+    assert read_journal(tmp_path)[0] == ["a"]
 
 
 def test_a_sink_that_fails_does_not_prevent_the_end(tmp_path):

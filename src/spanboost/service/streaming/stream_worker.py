@@ -28,7 +28,7 @@ from spanboost.errors import DataError, UserError
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.example_rows import describe_missing
 from spanboost.service.learning.jobs import LearnJob, Outcome, PredictJob, RowConflictError
-from spanboost.service.learning.worker import ClosedError, Worker
+from spanboost.service.learning.worker import ClosedError, Job, Worker
 from spanboost.service.log import write_log
 from spanboost.service.request_rows import RowParser
 from spanboost.service.storage.pending_rows import PendingFullError
@@ -233,7 +233,7 @@ class StreamWorker:
         record = self._engine.state.journal.last + 1  # the one with the position after these rows
         while rows:
             features, ids = [one.row for one in rows], [one.id for one in rows]
-            job = PredictJob(features, ids, keep=True, coverage=coverage, record=record)
+            job = partial(PredictJob, features, ids, keep=True, coverage=coverage, record=record)
             try:
                 found = self._submit(self._engine.predictor, job)
             except DataError as error:
@@ -260,16 +260,19 @@ class StreamWorker:
         self.counts.bad_rows += len(bad)
 
     def _learn(self, examples: dict[int, Any], positions: Mapping[str, Any]) -> Outcome:
-        def learn() -> Outcome:
-            job = LearnJob(examples, skip=False, wait=True, positions=positions)
-            outcome: Outcome = self._submit(self._engine.writer, job)
-            return outcome
+        job = partial(LearnJob, examples, skip=False, wait=True, positions=positions)
+        outcome: Outcome = self._submit(self._engine.writer, job)
+        return outcome
 
-        return self._open.retries.call("journal", learn)
+    def _submit(self, worker: Worker, new_job: Callable[[], Job]) -> Any:
+        """Return the result of a job, which is tried again while the disk or the queue is full."""
 
-    def _submit(self, worker: Worker, job: Any) -> Any:
-        worker.submit(job)
-        return job.result()
+        def run() -> Any:
+            job = new_job()
+            worker.submit(job)
+            return job.result()
+
+        return self._open.retries.call("journal", run)
 
     def _report(self) -> None:
         """Tell the message systems what was processed, and measure how far they are ahead."""
