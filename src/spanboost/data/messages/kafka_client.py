@@ -107,7 +107,9 @@ class KafkaClient:
             raise StreamError(f"{self.name}: invalid settings of Kafka: {why}") from None
 
     def _note_error(self, error: Any) -> None:
-        self.error = error.str()
+        # that all brokers are down says less than the error before it
+        if not self.error or error.code() != self.library.KafkaError._ALL_BROKERS_DOWN:
+            self.error = error.str()
 
 
 def start_of(address: Address) -> str | int:

@@ -180,6 +180,7 @@ def _number_and_stream(address: Address) -> tuple[int, str]:
 
 def _reason(error: Exception) -> str:
     text = " ".join(str(error).split())[:200].rstrip(".")
-    if "already authenticated" in text:  # the answer to a client without a password
+    # the answers to a client without a password, of newer and older versions of the library
+    if "already authenticated" in text or text == "Authentication required":
         return f"the server needs a password; set the environment variable {PASSWORD}"
     return text
