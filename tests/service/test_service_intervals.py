@@ -68,7 +68,8 @@ def test_labels_of_predicted_rows_calibrate(client):
     inside, rows = 0, some_rows(600)
     for row in rows:
         found = ends(client, 0.8, {"size": row["size"]})
-        inside += found["low"] <= row["label"] <= found["high"]
+        unknown = found["low"] is None or found["high"] is None  # infinite: too few labels
+        inside += unknown or found["low"] <= row["label"] <= found["high"]
         label = {"id": found["id"], "label": row["label"]}
         assert client.post("/learn", json=label, params={"wait": "true"}).status_code == 200
     assert abs(inside / 600 - 0.8) < 0.03
