@@ -108,7 +108,7 @@ class KafkaClient:
 
     def _note_error(self, error: Any) -> None:
         # that all brokers are down says less than the error before it
-        if not self.error or error.code() != self.library.KafkaError._ALL_BROKERS_DOWN:
+        if not self.error or error.name() != "_ALL_BROKERS_DOWN":
             self.error = error.str()
 
 
