@@ -111,4 +111,4 @@ def _draw_stages(axes: Any, regret: Regret, colours: Mapping[str, str]) -> None:
     axes.yaxis.set_major_formatter(format_amount)
     axes.set_xlabel("stage")
     axes.set_title("what each stage adds to it")
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
