@@ -25,6 +25,7 @@ from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
+EXPORTS = ("compact",)
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -60,6 +61,12 @@ def add_train_options(train: Any) -> None:
     """Add the options of `spanboost train`."""
     train.add_argument(
         *MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
+    )
+    train.add_argument(
+        "--compact",
+        action="store_true",
+        help="Write a smaller model for prediction only: it contains no training rows and cannot "
+        "continue to learn",
     )
     add_train_intervals(train)
     add_data(train)
@@ -144,6 +151,18 @@ def add_inspect_options(inspect: Any) -> None:
         help="Print also all parameters, the effects of features and the stages of the booster",
     )
     inspect.add_argument("--json", action="store_true", help="Print everything as one JSON object")
+
+
+def add_export_options(export: Any) -> None:
+    """Add the options of `spanboost export`."""
+    export.add_argument("model", metavar="MODEL", help="Model file to read (.sb)")
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=EXPORTS,
+        help="Form to write: a compact model file",
+    )
+    export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write (.sb)")
 
 
 def add_reproduce_options(reproduce: Any) -> None:

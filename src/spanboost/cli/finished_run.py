@@ -14,6 +14,7 @@ import numpy as np
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
+from spanboost.models.compact import is_compact
 from spanboost.models.files import load
 from spanboost.models.model import Model
 from spanboost.rows.label_ends import LabelEnds, ends_of, merge_ends
@@ -30,7 +31,7 @@ def check_finished(args: Namespace, output: Path, model: Model, stream: Stream) 
     # a committee has the parameters of its members
     parameters = [one.parameters()["parameters"] for one in (done, model)]
     same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
-    if args.initial is not None or not same:
+    if args.initial is not None or not same or is_compact(done) != args.compact:
         raise UsageError(f"{output} is the model of a different run; {AGAIN}")
     rows, ends = _read(model, stream)
     learned = done.labels.rows

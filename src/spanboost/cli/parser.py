@@ -151,6 +151,19 @@ effects of the features, what each stage contributes, and the shrinkage sigma of
         "inspect",
     ),
     Command(
+        "export",
+        "write a model in a form that only predicts",
+        """\
+Write what the predictions of a model depend on, and nothing else: no training rows, no rows for
+replay and no statistics that only learning needs. A compact model file is much smaller than the
+full one. `spanboost predict`, `spanboost inspect` and `spanboost.load` read it; its predictions are
+the same, bit for bit. It refuses to learn, so keep the full file to continue learning.""",
+        """examples:
+  spanboost export houses.sb --to compact -o houses-small.sb""",
+        "spanboost.cli.commands.export",
+        "export",
+    ),
+    Command(
         "reproduce",
         "run the paper's experiments and print its figures next to ours",
         """\

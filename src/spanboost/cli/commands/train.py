@@ -121,10 +121,15 @@ def _train(
             raise
         if team is not None:
             model = models[name] = team.model()
-        save(model, output, run={"positions": run.positions} if run.positions else None)
+        save(model, output, run=_positions(run), compact=args.compact)
         checkpoints.clear()
         _finish(args, run)
     return 0
+
+
+def _positions(run: ProgressivePass) -> dict[str, Any] | None:
+    """Return the positions in the streams that were read, as a model file has them."""
+    return {"positions": run.positions} if run.positions else None
 
 
 def _finish(args: Namespace, run: ProgressivePass) -> None:
@@ -160,7 +165,7 @@ def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
 def _load_initial(args: Namespace) -> Model:
     """Load the model that -i names."""
     from_args.refuse_with_model(args, "-i")
-    return from_args.load_with_schema(args.initial)
+    return from_args.load_to_learn(args.initial)
 
 
 def _make_witness(args: Namespace, model: Model) -> Witness:
