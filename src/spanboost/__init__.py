@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from spanboost.models.intervals import Intervals
     from spanboost.models.sets import PredictionSets
     from spanboost.parallel.cluster import Cluster
+    from spanboost.parallel.expert_team import ExpertTeam
     from spanboost.parallel.team import Team
     from spanboost.rows.block import Rows
     from spanboost.tuning.result import TuningResult
@@ -49,6 +50,7 @@ _HOMES = {  # public names, and the modules that hold them
     "DataError": "errors",
     "Drift": "analysis.drift",
     "Evaluation": "analysis.evaluation",
+    "ExpertTeam": "parallel.expert_team",
     "Explanation": "analysis.explanation",
     "IntervalMetrics": "analysis.metrics.of_intervals",
     "Intervals": "models.intervals",
@@ -89,6 +91,7 @@ __all__ = [
     "DataError",
     "Drift",
     "Evaluation",
+    "ExpertTeam",
     "Explanation",
     "FiniteClass",
     "FromBank",

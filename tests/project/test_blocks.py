@@ -59,6 +59,7 @@ def test_the_cluster_example_runs_on_this_machine(monkeypatch):
     space = {"X": X, "y": 0.5 * X[:, 0]}
     exec(code, space)
     assert space["model"].n == 64
+    assert space["auto"].labels.rows == 200
     assert len(space["predictions"]) == 200
     assert space["tuned"].best().loss_rest < np.mean(space["y"] ** 2)
 

@@ -84,6 +84,7 @@ def add_evaluate_options(evaluate: Any) -> None:
     add_model(evaluate)
     add_run(evaluate)
     _add_comparison(evaluate)
+    add_ray(evaluate.add_argument_group("parallel work"), "They share the experts of auto")
     add_evaluate_intervals(evaluate)
 
 
@@ -210,17 +211,14 @@ def _add_checkpoints(train: Any) -> None:
 
 
 def _add_workers(train: Any) -> None:
-    """Add the options of data-parallel training."""
+    """Add the options of training with several workers."""
     group = train.add_argument_group(
         "parallel training (docs/cluster.md explains when it is faster)"
     )
-    add_ray(group)
-    group.add_argument(
-        "--workers",
-        type=at_least(1),
-        metavar="W",
-        help="Number of workers with --ray; row t goes to worker t mod W (default: one for each "
-        "processor)",
+    add_ray(
+        group,
+        "They share the experts of --learner auto; with other learners, row t goes to worker t "
+        "mod W",
     )
     group.add_argument(
         "--average-every",
@@ -347,7 +345,7 @@ def _add_tune_output(tune: Any) -> None:
         metavar="N",
         help="Number of threads (default: one for each processor)",
     )
-    add_ray(work)
+    add_ray(work, "They share the experts of AutoBoost; the grid uses all processors")
 
 
 def _add_experiments(reproduce: Any) -> None:

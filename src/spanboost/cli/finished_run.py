@@ -35,7 +35,8 @@ def check_finished(args: Namespace, output: Path, model: Model, stream: Stream) 
         raise UsageError(f"{output} is the model of a different run; {AGAIN}")
     rows, ends = _read(model, stream)
     learned = done.labels.rows
-    if args.ray is None and learned != rows:  # workers that average their models count on their own
+    # workers that average their models count on their own
+    if (args.ray is None or model.has_experts) and learned != rows:
         raise UsageError(f"{output} has learned {learned:,} rows, but DATA has {rows:,}; {AGAIN}")
     if done.label_ends not in (None, ends) or _values(done.schema) != _values(model.schema):
         raise UsageError(f"{output} was trained on other data; {AGAIN}")
