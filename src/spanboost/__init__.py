@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spanboost.models.auto import AutoBoost
     from spanboost.models.booster import HullBoost, SpanBoost
     from spanboost.models.estimator_files import load, save
+    from spanboost.models.exporting.exports import export
     from spanboost.models.intervals import Intervals
     from spanboost.models.sets import PredictionSets
     from spanboost.parallel.cluster import Cluster
@@ -74,6 +75,7 @@ _HOMES = {  # public names, and the modules that hold them
     "compare": "analysis.comparison",
     "evaluate": "analysis.evaluation",
     "explain": "analysis.explanations",
+    "export": "models.exporting.exports",
     "feature_importances": "analysis.importances",
     "FromBank": "learners.from_bank",
     "FromTargets": "learners.objects",
@@ -120,6 +122,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "export",
     "feature_importances",
     "load",
     "pictures",

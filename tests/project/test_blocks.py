@@ -2,7 +2,8 @@
 
 Python prompts are doctests, test_console.py runs `console` blocks, and tests/service/test_tour.py
 and tests/streams/test_streams_page.py run the tours. tests/service/test_service_config.py reads
-the configuration file of several models. This file covers the rest.
+the configuration file of several models, and tests/models/test_c_export.py compiles C. This file
+covers the rest.
 """
 
 import re
@@ -20,7 +21,11 @@ from spanboost.cli.parser import parser
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-TOURS = {"docs/service.md": {"python", "shell-session"}, "docs/streams.md": {"shell-session"}}
+TOURS = {
+    "docs/service.md": {"python", "shell-session"},
+    "docs/streams.md": {"shell-session"},
+    "docs/export.md": {"c"},
+}
 SHOWN = {"text", "ini"}  # not code of this project
 
 

@@ -25,7 +25,7 @@ from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
-EXPORTS = ("compact",)
+EXPORTS = ("compact", "c")
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -161,9 +161,14 @@ def add_export_options(export: Any) -> None:
         "--to",
         required=True,
         choices=EXPORTS,
-        help="Form to write: a compact model file",
+        help="Form to write: a compact model file (.sb), or C source (.c)",
     )
-    export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write (.sb)")
+    export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write")
+    export.add_argument(
+        "--name",
+        default="model",
+        help="Name with which the functions of a C file begin (default: model)",
+    )
 
 
 def add_reproduce_options(reproduce: Any) -> None:

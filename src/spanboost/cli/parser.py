@@ -158,9 +158,12 @@ effects of the features, what each stage contributes, and the shrinkage sigma of
 Write what the predictions of a model depend on, and nothing else: no training rows, no rows for
 replay and no statistics that only learning needs. A compact model file is much smaller than the
 full one. `spanboost predict`, `spanboost inspect` and `spanboost.load` read it; its predictions are
-the same, bit for bit. It refuses to learn, so keep the full file to continue learning.""",
+the same, bit for bit. It refuses to learn, so keep the full file to continue learning.
+
+A C file has no dependencies. The comment at its top explains how to compile and call it.""",
         """examples:
-  spanboost export houses.sb --to compact -o houses-small.sb""",
+  spanboost export houses.sb --to compact -o houses-small.sb
+  spanboost export houses.sb --to c -o houses.c --name houses""",
         "spanboost.cli.commands.export",
         "export",
     ),
