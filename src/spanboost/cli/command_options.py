@@ -25,7 +25,7 @@ from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
-EXPORTS = ("compact", "c")
+EXPORTS = ("compact", "c", "onnx")
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -161,7 +161,7 @@ def add_export_options(export: Any) -> None:
         "--to",
         required=True,
         choices=EXPORTS,
-        help="Form to write: a compact model file (.sb), or C source (.c)",
+        help="Form to write: a compact model file (.sb), C source (.c), or ONNX (.onnx)",
     )
     export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write")
     export.add_argument(

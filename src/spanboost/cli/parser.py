@@ -160,10 +160,13 @@ replay and no statistics that only learning needs. A compact model file is much 
 full one. `spanboost predict`, `spanboost inspect` and `spanboost.load` read it; its predictions are
 the same, bit for bit. It refuses to learn, so keep the full file to continue learning.
 
-A C file has no dependencies. The comment at its top explains how to compile and call it.""",
+A C file has no dependencies. The comment at its top explains how to compile and call it. An ONNX
+file runs in onnxruntime and other runtimes; to write it, install the extra `onnx`. Its inputs are
+`numbers` and, if the model has them, `categories`; the metadata of the file name their columns.""",
         """examples:
   spanboost export houses.sb --to compact -o houses-small.sb
-  spanboost export houses.sb --to c -o houses.c --name houses""",
+  spanboost export houses.sb --to c -o houses.c --name houses
+  spanboost export houses.sb --to onnx -o houses.onnx""",
         "spanboost.cli.commands.export",
         "export",
     ),

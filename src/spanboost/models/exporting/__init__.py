@@ -1,1 +1,1 @@
-"""Models in other forms for prediction: C source."""
+"""Models in other forms for prediction: C source and ONNX."""

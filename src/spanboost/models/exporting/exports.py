@@ -1,4 +1,4 @@
-"""Write a model in another form: C source."""
+"""Write a model in another form: C source or ONNX."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import Any
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import ParameterError
 from spanboost.models.exporting.c_source import c_source
+from spanboost.models.exporting.onnx_model import onnx_bytes
 from spanboost.models.exporting.program import program_of
 from spanboost.models.model import require_model
 
-FORMS = ("c",)
+FORMS = ("c", "onnx")
 
 
 def export(
@@ -18,8 +19,9 @@ def export(
 ) -> None:
     """Write the predictions of a model as a program in another form. It contains no training rows.
 
-    to: "c" for a C99 file without dependencies. The default is the ending of the path.
-    name: of the model, with which the functions of a C file begin.
+    to: "c" for a C99 file without dependencies, "onnx" for an ONNX model, which needs the package
+        onnx. The default is the ending of the path.
+    name: of the model; the functions of a C file begin with it.
 
     Predictions of models with intervals or prediction sets are exported without these.
 
@@ -38,6 +40,7 @@ def export(
     to = Path(path).suffix.removeprefix(".") if to is None else to
     if to not in FORMS:
         raise ParameterError("to", f"must be {' or '.join(map(repr, FORMS))} (got {to!r:.40})")
-    data = c_source(program_of(model), name).encode()
+    program = program_of(model)
+    data = onnx_bytes(program, name) if to == "onnx" else c_source(program, name).encode()
     with atomic_write(path) as file:
         file.write(data)

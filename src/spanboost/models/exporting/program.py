@@ -1,6 +1,6 @@
 """The prediction program of a model: what it computes from a row, as plain data.
 
-The writer of C (c_source.py) translates a program. It consists of boosters
+The writers of C (c_source.py) and ONNX (onnx_model.py) translate a program. It consists of boosters
 and of combinations of their forecasts. A model that cannot be translated is refused here.
 """
 
