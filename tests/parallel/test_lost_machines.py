@@ -118,3 +118,45 @@ print(alive, len(amounts) > 3, len(same), all(same))
 """
     out, err = run_program(SIMULATED + program)
     assert out == "2 True 4 True", err
+
+
+@pytest.mark.parametrize("learner", ["LinearSGD()", "Trees()"])
+def test_a_machine_that_reads_shards_is_lost(learner):
+    program = f"""
+import tempfile, pathlib
+import pyarrow as pa
+from pyarrow import parquet
+from spanboost.data.schema import Schema
+from spanboost.data.target import NumberTarget
+from spanboost.parallel import team
+from spanboost.parallel.shard_team import ShardTeam
+from spanboost.parallel.shards import ShardFile, complete_schema
+team.SNAPSHOT_EVERY = 1000
+folder, files = pathlib.Path(tempfile.mkdtemp()), []
+for number in range(8):
+    rows = slice(5000 * number, 5000 * (number + 1))
+    columns = {{f"x{{j}}": X[rows, j] for j in range(4)}} | {{"label": y[rows]}}
+    columns["kind"] = [f"{{number}} {{t % 5}}" for t in range(5000)]
+    path = folder / f"{{number}}.parquet"
+    parquet.write_table(pa.table(columns), path)
+    files.append(ShardFile(str(path), path.name, "parquet", {{}}))
+def shards(executor):
+    model = SpanBoost({learner}, n=8, label_range="auto")
+    model.schema = Schema("table", NumberTarget(None), "label")
+    complete_schema(files[0], model.schema)
+    return ShardTeam(model, 2, files, 1000, executor)
+alone, disturbed = shards(None), shards(executor)
+expected = list(alone.rounds())
+found, threads = [], []
+for one in disturbed.rounds():
+    found.append(one)
+    if len(found) == 3:
+        threads.append(threading.Thread(target=lose, args=(nodes[:1], 0.1))); threads[0].start()
+threads[0].join()
+alive = sum(node["Alive"] for node in ray.nodes())
+save(alone.model(), folder / "a"); save(disturbed.model(), folder / "b")
+same = (folder / "a").read_bytes() == (folder / "b").read_bytes()
+print(alive, disturbed.rows, found == expected, same)
+"""
+    out, err = run_program(SIMULATED + program)
+    assert out == "2 40000 True True", err

@@ -232,6 +232,12 @@ def _add_workers(train: Any) -> None:
         help="Number of rows that each worker learns between two averages of their models, with "
         "--ray (default: 10,000). Models of trees are not averaged, only their predictions",
     )
+    group.add_argument(
+        "--sharded",
+        action="store_true",
+        help="With --ray, let the workers read DATA themselves, each its own files: worker f mod W "
+        "reads file f. All machines must be able to open the files",
+    )
 
 
 def _add_comparison(evaluate: Any) -> None:

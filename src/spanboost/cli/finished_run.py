@@ -27,12 +27,7 @@ def check_finished(args: Namespace, output: Path, model: Model, stream: Stream) 
 
     model: a new model of this command, which has learned nothing.
     """
-    done = load(output, trusted=True)
-    # a committee has the parameters of its members
-    parameters = [one.parameters()["parameters"] for one in (done, model)]
-    same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
-    if args.initial is not None or not same or is_compact(done) != args.compact:
-        raise UsageError(f"{output} is the model of a different run; {AGAIN}")
+    done = check_parameters(args, output, model)
     rows, ends = _read(model, stream)
     learned = done.labels.rows
     # workers that average their models count on their own
@@ -40,6 +35,17 @@ def check_finished(args: Namespace, output: Path, model: Model, stream: Stream) 
         raise UsageError(f"{output} has learned {learned:,} rows, but DATA has {rows:,}; {AGAIN}")
     if done.label_ends not in (None, ends) or _values(done.schema) != _values(model.schema):
         raise UsageError(f"{output} was trained on other data; {AGAIN}")
+
+
+def check_parameters(args: Namespace, output: Path, model: Model) -> Model:
+    """Return the model of `output`; raise UsageError if the command has other parameters."""
+    done = load(output, trusted=True)
+    # a committee has the parameters of its members
+    parameters = [one.parameters()["parameters"] for one in (done, model)]
+    same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
+    if args.initial is not None or not same or is_compact(done) != args.compact:
+        raise UsageError(f"{output} is the model of a different run; {AGAIN}")
+    return done
 
 
 def _read(model: Model, stream: Stream) -> tuple[int, LabelEnds | None]:

@@ -28,6 +28,7 @@ from spanboost.cli.ray_options import (
     team_of,
 )
 from spanboost.cli.run import ProgressivePass, check_outputs
+from spanboost.cli.sharded_training import check_sharded, train_sharded
 from spanboost.cli.stream_positions import begin_after, model_positions
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
@@ -76,6 +77,10 @@ def train(args: Namespace) -> int:
     name, model, identity = _model_to_train(args, stream)
     check_model(args, model)
     check_team(args, model)
+    if args.sharded:
+        check_sharded(args, stream, model)
+        with cluster_of(args) as cluster:
+            return train_sharded(args, stream, cluster, name, model, identity)
     with cluster_of(args) as cluster:
         return _train(args, stream, cluster, name, model, identity)
 
@@ -170,7 +175,8 @@ def _identity(args: Namespace, stream: Stream, spec: Any, model: Model) -> dict[
     alone = args.ray is None or model.has_experts  # workers do not change the result
     team = {} if alone else {"team": [args.workers, args.average_every]}
     wrapped = {name: True for name in ("intervals", "sets") if getattr(args, name)}
-    return from_args.identity(args, stream, spec) | team | wrapped
+    sharded = {"sharded": True} if args.sharded else {}
+    return from_args.identity(args, stream, spec) | team | wrapped | sharded
 
 
 def _load_initial(args: Namespace) -> Model:
