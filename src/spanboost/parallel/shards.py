@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch, concatenate
 from spanboost.data.problems import StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, capture_warnings
+from spanboost.models.row_losses import losses_of
 from spanboost.parallel.executor import pickle_model, unpickle_model
 from spanboost.rows.block import Rows
 
