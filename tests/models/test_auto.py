@@ -304,11 +304,11 @@ def test_budgets_list_the_experts():
         assert model.n == len(experts)
         assert not model.started
         assert model.weights_[experts[0][0]] == pytest.approx(1 / (len(experts) + 3))
-    assert "fresh" in repr(model)
+    assert "untrained" in repr(model)
     X, y = stream(800)
     model = fast()
     model.learn_many(X, y)
-    assert "started" in repr(model)
+    assert "800 rows learned" in repr(model)
     assert set(feature_importances(model)) <= {0, 1, 2, 3}
 
 

@@ -29,17 +29,17 @@ def test_a_booster_shows_its_facts():
     model.learn_many(X, Y)
     title, (facts,) = parse(model)
     assert f"<{title}>" == repr(model)
+    assert title.endswith(", 300 rows learned")
     assert dict(facts) == {
         "loss function": repr(model.loss_),
-        "rows learned": "300",
         "labels": f"from {Y.min():.6g} to {Y.max():.6g}",
         "health": "good",
     }
 
 
-def test_a_fresh_model_has_no_labels():
-    _, (facts,) = parse(HullBoost(LinearSGD(), n=2))
-    assert dict(facts)["rows learned"] == "0"
+def test_an_untrained_model_has_no_labels():
+    title, (facts,) = parse(HullBoost(LinearSGD(), n=2))
+    assert title == "HullBoost: 2 copies of LinearSGD(), untrained"
     assert "labels" not in dict(facts)
 
 
@@ -95,7 +95,7 @@ def test_a_model_with_intervals_shows_its_levels():
     model = Intervals(linear(), [0.1, 0.5, 0.9])
     model.learn_many(X, Y)
     title, (facts,) = parse(model)
-    assert title == "Intervals of SpanBoost, started"
+    assert title == "Intervals of SpanBoost, 300 rows learned"
     assert dict(facts)["intervals"] == "3 calibrated levels, 0.1 to 0.9"
 
 

@@ -1,10 +1,13 @@
 """Input that does not fit a model gets one sentence that says what to do, and changes nothing."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from spanboost import (
     AutoBoost,
@@ -114,7 +117,7 @@ def test_an_estimator_is_not_a_model(tmp_path):
         lambda: evaluate(other, X, Y),
         lambda: compare(other, linear(), X, Y),
     ):
-        with pytest.raises(TypeError, match=rf"{wanted}.* \(got an estimator\)$"):
+        with pytest.raises(TypeError, match=rf"{wanted}.* \(got an estimator\); scikit-learn has "):
             call()
     with pytest.raises(TypeError, match=rf"{wanted}.* \(got 'int'\)$"):
         feature_importances(3)
@@ -137,11 +140,42 @@ def test_errors_of_files_name_the_file(tmp_path):
 
 
 def test_a_model_names_only_the_parameters_that_were_changed():
-    assert repr(linear()) == "<SpanBoost: 2 copies of LinearSGD(), fresh>"
+    assert repr(linear()) == "<SpanBoost: 2 copies of LinearSGD(), untrained>"
     model = SpanBoost(Trees(depth=3), n=1)
-    assert repr(model) == "<SpanBoost: 1 copy of Trees(depth=3), fresh>"
+    assert repr(model) == "<SpanBoost: 1 copy of Trees(depth=3), untrained>"
     double = SpanBoost(LinearSGD(dtype=np.float64), n=2)
-    assert repr(double) == "<SpanBoost: 2 copies of LinearSGD(dtype=float64), fresh>"
+    assert repr(double) == "<SpanBoost: 2 copies of LinearSGD(dtype=float64), untrained>"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SpanBoost(Trees(), n_estimators=9), "has no parameter 'n_estimators'; use n"),
+        (lambda: SpanBoost(Trees(), learning_rate=0.1), "'learning_rate'; use eta"),
+        (lambda: SpanBoost(Trees(), max_depth=3), "'max_depth'; use learner=Trees"),
+        (lambda: AutoBoost(random_state=1), "AutoBoost has no parameter 'random_state'; use seed"),
+        (lambda: AutoBoost(budgt="fast"), "'budgt'; did you mean 'budget'"),
+        (lambda: AutoBoost(max_depth=3), "AutoBoost has no parameter 'max_depth'$"),
+        (lambda: evaluate(BoostingRegressor(), [[1.0]], [1.0]), "has cross_validate"),
+        (lambda: save(make_pipeline(BoostingRegressor()), "m.sb"), "a pipeline.*its last step"),
+    ],
+)
+def test_names_of_other_libraries_get_a_hint(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_constructors_keep_their_signatures():
+    assert list(signature(SpanBoost).parameters)[:3] == ["learner", "n", "eta"]
+    assert list(signature(AutoBoost).parameters) == [
+        "loss",
+        "budget",
+        "label_range",
+        "seed",
+        "bits",
+    ]
+    with pytest.raises(TypeError, match=r"SpanBoost.__init__\(\) missing 1 required"):
+        SpanBoost()
 
 
 DAYS = pd.Series(pd.date_range("2024-01-01", periods=60))

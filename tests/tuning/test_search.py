@@ -20,11 +20,10 @@ from spanboost import (
     save,
     tune,
 )
-from spanboost.analysis.progressive import LossTape
+from spanboost.analysis.progressive import LossTape, losses_of
 from spanboost.compiling.kernels import plain
 from spanboost.errors import DataError
 from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
-from spanboost.models.row_losses import losses_of
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
 
@@ -385,3 +384,10 @@ def test_an_absurd_label_is_scored_as_it_is_learned():
     fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
     clean, found = tune(X, y, **fixed).loss_first, tune(X, absurd, **fixed).loss_first
     assert np.nanmax(found / clean) < 2  # as given, the label would add about 5e15
+
+
+def test_trees_are_tuned_by_default():
+    X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(-0.5, 0.5, 60)
+    with plain():
+        found, trees = (tune(X, y, n=2, **given) for given in ({}, {"learner": Trees()}))
+    np.testing.assert_array_equal(found.loss_rest, trees.loss_rest)

@@ -1,6 +1,6 @@
 """Functions shared by the estimators for scikit-learn and River."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from inspect import Parameter, Signature
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ParameterError, did_you_mean, suggest_loss
+from spanboost.errors import ParameterError, suggest_loss
 from spanboost.losses import (
     Absolute,
     Gamma,
@@ -22,7 +22,12 @@ from spanboost.losses import (
 from spanboost.losses.constants import WITH_NUMBER
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO, ModelSpec
-from spanboost.models.spec import AutoSpec, parameter_names, shared_defaults
+from spanboost.models.spec import (
+    AutoSpec,
+    parameter_names,
+    shared_defaults,
+    unknown_parameter,
+)
 
 SKLEARN_LOSSES = {
     "squared_error": Squared(),
@@ -30,16 +35,6 @@ SKLEARN_LOSSES = {
     "huber": Huber(),
     "poisson": Poisson(),
     "gamma": Gamma(),
-}
-
-_TREES = "learner=Trees(depth=...)"
-_OTHER_NAMES = {  # what parameters are called elsewhere: names of `ModelSpec`, or what to write
-    "max_depth": _TREES,
-    "depth": _TREES,
-    **dict.fromkeys(("n", "n_estimators", "n_models", "iterations"), "n"),
-    **dict.fromkeys(("eta", "step", "learning_rate", "lr"), "step"),
-    **dict.fromkeys(("objective", "criterion", "loss_function"), "loss"),
-    **dict.fromkeys(("max_iter", "n_iter", "epochs", "num_epochs"), "n_epochs"),
 }
 
 
@@ -73,7 +68,7 @@ def constructor(
 
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
         for name in kwargs.keys() - signature.parameters.keys():
-            raise TypeError(_unknown_parameter(type(args[0]).__name__, name, names, defaults))
+            raise TypeError(unknown_parameter(type(args[0]).__name__, name, names, defaults))
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         estimator = given.arguments.pop("self")
@@ -84,16 +79,6 @@ def constructor(
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
-
-
-def _unknown_parameter(
-    cls: str, name: str, names: Mapping[str, str], known: Collection[str]
-) -> str:
-    """Return the message about a parameter that an estimator does not have."""
-    meant = _OTHER_NAMES.get(name, "")
-    own = names.get(meant, meant)
-    hint = f"; use {own}" if own in (*known, _TREES) else did_you_mean(name, known)
-    return f"{cls} has no parameter {name!r}{hint}"
 
 
 def new_model(estimator: Any, names: Mapping[str, str], **given: Any) -> Model:

@@ -85,10 +85,10 @@ def label_problems(labels: LabelHealth) -> list[str]:
 
 
 def describe(model: "Model") -> str:
-    """Return whether a model has started, and the problems with its labels."""
-    if not model.started:
-        return "fresh"
-    return ", ".join(["started", *label_problems(model.label_health)])
+    """Return how many rows a model has learned, and the problems with its labels."""
+    learned = model.label_health.learned
+    rows = f"{learned:,} {'row' if learned == 1 else 'rows'} learned" if learned else "untrained"
+    return ", ".join([rows, *label_problems(model.label_health)])
 
 
 def count_nans(model: "Model") -> int | None:

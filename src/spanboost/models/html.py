@@ -63,7 +63,6 @@ def _facts(model: "Model") -> Iterator[tuple[str, str]]:
     """Yield what is known of a model, and its name."""
     health, ends = model.health, model.label_ends
     yield "loss function", repr(model.loss_)
-    yield "rows learned", f"{health.labels.learned:,}"
     if ends is not None:
         yield "labels", f"from {ends.low:z.6g} to {ends.high:z.6g}"
     yield from model.own_facts().items()

@@ -7,6 +7,8 @@ Files and the service use only this interface. Explanations, importances, plots 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -16,6 +18,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.table_names import apply_schema
 from spanboost.models.health import Health, health_of
 from spanboost.models.html import model_html
+from spanboost.models.spec import unknown_parameter
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
@@ -42,7 +45,6 @@ class Model:
 
     loss_: Any
     threads: int | None = None  # number of threads to use; None: one for each processor
-    has_experts: ClassVar[bool] = False  # whether the parts can learn on different machines
     why_not_covered: ClassVar[str | None] = None  # why the paper's theorems do not cover it
 
     @property
@@ -206,15 +208,24 @@ class Model:
 def own_constructor(cls: type[T]) -> type[T]:
     """Give a class the constructor of its specification, under the name of the class.
 
-    Errors about arguments then name the class that the user called.
+    Errors about arguments then name the class that the user called, and what a parameter of another
+    library is called here.
     """
     init: Any = cls.__init__
+    known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
     copy = FunctionType(
         init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
     )
     copy.__kwdefaults__, copy.__annotations__ = init.__kwdefaults__, init.__annotations__
     copy.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = copy  # type: ignore[method-assign]
+
+    @wraps(copy)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
+        for name in given.keys() - set(known):
+            raise TypeError(unknown_parameter(cls.__name__, name, {"step": "eta"}, known))
+        copy(self, *args, **given)
+
+    cls.__init__ = __init__  # type: ignore[method-assign]
     return cls
 
 
@@ -222,8 +233,14 @@ def require_model(given: Any, what: str) -> None:
     """Raise a TypeError if this is not a model of this package."""
     if isinstance(given, Model):
         return
-    kind = "an estimator" if hasattr(given, "to_parts") else repr(type(given).__name__)
-    raise TypeError(f"{what} needs a model such as AutoBoost() or SpanBoost(Trees()) (got {kind})")
+    kind, advice = repr(type(given).__name__), ""
+    if hasattr(given, "to_parts"):
+        kind = "an estimator"
+        advice = "; scikit-learn has cross_validate and River has progressive_val_score"
+    elif hasattr(given, "steps"):
+        kind, advice = "a pipeline", "; give its last step"
+    needed = "a model such as AutoBoost() or SpanBoost(Trees())"
+    raise TypeError(f"{what} needs {needed} (got {kind}){advice}")
 
 
 def single_answer(answers: Array) -> Any:

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.row_bar import row_bar
 from spanboost.checks import is_integer, is_number
@@ -30,6 +31,8 @@ from spanboost.errors import (
 )
 from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
+from spanboost.learners.protocol import Learner
+from spanboost.learners.trees import Trees
 from spanboost.losses import on_vectors, resolve
 from spanboost.models.booster import Booster
 from spanboost.models.spec import COPIES
@@ -39,6 +42,7 @@ from spanboost.parallel.executor import (
     unpickle_model,
 )
 from spanboost.rows.encoder import count_rows
+from spanboost.rows.user_types import RowsLike
 from spanboost.tuning.grid import Configuration, configurations
 from spanboost.tuning.result import TuningResult
 from spanboost.tuning.stacked import StackedBoosters, stacking_key
@@ -134,11 +138,11 @@ class DistributedSweep(Sweep):
 
 
 def tune(
-    X: Any,
-    y: Any,
-    weights: Any = None,
+    X: RowsLike,
+    y: ArrayLike,
+    weights: ArrayLike | None = None,
     *,
-    learner: Any,
+    learner: Learner | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     booster: str = "both",
     n: int = COPIES,
@@ -150,7 +154,7 @@ def tune(
 ) -> TuningResult:
     """Run every booster of a grid over the rows, in one pass.
 
-    learner: a learner of this package.
+    learner: a learner of this package; None is `Trees()`, as for the command.
     grid: lists of values for parameters of the learner (rate, hidden, ...) and of the booster (eta,
         scale, feedback, alpha, offset); None is a grid of rates and steps.
     booster: "span", "hull" or "both".
@@ -176,7 +180,7 @@ def tune(
     >>> prediction = model.learn_one(X[0], y[0])
     """
     rows = count_rows(X)
-    first = first_rows(rows, split)
+    first, learner = first_rows(rows, split), learner or Trees()
     sweep = new_sweep(configurations(learner, grid, booster, n, **fixed), threads, executor)
     parts = split_batches([as_batch(X, y, weights)], first, sweep.block_rows(rows))
     with _report_rows(progress, rows) as report:
