@@ -1,6 +1,7 @@
 """Data frames in the core API: the same model as from dictionaries."""
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, explain
 from spanboost.rows.frame_rows import frame_to_dicts, is_numeric_frame
+from spanboost.sklearn import BoostingRegressor
 
 ROWS = [
     {"city": "Ulm", "area": 50.0, "when": dt.datetime(2024, 1, 31, 12), "lift": 1.0, "floor": "1"},
@@ -93,3 +95,67 @@ def test_numeric_frames_are_arrays_unless_the_model_reads_dictionaries():
     np.testing.assert_array_equal(answers, named.predict_many(frame.to_dict("records")))
     with pytest.raises(ValueError, match="rows must be numbers"):
         arrays.predict_many(frame.assign(b="text"))
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_rows_of_a_frame_are_series(numeric):
+    frame = sample_frame()
+    frame = frame[["size", "rooms"]] if numeric else frame
+    y = np.linspace(-1, 1, len(frame))
+    model = SpanBoost(LinearSGD(), 2)
+    model.learn_many(frame[:-1], y[:-1])
+    expected = model.predict_many(frame)
+    for t in (0, len(frame) - 1):
+        row = frame.iloc[t]
+        assert model.predict_one(row) == expected[t]
+        assert model.predict_one(row[::-1]) == expected[t]
+    np.testing.assert_array_equal(model.predict_many([frame.iloc[0], frame.iloc[1]]), expected[:2])
+    twin = SpanBoost(LinearSGD(), 2)
+    twin.learn_many(frame, y)
+    model.learn_one(frame.iloc[-1], y[-1])
+    np.testing.assert_array_equal(model.predict_many(frame), twin.predict_many(frame))
+
+
+def test_periods_count_as_their_starts():
+    months = pd.DataFrame({"month": pd.period_range("2023-11", periods=30, freq="M"), "x": 1.0})
+    starts = months.assign(month=months["month"].dt.to_timestamp())
+    y = np.linspace(-1, 1, 30)
+    model, twin = SpanBoost(LinearSGD(), 2), SpanBoost(LinearSGD(), 2)
+    model.learn_many(months, y)
+    twin.learn_many(starts, y)
+    np.testing.assert_array_equal(model.predict_many(months), twin.predict_many(starts))
+    assert frame_to_dicts(months[:1]) == [{"month": pd.Timestamp("2023-11-01"), "x": 1.0}]
+    regressor, other = BoostingRegressor("linear"), BoostingRegressor("linear")
+    regressor.partial_fit(months, y)
+    other.partial_fit(starts, y)
+    np.testing.assert_array_equal(regressor.predict(months), other.predict(starts))
+
+
+def test_columns_that_were_never_learned_get_a_warning(recwarn):
+    frame = sample_frame()
+    model = SpanBoost(LinearSGD(), 2)
+    model.learn_many(frame, np.zeros(len(frame)))
+    model.predict_many(frame)
+    model.predict_many(frame.drop(columns="size"))
+    model.predict_many(frame.assign(city="Kiel"))
+    model.predict_many([{"new": 1.0}])  # dictionaries may have any keys
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="'Size' of the frame was never learned.*mean 'size'"):
+        model.predict_many(frame.rename(columns={"size": "Size"}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn_many(frame.assign(garden=1.0), np.zeros(len(frame)))  # a new feature
+        model.predict_many(frame.assign(garden=2.0))
+
+
+def sample_frame():
+    """Return a frame with numbers, text and times, some of them missing."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "city": rng.choice(["Ulm", "Bonn", None], 40),
+            "size": rng.uniform(0, 1, 40),
+            "rooms": rng.integers(1, 5, 40),
+            "sold": pd.date_range("2024-01-01", periods=40),
+        }
+    )

@@ -23,6 +23,7 @@ from spanboost.data.kinds import (
 from spanboost.data.sampling import text_kind
 from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
+from spanboost.rows.frame_rows import periods_to_times
 from spanboost.rows.key_kinds import is_numeral
 from spanboost.rows.times import PARTS, time_features
 
@@ -199,7 +200,7 @@ def arrow_table(X: Any) -> pa.Table | None:
     try:
         if hasattr(X, "to_arrow"):
             return X.to_arrow()
-        return pa.Table.from_pandas(X, preserve_index=False)
+        return pa.Table.from_pandas(periods_to_times(X), preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ValueError(
             "a column of the frame mixes types; make it all numbers or all strings: "

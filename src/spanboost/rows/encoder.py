@@ -14,6 +14,7 @@ from spanboost.rows.frame_rows import (
     in_order,
     is_frame,
     is_numeric_frame,
+    join_series,
 )
 from spanboost.rows.single_row import SingleRow, are_plain, row_key
 from spanboost.rows.validation import FeatureError
@@ -112,6 +113,8 @@ class RowEncoder:
         if isinstance(X, NumberedBlock):
             return X
         number, columns = count_rows(X), None
+        if self.names is not None:
+            X = join_series(X)
         if self.table is not None and (is_frame(X) or are_named(X)):
             matrix, new = self.table.read(frame_to_dicts(X) if is_frame(X) else X, learn)
             return NumberedBlock(matrix, number, False, new)
@@ -119,6 +122,8 @@ class RowEncoder:
             named = self.kind.named if self.kind is not None else not is_numeric_frame(X)
             columns = None if named else self.columns or column_names(X)
             X = frame_to_dicts(X) if named else X if columns is None else in_order(X, columns)
+            if named and self.kind is not None and not learn:
+                self.names.warn_unknown(X)
         if self.names is None or not are_named(X):
             return NumberedBlock(X, number, False, {}, columns)
         matrix, new = self.names.read(X)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.errors import DataError, warn_caller
+from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.key_kinds import KeyKinds, NewNames, NumeralWarnings
 from spanboost.rows.times import expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
@@ -151,6 +151,22 @@ class FeatureNames:
             text = self.warnings.find(name, value)
             if text is not None:
                 warn_caller(UserWarning(text))
+
+    def warn_unknown(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Issue a warning about columns of a frame, read as these rows, that were never learned.
+
+        Rows may have other keys at any time, but a frame with another column is often a mistake.
+        """
+        if self.bits is not None:
+            return
+        keys = {key for row in rows for key in row} - self.columns.keys() - self.ignored
+        if keys:
+            known = {name.partition("=")[0] for name in self.columns}
+            known |= {name.rpartition(".")[0] for name in self.columns}  # times
+            for key in sorted(keys - known):
+                hint = did_you_mean(key, known)
+                text = f"the column {key!r:.40} of the frame was never learned and has no effect"
+                warn_caller(UserWarning(text + hint))
 
     def _select_features(self, row: Any) -> Any:
         if not isinstance(row, dict) or self.ignored.isdisjoint(row):

@@ -2,7 +2,7 @@
 
 A frame with a column that is not numeric is read like a list of dictionaries, so frames and single
 dictionaries give the same model. Values of text and category columns are strings, times are time
-objects, durations are seconds, and a missing text is left out.
+objects, periods are their starts, durations are seconds, and a missing text is left out.
 """
 
 from collections import Counter
@@ -20,6 +20,26 @@ _CATEGORIES = ("category", "categorical", "enum", "dictionary")
 def is_frame(X: Any) -> bool:
     """Return whether a block is a data frame or an Arrow table."""
     return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def join_series(X: Any) -> Any:
+    """Return a list of rows that are pandas Series as a frame; other rows as they are."""
+    if not (isinstance(X, list) and X and all(map(_is_series, X))):
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X).infer_objects()  # a row of text and numbers has type object
+
+
+def periods_to_times(X: Any) -> Any:
+    """Return a pandas frame with the starts of periods, such as months, instead of the periods."""
+    periods = [name for name, kind in X.dtypes.items() if str(kind).startswith("period[")]
+    if not periods:
+        return X
+    changed = X.copy(deep=False)
+    for name in periods:
+        changed[name] = X[name].dt.to_timestamp()
+    return changed
 
 
 def check_frame(X: Any) -> None:
@@ -83,6 +103,10 @@ def frame_to_dicts(X: Any) -> list[dict[str, Any]]:
     ]
 
 
+def _is_series(x: Any) -> bool:
+    return hasattr(x, "to_frame") and hasattr(x, "index")
+
+
 def _types(X: Any) -> dict[Any, Any]:
     """Return the types of the columns by name."""
     schema = getattr(X, "schema", None)
@@ -122,6 +146,8 @@ def _values(values: list[Any], kind: Any) -> list[Any]:
 def _value(value: Any, category: bool) -> Any:
     if hasattr(value, "total_seconds"):
         return value.total_seconds()
+    if hasattr(value, "to_timestamp"):  # a period, which counts as its start
+        return value.to_timestamp()
     return str(value) if category else value
 
 
