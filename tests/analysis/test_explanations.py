@@ -26,6 +26,7 @@ from spanboost.compiling.kernels import plain
 from spanboost.losses import Softmax
 from spanboost.models import auto
 from spanboost.models.committee import Committee
+from spanboost.rows.times import part_names
 
 FLOAT64 = {"dtype": np.float64}
 LEARNERS = {
@@ -186,8 +187,17 @@ def test_features_are_named_as_in_the_rows():
             model = HullBoost(LinearSGD(bits=bits, **FLOAT64), n=2)
             model.learn_many(rows, y)
             found = explain(model, {"size": 2, "city": "Ulm", "colour": "red"})
-        assert set(found.contributions) == {"size", "city=Ulm"}
+        assert set(found.contributions) == {"size", "city"}
         assert total(found) == pytest.approx(found.prediction, abs=1e-12)
+    rows = [
+        {"word=red": 1.0 + t % 3, "word=blue": t % 2, "day": "2024-01-02 12:00"} for t in range(60)
+    ]
+    for bits in (None, 8):
+        with plain():
+            model = HullBoost(LinearSGD(bits=bits, **FLOAT64), n=2)
+            model.learn_many(rows, [0.1 * row["word=red"] for row in rows])
+            found = explain(model, rows[1])
+        assert set(found.contributions) == {"word=red", "word=blue", *part_names("day")}
     X, y = stream()
     with plain():
         model = HullBoost(LinearSGD(), n=2)

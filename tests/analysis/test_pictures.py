@@ -360,8 +360,8 @@ def test_results_of_evaluate_can_be_plotted():
     y = X[:, 0] / 2
     found = evaluate(SpanBoost(LinearSGD(), 2), X, y)
     expected = np.column_stack([y, found.predictions])
-    np.testing.assert_array_equal(points(pictures.plot_predictions(y, found)), expected)
-    residuals = points(pictures.plot_residuals(y, found))[:, 1]
+    np.testing.assert_array_equal(points(pictures.plot_predictions(found)), expected)
+    residuals = points(pictures.plot_residuals(found))[:, 1]
     np.testing.assert_array_equal(residuals, y - found.predictions)
     for losses in (found, {"model": found}, {"model": found.losses}):
         running, _ = pictures.plot_losses(losses)

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.metrics.titles import TITLES, describe
+from spanboost.analysis.progressive import losses_of
 from spanboost.analysis.row_bar import with_bar
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.models.html import rounded, section, table
 from spanboost.models.model import Model, require_model
-from spanboost.models.row_losses import losses_of
 from spanboost.models.widening import ABSENT
 from spanboost.rows.user_types import RowsLike
 
@@ -33,6 +33,7 @@ class Evaluation(NamedTuple):
     first_half: dict[str, float | None]  # over the first floor(n / 2) rows
     second_half: dict[str, float | None]
     last_window: dict[str, float | None]  # about the last twentieth of the rows
+    labels: Array  # [rows] as given; [rows, d] for vectors
 
     def __repr__(self) -> str:
         metrics = describe(self.metrics)
@@ -85,7 +86,7 @@ def evaluate(
         parts = {name: metrics.results() for name, (metrics,) in tape.parts(model.loss_).items()}
     weight = float(weights.sum())
     loss = float(weights @ losses) / weight if weight > 0 else np.nan
-    return Evaluation(answers, losses, loss, parts.pop("whole"), **parts)
+    return Evaluation(answers, losses, loss, parts.pop("whole"), **parts, labels=np.asarray(y))
 
 
 def _at_once(model: Model, X: Any, y: Any, weights: Any, learn: bool) -> Array:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanboost.analysis.explanation import Explanation
+from spanboost.analysis.user_columns import column_finder, key_of
 from spanboost.compiling.arrays import Array
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
 from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
-from spanboost.models.compact import is_compact
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, probabilities
-from spanboost.rows.feature_names import feature_name
+from spanboost.rows.feature_names import are_named, feature_name
+from spanboost.rows.frame_rows import is_frame
 from spanboost.rows.user_types import RowLike
 
 
@@ -65,9 +66,10 @@ def explain(model: Any, x: RowLike) -> Explanation:
     the labels seen and, for classes, mixes probabilities instead of scores. For a committee,
     contributions are the mean over its members.
 
-    Keys of `contributions` are the keys of dictionary rows, the column names of the files that the
-    model was trained on, or column numbers; "code j" is column j of the category codes. Features
-    that contribute 0 are omitted. Raises ValueError if the learner cannot be explained.
+    Keys of `contributions` are the keys of dictionary rows, the columns of frames and of files that
+    the model was trained on, or column numbers; "code j" is column j of the category codes. All
+    categories of a column are one feature. Features that contribute 0 are omitted. Raises
+    ValueError if the learner cannot be explained.
 
     >>> import numpy as np
     >>> from spanboost import HullBoost, LinearSGD, explain
@@ -82,10 +84,8 @@ def explain(model: Any, x: RowLike) -> Explanation:
     """
     if hasattr(model, "explained_rows"):
         return _explain_estimator(model.explained_rows(x))
-    if hasattr(x, "columns"):  # a frame
-        (explanation,) = explain_many(model, x)
-        return explanation
-    return next(explain_many(model, [x.to_dict() if hasattr(x, "to_dict") else x]))
+    (explanation,) = explain_many(model, x if is_frame(x) else [x])
+    return explanation
 
 
 def _explain_estimator(row: ExplainedRows) -> Explanation:
@@ -138,18 +138,16 @@ def _reorder(row: ExplainedRows, part: Any) -> Any:
 
 def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
     """Yield the explanation of each row of a block; X is a block as for `predict_many`."""
-    names, classes = _feature_names(model, X), _class_labels(model)
+    column, classes = _column_finder(model, X), _class_labels(model)
     for parts in _explain(model, X):
         scores = isinstance(model.loss_, Softmax)
         prediction, base, contributions = _centre(parts) if scores else parts
-        size = {feature: -float(np.abs(part).sum()) for feature, part in contributions.items()}
-        named = {
-            names.get(feature, f"code {feature // 2}" if feature % 2 else feature // 2): _unwrap(
-                contributions[feature]
-            )
-            for feature in sorted(size, key=lambda feature: size[feature])
-            if size[feature]
-        }
+        sums: dict[Any, Array] = {}
+        for feature, part in contributions.items():
+            sums[column(feature)] = sums.get(column(feature), 0) + part
+        size = {name: -float(np.abs(part).sum()) for name, part in sums.items()}
+        largest = sorted(size, key=lambda name: size[name])
+        named = {name: _unwrap(sums[name]) for name in largest if size[name]}
         rest = prediction - base - sum(contributions.values())
         found = Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
         yield _with_classes(found, model, classes)
@@ -180,11 +178,6 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         try:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
-            if is_compact(model):
-                raise ValueError(
-                    "cannot explain a compact model of trees: it does not have the number of rows "
-                    "in each leaf; use the full model"
-                ) from None
             raise ValueError(
                 f"cannot explain {learner_text(model.learner)}: only models of linear functions, "
                 "stumps, networks or trees, and AutoBoost, have feature contributions"
@@ -226,24 +219,23 @@ def _sum_by_feature(features: Array, amount: Array) -> dict[int, Array]:
     return sums
 
 
-def _feature_names(model: Model, X: Any) -> Mapping[int, str]:
-    """Return the names of features by their numbers (see `_Parts`); some features have none."""
-    schema = model.schema
-    if schema is not None and schema.columns is not None:
-        named = {2 * j: name for j, name in enumerate(schema.number_names)}
-        return named | {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
-    known = model.encoder.names
-    if known is None:
-        return {}
-    if known.bits is None:
-        return {2 * column: name for name, column in known.columns.items()}
-    if not (isinstance(X, list | tuple) and isinstance(X[0], dict)):
-        return {}
-    # the model does not store hashed names, but the rows contain them
-    rows = known.expand(X)
-    texts = {feature_name(name, value) for row in rows for name, value in row.items()}
-    mask = 2**known.bits - 1
-    return {2 * ((known.column(text) or 0) & mask): text for text in texts}
+def _column_finder(model: Model, X: Any) -> Callable[[int], Any]:
+    """Return a function from a feature (see `_Parts`) to the column or key of the user's rows.
+
+    A key of the rows is its own name, also if it looks like a category of another key ("a=b").
+    """
+    find, known = column_finder(model, whole_times=False), model.encoder.names
+    if known is None or not are_named(X):
+        return find
+    keys = {str(key) for row in X for key in row}
+    own = {2 * column: key for key in keys if (column := known.columns.get(key)) is not None}
+    if known.bits is not None:
+        # the model does not store hashed names, but the rows contain them
+        texts = {feature_name(*entry) for row in known.expand(X) for entry in row.items()}
+        mask = 2**known.bits - 1
+        names = {text: text if text in keys else key_of(text) for text in texts}
+        own = {2 * ((known.column(text) or 0) & mask): name for text, name in names.items()}
+    return lambda feature: own.get(feature, find(feature))
 
 
 def _unwrap(part: Array) -> Any:

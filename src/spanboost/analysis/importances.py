@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spanboost.analysis.progressive import losses_of
 from spanboost.analysis.shuffling import Change, Table, predict, table_of
 from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.models.model import Model, require_model
-from spanboost.models.row_losses import losses_of
 from spanboost.rows.user_types import RowsLike
 
 REPEATS = 5  # times that each column is shuffled
@@ -45,8 +45,8 @@ def feature_importances(
 
     Keys are the keys of dictionary rows, the columns of frames and files, or column numbers;
     "code j" is column j of the category codes. All categories of a column are exchanged together,
-    and so are the features of a time. Columns that do not increase the loss are omitted; the other
-    shares add up to 1. For a committee, the shares are the averages over its members. Raises
+    and so are the features of a time. The shares add up to 1; columns that do not increase the loss
+    have 0. For a committee, the shares are the averages over its members. Raises
     ValueError if no rows are given and the model has kept none: it has learned nothing, or an older
     version wrote its file.
 
@@ -83,7 +83,7 @@ def _estimator_importances(estimator: Any) -> dict[str | int, float]:
         return _average([feature_importances(model) for model in estimator.to_parts().models])
     shares = estimator.feature_importances_.tolist()
     names = getattr(estimator, "feature_names_in_", range(len(shares)))
-    return _average([{name: share for name, share in zip(names, shares, strict=True) if share}])
+    return _average([dict(zip(names, shares, strict=True))])
 
 
 def _average(each: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
@@ -123,7 +123,7 @@ def _importances(
     sample = _kept_sample(model) if X is None else _given_sample(model, X, y, weights)
     increase = _increases(model, sample, column)
     total = sum(increase.values())
-    return {name: part / total for name, part in increase.items()}
+    return {name: part / total if total > 0 else 0.0 for name, part in increase.items()}
 
 
 def _kept_sample(model: Model) -> _Sample:
@@ -148,13 +148,13 @@ def _given_sample(model: Model, X: Any, y: Any, weights: Any) -> _Sample:
 
 
 def _increases(model: Model, sample: _Sample, column: Callable[[Any], Any]) -> dict[Any, float]:
-    """Return the columns that increase the average loss when they are shuffled, and how much."""
+    """Return how much each column increases the average loss when it is shuffled; at least 0."""
     table = table_of(sample.rows)
     columns: dict[Any, list[Any]] = {}
     for feature in table.features():
         columns.setdefault(column(feature), []).append(feature)
     base = _losses(model, table.join([table.everything()]), sample.labels)
-    sums: dict[Any, float] = {}
+    sums = dict.fromkeys(columns, 0.0)
     for batch in _batches(table, columns, len(sample.weights)):
         changes = [change for _, change in batch]
         rows = np.concatenate([change.rows for change in changes])
@@ -162,8 +162,8 @@ def _increases(model: Model, sample: _Sample, column: Callable[[Any], Any]) -> d
         rise = sample.weights[rows] * (_losses(model, joined, sample.labels[rows]) - base[rows])
         ends = np.cumsum([len(change.rows) for change in changes])
         for (name, _), part in zip(batch, np.split(rise, ends[:-1]), strict=True):
-            sums[name] = sums.get(name, 0.0) + float(part.sum())
-    return {name: total for name, total in sums.items() if total > 0}
+            sums[name] += float(part.sum())
+    return {name: max(total, 0.0) for name, total in sums.items()}
 
 
 def _batches(

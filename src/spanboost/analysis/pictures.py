@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from spanboost.analysis.evaluation import Evaluation
 
 SCATTERED = 2000  # draw up to this many points one by one, more as a density
+BARS = 20  # of the most important features
 WINDOWS = 60  # of the quantiles of residuals
 MAP = "viridis"
 plot_intervals = interval_picture.plot_intervals
@@ -71,8 +73,8 @@ def plot_losses(
 
 
 def plot_predictions(
-    truth: ArrayLike,
-    predictions: ArrayLike | Evaluation,
+    truth: ArrayLike | Evaluation,
+    predictions: ArrayLike | None = None,
     of: int | None = None,
     *,
     path: str | Path | None = None,
@@ -80,7 +82,8 @@ def plot_predictions(
 ) -> Axes:
     """Plot predictions against labels.
 
-    truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
+    truth: the labels, [rows], or the result of `evaluate`, which has labels and predictions.
+    predictions: [rows].
     of: the number of all rows if these are a sample.
     """
     draw = partial(_predictions, *_numbers(truth, predictions), of)
@@ -114,8 +117,8 @@ def plot_classes(
 
 
 def plot_residuals(
-    truth: ArrayLike,
-    predictions: ArrayLike | Evaluation,
+    truth: ArrayLike | Evaluation,
+    predictions: ArrayLike | None = None,
     of: int | None = None,
     *,
     rows: ArrayLike | None = None,
@@ -125,7 +128,8 @@ def plot_residuals(
 ) -> Axes:
     """Plot residuals, the labels minus the predictions, over time.
 
-    truth: the labels, [rows]. predictions: [rows], or the result of `evaluate`.
+    truth: the labels, [rows], or the result of `evaluate`, which has labels and predictions.
+    predictions: [rows].
     of: the number of all rows if these are a sample.
     rows: their row numbers in the stream, counted from 1; None: they are all rows.
     name: the label of the axis.
@@ -164,10 +168,14 @@ def plot_importances(
     path: str | Path | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the result of `feature_importances`; `name` is the label of the axis."""
+    """Plot the first 20 features of the result of `feature_importances`, the most important ones.
+
+    name: the label of the axis.
+    """
     _check_names(importances, "importances", "features to numbers, as feature_importances returns")
-    size = 7, 1.4 + 0.28 * len(importances)
-    return present(Plot(partial(_importances, importances, name), size), path, ax)[0]
+    shown = dict(islice(importances.items(), BARS))
+    size = 7, 1.4 + 0.28 * len(shown)
+    return present(Plot(partial(_importances, shown, len(importances), name), size), path, ax)[0]
 
 
 def _check_names(given: Any, name: str, content: str) -> None:
@@ -179,10 +187,11 @@ def _check_names(given: Any, name: str, content: str) -> None:
 def _numbers(truth: Any, predictions: Any) -> tuple[Array, Array]:
     """Return labels and predictions as arrays; a ValueError if they are not numbers, one per row.
 
-    predictions: numbers, or the result of `evaluate`.
+    truth: numbers, or the result of `evaluate`, which has both.
     """
-    labels = np.asarray(truth)
-    answers = np.asarray(getattr(predictions, "predictions", predictions))
+    if hasattr(truth, "predictions"):
+        truth, predictions = truth.labels, truth.predictions
+    labels, answers = np.asarray(truth), np.asarray(predictions)
     kinds = {labels.dtype.kind, answers.dtype.kind}
     if labels.shape != answers.shape or labels.ndim != 1 or not kinds <= set("biuf"):
         raise ValueError(
@@ -347,7 +356,7 @@ def _sigma(rows: Array, sigma: Array, panels: Panels) -> None:
     axes.xaxis.set_major_formatter(format_count)
 
 
-def _importances(importances: Mapping[Any, float], name: str, panels: Panels) -> None:
+def _importances(importances: Mapping[Any, float], of: int, name: str, panels: Panels) -> None:
     (axes,) = panels.axes
     names = [text if len(text) <= 40 else f"{text[:37]}..." for text in map(str, importances)]
     positions = np.arange(len(names))
@@ -357,7 +366,8 @@ def _importances(importances: Mapping[Any, float], name: str, panels: Panels) ->
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(name)
     axes.xaxis.set_major_formatter(format_amount)
-    axes.set_title("feature importance")
+    rest = f" ({len(names)} of {of:,} features)" if len(names) < of else ""
+    axes.set_title(f"feature importance{rest}")
 
 
 def _draw_points(axes: Any, x: Array, y: Array) -> None:

@@ -11,13 +11,16 @@ from spanboost.models.model import Model
 from spanboost.rows.times import PARTS, part_names
 
 
-def column_finder(model: Model) -> Callable[[Any], Any]:
+def column_finder(model: Model, *, whole_times: bool = True) -> Callable[[Any], Any]:
     """Return a function from a feature to its column.
+
+    whole_times: whether the features of a time, such as "sold.hour", belong to its column; else
+        each has its own name.
 
     Features have numbers as in `Cells` of rows/block.py. Columns have names, or numbers if they
     have no names; "code j" is column j of the category codes.
     """
-    names = _column_names(model)
+    names = _column_names(model, whole_times)
     return lambda feature: names.get(feature, feature_name(feature))
 
 
@@ -28,22 +31,28 @@ def feature_name(feature: Any) -> Any:
     return f"code {feature // 2}" if feature % 2 else feature // 2
 
 
-def _column_names(model: Model) -> dict[Any, str]:
+def _column_names(model: Model, whole_times: bool) -> dict[Any, str]:
     """Return the names of columns by feature."""
     schema, encoder = model.schema, model.encoder
     if schema is not None and schema.columns is not None:
-        numbers = [column.name for column in schema.numbers]
-        numbers += [column.name for column in schema.times for _ in PARTS]
+        numbers = list(schema.number_names)
+        if whole_times:
+            numbers = [column.name for column in schema.numbers]
+            numbers += [column.name for column in schema.times for _ in PARTS]
         codes = {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
         return {2 * j: name for j, name in enumerate(numbers)} | codes
     if encoder.columns is not None:
         return {2 * j: name for j, name in enumerate(encoder.columns)}
     known = {} if encoder.names is None else encoder.names.columns
-    return {2 * column: _key(name, known) for name, column in known.items()}
+    times = known if whole_times else ()
+    return {2 * column: key_of(name, times) for name, column in known.items()}
 
 
-def _key(name: str, known: Container[str]) -> str:
-    """Return the key of dictionaries for the name of a feature."""
+def key_of(name: str, known: Container[str] = ()) -> str:
+    """Return the key of dictionaries for the name of a feature.
+
+    known: names of features; if all parts of a time are there, their key is that of the time.
+    """
     key, equals, _ = name.partition("=")
     if equals and key:
         return key

@@ -92,7 +92,8 @@ def _importances(model: Model, top: int) -> dict[str, Any]:
     """
     if not has_importances(model):
         return {}
-    shares = dict(islice(feature_importances(model).items(), top))
+    found = feature_importances(model).items()
+    shares = dict(islice(((name, share) for name, share in found if share > 0), top))
     rows, loss = kept_loss(model)
     return {
         "importances": {str(name): share for name, share in shares.items()},

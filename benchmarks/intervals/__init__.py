@@ -1,1 +1,0 @@
-"""Prediction intervals compared with those of other libraries."""

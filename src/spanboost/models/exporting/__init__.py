@@ -1,1 +1,0 @@
-"""Models in other forms for prediction: C source and ONNX."""
