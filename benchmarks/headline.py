@@ -20,13 +20,20 @@ from benchmarks.accuracy.markdown import markdown
 from benchmarks.accuracy.methods import METHODS
 from benchmarks.accuracy.results import Key
 from benchmarks.accuracy.verdicts import AUTO, TARGETS, Target
+from benchmarks.intervals import tables as intervals
 from benchmarks.results_files import read
 from benchmarks.wild import summary as wild
 
 Runs = accuracy.Results
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
-PAGES = ("README.md", "docs/performance.md", "docs/wild.md", "docs/auto.md")
+PAGES = (
+    "README.md",
+    "docs/performance.md",
+    "docs/wild.md",
+    "docs/auto.md",
+    "docs/intervals.md",
+)
 BLOCK = re.compile(r"(<!-- table: (\S+), .*? -->\n)\n.*?(<!-- end of table -->)", re.DOTALL)
 BATCH = {"L": "lightgbm-batch", "X": "xgboost-batch"}
 COLUMNS = {
@@ -198,6 +205,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "memory": memory,
     "wild-squared": wild.squared,
     "wild-absolute": wild.absolute,
+    "interval-coverages": intervals.coverages,
+    "interval-widths": intervals.widths,
+    "interval-counts": intervals.counts,
 }
 
 if __name__ == "__main__":

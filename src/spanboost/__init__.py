@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from spanboost.models.auto import AutoBoost
     from spanboost.models.booster import HullBoost, SpanBoost
     from spanboost.models.estimator_files import load, save
+    from spanboost.models.exporting.exports import export
     from spanboost.models.intervals import Intervals
     from spanboost.models.sets import PredictionSets
     from spanboost.parallel.cluster import Cluster
+    from spanboost.parallel.expert_team import ExpertTeam
     from spanboost.parallel.team import Team
     from spanboost.rows.block import Rows
     from spanboost.tuning.result import TuningResult
@@ -49,6 +51,7 @@ _HOMES = {  # public names, and the modules that hold them
     "DataError": "errors",
     "Drift": "analysis.drift",
     "Evaluation": "analysis.evaluation",
+    "ExpertTeam": "parallel.expert_team",
     "Explanation": "analysis.explanation",
     "IntervalMetrics": "analysis.metrics.of_intervals",
     "Intervals": "models.intervals",
@@ -72,6 +75,7 @@ _HOMES = {  # public names, and the modules that hold them
     "compare": "analysis.comparison",
     "evaluate": "analysis.evaluation",
     "explain": "analysis.explanations",
+    "export": "models.exporting.exports",
     "feature_importances": "analysis.importances",
     "FromBank": "learners.from_bank",
     "FromTargets": "learners.objects",
@@ -89,6 +93,7 @@ __all__ = [
     "DataError",
     "Drift",
     "Evaluation",
+    "ExpertTeam",
     "Explanation",
     "FiniteClass",
     "FromBank",
@@ -117,6 +122,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "export",
     "feature_importances",
     "load",
     "pictures",

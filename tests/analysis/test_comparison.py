@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.compare import GAIN, same_noise
 from spanboost import Comparison, LinearSGD, SpanBoost, Stumps, compare
 from spanboost.analysis.confidence_sequence import add_values, new_sequence
-from spanboost.analysis.progressive import losses_of
+from spanboost.models.row_losses import losses_of
 
 
 def test_intervals_are_the_sequence_over_the_summed_weights():

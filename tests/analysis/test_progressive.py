@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanboost import HullBoost, LinearBall, LinearSGD, SpanBoost
-from spanboost.analysis.progressive import LossTape, losses_of, progressive, rows_to_show
+from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
 from spanboost.data.batch import Batch
 from spanboost.data.generated import make_drifting_stream
 from spanboost.losses import Quantile, Softmax
+from spanboost.models.row_losses import losses_of
 
 
 def batches(X, y, cuts, weights=None):

@@ -8,7 +8,7 @@ import pytest
 from streams import HOUSES, as_csv, put
 
 from spanboost import Comparison, load, save
-from spanboost.analysis.progressive import losses_of
+from spanboost.models.row_losses import losses_of
 
 QUIET = ("--quiet", "--json")
 

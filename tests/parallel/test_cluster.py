@@ -7,14 +7,13 @@ command that runs these tests.
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from simulated_machines import run_program
 from streams import FLATS, as_csv, put
 from test_averaging import rows
 
@@ -161,72 +160,6 @@ def test_a_task_that_always_fails_raises_an_error(cluster, monkeypatch):
     assert cluster.results([cluster.call(lambda given: 2 * given, 3)]) == [
         6
     ]  # the cluster still works
-
-
-def run_program(program, limit=200, **variables):
-    """Run a program in a new process; return its standard output and standard error."""
-    root = Path(__file__).parents[2]
-    paths = [str(root / "tests" / "support"), str(root / "src"), *sys.path]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | variables
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        env=environment,
-        check=False,
-    )
-    return done.stdout.strip(), done.stderr
-
-
-SIMULATED = """
-import numpy as np, ray, sys, threading, time
-from ray.cluster_utils import Cluster as Machines
-from spanboost import *
-from spanboost.parallel import cluster
-from spanboost.errors import ClusterError
-from spanboost.parallel.team import Team
-machines = Machines(initialize_head=True, head_node_args={"num_cpus": 0})
-nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
-executor = cluster.Cluster(machines.address)
-machines.wait_for_nodes()
-rng = np.random.default_rng(0)
-X = rng.normal(size=(60_000, 20)); y = X[:, 0] - X[:, 1]
-def team(executor): return Team(SpanBoost(Network(), n=16, label_range="auto"), 2, 10_000, executor)
-def lose(lost, after):
-    time.sleep(after)
-    for node in lost: machines.remove_node(node)
-"""
-
-
-def test_a_lost_machine_does_not_change_the_result():
-    program = """
-alone, disturbed = team(None), team(executor)
-expected = alone.learn_many(X, y)
-disturbed.learn_many(X[:1000], y[:1000])
-thread = threading.Thread(target=lose, args=(nodes[:1], 0.5)); thread.start()
-found = disturbed.learn_many(X[1000:], y[1000:]); thread.join()
-alive = sum(node["Alive"] for node in ray.nodes())
-print(len(ray.nodes()), alive, (found == expected[1000:]).all())
-"""
-    out, err = run_program(SIMULATED + program)
-    assert out == "3 2 True", err
-
-
-def test_a_cluster_without_machines_raises_an_error():
-    program = """
-cluster.PATIENCE = 5.0
-threading.Thread(target=lose, args=(nodes, 0.5)).start()
-try:
-    team(executor).learn_many(X, y)
-except ClusterError as error:
-    print(error)
-"""
-    out, err = run_program(SIMULATED + program)
-    assert (
-        "the cluster has had no processors for 5 seconds; check that its machines are running"
-        in out
-    ), err
 
 
 def test_a_full_disk_raises_an_error():

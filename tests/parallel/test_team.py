@@ -314,7 +314,10 @@ def test_a_team_resumes_from_a_checkpoint(learner, data, shell, tmp_path, monkey
     [
         (["--workers", "2"], "--workers requires --ray"),
         (["--average-every", "2"], "--average-every requires --ray"),
-        (["--ray"], "--ray cannot train --learner auto; choose another --learner"),
+        (
+            ["--ray", "--average-every", "5"],
+            "--average-every cannot be combined with --learner auto",
+        ),
         (
             ["--ray", "--learner", "linear", "--replay", "2"],
             "models with replay cannot be averaged",

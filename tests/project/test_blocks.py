@@ -2,7 +2,8 @@
 
 Python prompts are doctests, test_console.py runs `console` blocks, and tests/service/test_tour.py
 and tests/streams/test_streams_page.py run the tours. tests/service/test_service_config.py reads
-the configuration file of several models. This file covers the rest.
+the configuration file of several models, and tests/models/test_c_export.py compiles C. This file
+covers the rest.
 """
 
 import re
@@ -20,7 +21,11 @@ from spanboost.cli.parser import parser
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-TOURS = {"docs/service.md": {"python", "shell-session"}, "docs/streams.md": {"shell-session"}}
+TOURS = {
+    "docs/service.md": {"python", "shell-session"},
+    "docs/streams.md": {"shell-session"},
+    "docs/export.md": {"c"},
+}
 SHOWN = {"text", "ini"}  # not code of this project
 
 
@@ -59,6 +64,7 @@ def test_the_cluster_example_runs_on_this_machine(monkeypatch):
     space = {"X": X, "y": 0.5 * X[:, 0]}
     exec(code, space)
     assert space["model"].n == 64
+    assert space["auto"].labels.rows == 200
     assert len(space["predictions"]) == 200
     assert space["tuned"].best().loss_rest < np.mean(space["y"] ** 2)
 

@@ -20,10 +20,11 @@ from spanboost import (
     save,
     tune,
 )
-from spanboost.analysis.progressive import LossTape, losses_of
+from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.kernels import plain
 from spanboost.errors import DataError
 from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
+from spanboost.models.row_losses import losses_of
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.analysis.confidence_sequence import add_values, new_sequence, restore_sequence
-from spanboost.analysis.progressive import losses_of, running_totals
+from spanboost.analysis.progressive import running_totals
 from spanboost.analysis.row_bar import with_bar
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.losses import adds_classes
 from spanboost.models.html import rounded, section, table
 from spanboost.models.model import Model, require_model
+from spanboost.models.row_losses import losses_of
 from spanboost.rows.user_types import RowsLike
 
 LEVEL = 0.05

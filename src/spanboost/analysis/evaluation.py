@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.metrics.titles import TITLES, describe
-from spanboost.analysis.progressive import losses_of
 from spanboost.analysis.row_bar import with_bar
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import as_batch
 from spanboost.models.html import rounded, section, table
 from spanboost.models.model import Model, require_model
+from spanboost.models.row_losses import losses_of
 from spanboost.models.widening import ABSENT
 from spanboost.rows.user_types import RowsLike
 

@@ -14,6 +14,7 @@ from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrin
 from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
+from spanboost.models.compact import is_compact
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, probabilities
 from spanboost.rows.feature_names import are_named, feature_name
@@ -178,6 +179,11 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         try:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
+            if is_compact(model):
+                raise ValueError(
+                    "cannot explain a compact model of trees: it does not have the number of rows "
+                    "in each leaf; use the full model"
+                ) from None
             raise ValueError(
                 f"cannot explain {learner_text(model.learner)}: only models of linear functions, "
                 "stumps, networks or trees, and AutoBoost, have feature contributions"

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.analysis.shuffling import Change, Table, predict, table_of
 from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.models.model import Model, require_model
+from spanboost.models.row_losses import losses_of
 from spanboost.rows.user_types import RowsLike
 
 REPEATS = 5  # times that each column is shuffled

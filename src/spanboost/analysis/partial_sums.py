@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import BoosterState, predict_row
 from spanboost.models.model import Model
+from spanboost.models.row_losses import losses_of
 
 
 def partial_predictions(model: Model, X: Any) -> Array:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError, capture_warnings, reissue_warnings, renumber_warnings
 from spanboost.models.model import Model
+from spanboost.models.row_losses import losses_of
 from spanboost.rows.block import Rows
 
 AUTO = "auto"  # the number of passes that stands for a choice

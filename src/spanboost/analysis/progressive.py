@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from spanboost.analysis.row_file import RowFile
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import jit
 from spanboost.data.batch import Batch
-from spanboost.losses import Softmax, on_vectors, scores_of, values_of
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
+from spanboost.models.row_losses import losses_of
 
 
 class Step(NamedTuple):
@@ -132,12 +132,3 @@ def rows_to_show(step: Step) -> Iterator[int]:
     while power <= step.first + len(step.totals):
         yield power - step.first - 1
         power *= 2
-
-
-def losses_of(model: Model, y: Any, answers: Array) -> Array:
-    """Return the loss of each row, [rows], in the units of the labels."""
-    loss = on_vectors(model.loss_)
-    if isinstance(model.loss_, Softmax):
-        y = np.eye(loss.d)[np.asarray(y, np.int64)]
-    shape, answers = (len(answers), loss.d), scores_of(model.loss_, answers)
-    return values_of(loss, *(np.array(v, np.float64).reshape(shape) for v in (y, answers)))

@@ -245,8 +245,8 @@ def add_run(parser: Any) -> None:
         plots.add_argument(f"--plot-{kind}", metavar="FILE", help=help)
 
 
-def add_ray(group: Any) -> None:
-    """Add --ray, which moves the work to a Ray cluster."""
+def add_ray(group: Any, workers: str | None = None) -> None:
+    """Add --ray, which moves the work to a Ray cluster, and --workers, described by `workers`."""
     group.add_argument(
         "--ray",
         nargs="?",
@@ -255,6 +255,9 @@ def add_ray(group: Any) -> None:
         "ADDRESS, use $RAY_ADDRESS, or start a cluster on this machine. Needs the extra `ray`; see "
         "docs/cluster.md",
     )
+    if workers is not None:
+        text = f"Number of workers with --ray (default: one for each processor). {workers}"
+        group.add_argument("--workers", type=at_least(1), metavar="W", help=text)
 
 
 def add_certificate(command: Any) -> None:

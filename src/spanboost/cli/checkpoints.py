@@ -28,6 +28,7 @@ class ResumePoint(NamedTuple):
     labels: dict[str, Any]  # state of the `LabelSums` over the labels so far
     every: int  # rows between checkpoints
     positions: dict[str, Any]  # after the last row, in a topic, a stream or a query
+    shards: dict[str, Any] | None = None  # the progress of workers that read their own files
 
 
 class Checkpoints:
@@ -64,7 +65,8 @@ class Checkpoints:
                 "again"
             )
         positions = run.get("positions", {})
-        return ResumePoint(model, run["rows"], run["labels"], run["every"], positions)
+        shards = run.get("shards")
+        return ResumePoint(model, run["rows"], run["labels"], run["every"], positions, shards)
 
     def tape(self, columns: int, rows: int) -> LossTape:
         """Open the losses of the rows up to the checkpoint."""
@@ -105,6 +107,11 @@ class Checkpoints:
         if positions:
             run["positions"] = positions
         save(model, self.path, run=run)
+
+    def save_shards(self, model: Model, rows: int, every: int, shards: dict[str, Any]) -> None:
+        """Write a checkpoint of workers that read their own files; it has no losses of rows."""
+        run = {"identity": self.identity, "inputs": self.inputs, "rows": rows, "labels": {}}
+        save(model, self.path, run=run | {"every": every, "shards": shards})
 
     def clear(self) -> None:
         """Remove the files of the run, when it is complete or starts again."""

@@ -25,6 +25,7 @@ from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
+EXPORTS = ("compact", "c", "onnx")
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -61,6 +62,12 @@ def add_train_options(train: Any) -> None:
     train.add_argument(
         *MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
     )
+    train.add_argument(
+        "--compact",
+        action="store_true",
+        help="Write a smaller model for prediction only: it contains no training rows and cannot "
+        "continue to learn",
+    )
     add_train_intervals(train)
     add_data(train)
     add_rows(train)
@@ -77,6 +84,7 @@ def add_evaluate_options(evaluate: Any) -> None:
     add_model(evaluate)
     add_run(evaluate)
     _add_comparison(evaluate)
+    add_ray(evaluate.add_argument_group("parallel work"), "They share the experts of auto")
     add_evaluate_intervals(evaluate)
 
 
@@ -146,6 +154,23 @@ def add_inspect_options(inspect: Any) -> None:
     inspect.add_argument("--json", action="store_true", help="Print everything as one JSON object")
 
 
+def add_export_options(export: Any) -> None:
+    """Add the options of `spanboost export`."""
+    export.add_argument("model", metavar="MODEL", help="Model file to read (.sb)")
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=EXPORTS,
+        help="Form to write: a compact model file (.sb), C source (.c), or ONNX (.onnx)",
+    )
+    export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write")
+    export.add_argument(
+        "--name",
+        default="model",
+        help="Name with which the functions of a C file begin (default: model)",
+    )
+
+
 def add_reproduce_options(reproduce: Any) -> None:
     """Add the options of `spanboost reproduce`."""
     _add_experiments(reproduce)
@@ -191,17 +216,14 @@ def _add_checkpoints(train: Any) -> None:
 
 
 def _add_workers(train: Any) -> None:
-    """Add the options of data-parallel training."""
+    """Add the options of training with several workers."""
     group = train.add_argument_group(
         "parallel training (docs/cluster.md explains when it is faster)"
     )
-    add_ray(group)
-    group.add_argument(
-        "--workers",
-        type=at_least(1),
-        metavar="W",
-        help="Number of workers with --ray; row t goes to worker t mod W (default: one for each "
-        "processor)",
+    add_ray(
+        group,
+        "They share the experts of --learner auto; with other learners, row t goes to worker t "
+        "mod W",
     )
     group.add_argument(
         "--average-every",
@@ -209,6 +231,12 @@ def _add_workers(train: Any) -> None:
         metavar="K",
         help="Number of rows that each worker learns between two averages of their models, with "
         "--ray (default: 10,000). Models of trees are not averaged, only their predictions",
+    )
+    group.add_argument(
+        "--sharded",
+        action="store_true",
+        help="With --ray, let the workers read DATA themselves, each its own files: worker f mod W "
+        "reads file f. All machines must be able to open the files",
     )
 
 
@@ -328,7 +356,7 @@ def _add_tune_output(tune: Any) -> None:
         metavar="N",
         help="Number of threads (default: one for each processor)",
     )
-    add_ray(work)
+    add_ray(work, "They share the experts of AutoBoost; the grid uses all processors")
 
 
 def _add_experiments(reproduce: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
+from spanboost.models.compact import is_compact
 from spanboost.models.files import load
 from spanboost.models.model import Model
 from spanboost.rows.label_ends import LabelEnds, ends_of, merge_ends
@@ -26,18 +27,25 @@ def check_finished(args: Namespace, output: Path, model: Model, stream: Stream) 
 
     model: a new model of this command, which has learned nothing.
     """
+    done = check_parameters(args, output, model)
+    rows, ends = _read(model, stream)
+    learned = done.labels.rows
+    # workers that average their models count on their own
+    if (args.ray is None or model.has_experts) and learned != rows:
+        raise UsageError(f"{output} has learned {learned:,} rows, but DATA has {rows:,}; {AGAIN}")
+    if done.label_ends not in (None, ends) or _values(done.schema) != _values(model.schema):
+        raise UsageError(f"{output} was trained on other data; {AGAIN}")
+
+
+def check_parameters(args: Namespace, output: Path, model: Model) -> Model:
+    """Return the model of `output`; raise UsageError if the command has other parameters."""
     done = load(output, trusted=True)
     # a committee has the parameters of its members
     parameters = [one.parameters()["parameters"] for one in (done, model)]
     same = parameters[0] == parameters[1] and _same_reading(done.schema, model.schema)
-    if args.initial is not None or not same:
+    if args.initial is not None or not same or is_compact(done) != args.compact:
         raise UsageError(f"{output} is the model of a different run; {AGAIN}")
-    rows, ends = _read(model, stream)
-    learned = done.labels.rows
-    if args.ray is None and learned != rows:  # workers that average their models count on their own
-        raise UsageError(f"{output} has learned {learned:,} rows, but DATA has {rows:,}; {AGAIN}")
-    if done.label_ends not in (None, ends) or _values(done.schema) != _values(model.schema):
-        raise UsageError(f"{output} was trained on other data; {AGAIN}")
+    return done
 
 
 def _read(model: Model, stream: Stream) -> tuple[int, LabelEnds | None]:

@@ -12,6 +12,7 @@ from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.losses import Logistic, Softmax, predicts_scores
+from spanboost.models.compact import is_compact
 from spanboost.models.files import load
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
@@ -136,6 +137,16 @@ def load_with_schema(path: str) -> Model:
     if model.schema is None:
         raise UsageError(
             f"{path}: the model has no schema; train it with `spanboost train` or `serve`"
+        )
+    return model
+
+
+def load_to_learn(path: str) -> Model:
+    """Load a model that has a schema and can continue to learn."""
+    model = load_with_schema(path)
+    if is_compact(model):
+        raise UsageError(
+            f"{path}: a compact model cannot learn; give the full model, written without --compact"
         )
     return model
 

@@ -60,6 +60,8 @@ printed loss is measured on unseen labels.""",
   zcat log.vw.gz | spanboost train - --format vw -f log.sb
   spanboost train kafka://broker:9092/rows -o rows.sb
   spanboost train sqlite:///shop.db --query 'SELECT * FROM orders' --resume-column id -o shop.sb
+  spanboost train big.parquet -o big.sb --budget thorough --ray head:6379
+  spanboost train 'part-*.parquet' -o all.sb --learner linear --ray head:6379 --sharded
   spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
         "spanboost.cli.commands.train",
         "train",
@@ -149,6 +151,25 @@ effects of the features, what each stage contributes, and the shrinkage sigma of
   spanboost inspect http://127.0.0.1:8000""",
         "spanboost.cli.commands.inspect",
         "inspect",
+    ),
+    Command(
+        "export",
+        "write a model in a form that only predicts",
+        """\
+Write what the predictions of a model depend on, and nothing else: no training rows, no rows for
+replay and no statistics that only learning needs. A compact model file is much smaller than the
+full one. `spanboost predict`, `spanboost inspect` and `spanboost.load` read it; its predictions are
+the same, bit for bit. It refuses to learn, so keep the full file to continue learning.
+
+A C file has no dependencies. The comment at its top explains how to compile and call it. An ONNX
+file runs in onnxruntime and other runtimes; to write it, install the extra `onnx`. Its inputs are
+`numbers` and, if the model has them, `categories`; the metadata of the file name their columns.""",
+        """examples:
+  spanboost export houses.sb --to compact -o houses-small.sb
+  spanboost export houses.sb --to c -o houses.c --name houses
+  spanboost export houses.sb --to onnx -o houses.onnx""",
+        "spanboost.cli.commands.export",
+        "export",
     ),
     Command(
         "reproduce",

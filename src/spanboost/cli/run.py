@@ -17,7 +17,7 @@ from spanboost.analysis.interval_picture import present_intervals
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.metrics.interval_tape import IntervalTape
 from spanboost.analysis.metrics.tape import OutcomeTape
-from spanboost.analysis.progressive import LossTape, Step, losses_of, progressive
+from spanboost.analysis.progressive import LossTape, Step, progressive
 from spanboost.analysis.regret_picture import plot_regret
 from spanboost.atomic_files import check_writable
 from spanboost.cli.current_rows import CurrentRows
@@ -41,6 +41,7 @@ from spanboost.errors import DataError, UsageError
 from spanboost.losses import predicts_scores
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, prediction_table
+from spanboost.models.row_losses import losses_of
 from spanboost.theory.certificate import Witness
 
 MOST = 1 << 17  # rows in a joined batch

@@ -62,6 +62,11 @@ class LinearBank(NamedTuple):
     steps: Steps
     scratch: LinearScratch
 
+    @property
+    def predicts_with(self) -> tuple[str, ...]:
+        """Names of the arrays that predictions depend on."""
+        return ("inputs.S", "inputs.W", "keep")
+
     def grown(self, features: int, width: int) -> "LinearBank":
         """Return the same functions with room for more features and wider rows."""
         return self._replace(inputs=self.inputs.grown(features, width))

@@ -111,6 +111,11 @@ class NetworkBank(NamedTuple):
     steps: Steps
     scratch: NetworkScratch
 
+    @property
+    def predicts_with(self) -> tuple[str, ...]:
+        """Names of the arrays that predictions depend on."""
+        return ("inputs.S", "inputs.W", "V")
+
     def grown(self, features: int, width: int) -> "NetworkBank":
         """Return the same functions with room for more features and wider rows."""
         inputs, known = self.inputs.grown(features, width), len(self.inputs.W)

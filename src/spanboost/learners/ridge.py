@@ -141,6 +141,12 @@ class RidgeBank(NamedTuple):
     ridge: float
     scratch: RidgeScratch
 
+    @property
+    def predicts_with(self) -> tuple[str, ...]:
+        """Names of the arrays that predictions depend on."""
+        columns = ("place", "S", "used", "rows", "total")
+        return (*(f"columns.{name}" for name in columns), "fits.R", "fits.c", "mass", "sums")
+
     def grown(self, features: int, width: int) -> "RidgeBank":
         """Return the same functions with room for more features."""
         columns = self.columns.grown(features, width)

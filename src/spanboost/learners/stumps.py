@@ -129,6 +129,11 @@ class StumpBank(NamedTuple):
         """Names of the fields that files leave out if they are 0; version 0.1.0 lacks them."""
         return ("doubts",)
 
+    @property
+    def predicts_with(self) -> tuple[str, ...]:
+        """Names of the arrays that predictions depend on."""
+        return ("S", "U", "score")
+
     def grown(self, features: int, width: int) -> "StumpBank":
         """Return the same functions with room for more features and wider rows."""
         G = grow_table(self.G, features)

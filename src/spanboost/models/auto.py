@@ -104,6 +104,7 @@ class AutoBoost(AutoSpec, Model):
     1.0...
     """
 
+    has_experts = True
     why_not_covered = "AutoBoost is bounded relative to its experts, not to a class of functions"
 
     __eq__ = object.__eq__  # models with equal parameters are still different models
@@ -269,12 +270,16 @@ class AutoBoost(AutoSpec, Model):
         block = self.encoder.numbered(X, learn)
         return block._replace(X=self.encoder.read(block).encoded)
 
-    def _assemble(self, experts: dict[str, Booster]) -> None:
-        """Set the experts, which have learned the same rows, with equal weights."""
-        self.experts, self.n = experts, len(experts)
-        self._first, *others = experts.values()
+    def replace_experts(self, experts: Mapping[str, Booster]) -> None:
+        """Set the experts, which have learned the rows that the weights were learned from."""
+        self.experts, self.n = dict(experts), len(experts)
+        self._first, *others = self.experts.values()
         for expert in others:
             expert.core.sample = None  # one sample of the rows is enough
+
+    def _assemble(self, experts: dict[str, Booster]) -> None:
+        """Set the experts, which have learned the same rows, with equal weights."""
+        self.replace_experts(experts)
         self.mixture = Mixture(self.loss_, self.n)
 
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:

@@ -20,6 +20,7 @@ from spanboost.rows.block import as_rows
 from spanboost.rows.encoder import EncodedBlock, RowEncoder, RowKind
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import Labels, RangeChange, check_weights
+from spanboost.rows.prediction_labels import PredictionLabels
 from spanboost.rows.replay import ReplayMemory
 from spanboost.rows.row_sample import RowSample
 
@@ -82,6 +83,16 @@ class BoosterCore:
     def started(self) -> bool:
         """Whether the core has seen a row."""
         return self.state.bank is not None
+
+    @property
+    def compact(self) -> bool:
+        """Whether the core predicts and does not learn."""
+        return isinstance(self.labels, PredictionLabels)
+
+    def restrict(self) -> None:
+        """Keep only what predictions depend on, besides the bank."""
+        self.labels, self.memory, self.sample = PredictionLabels(self.labels), None, None
+        self.call = Caller()  # the bank may have another type than before
 
     @property
     def is_data(self) -> bool:

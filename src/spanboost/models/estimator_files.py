@@ -16,6 +16,7 @@ import numpy as np
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import ModelFileError
 from spanboost.models import files
+from spanboost.models.compact import compact_model
 from spanboost.models.model import Model, require_model
 from spanboost.models.plain_data import decode, encode
 
@@ -33,18 +34,24 @@ class EstimatorParts(NamedTuple):
     models: Sequence[Model]
 
 
-def save(model: Any, path: str | os.PathLike[str], *, private: bool = False) -> None:
+def save(
+    model: Any, path: str | os.PathLike[str], *, private: bool = False, compact: bool = False
+) -> None:
     """Write a model to a file, or a fitted estimator of `spanboost.sklearn` or `spanboost.river`.
 
     The file holds data, never code. `load` restores it.
 
     private: only the owner may read the file.
+    compact: write a smaller file for prediction only. The loaded model predicts the same numbers
+        and refuses to learn. The file contains no training rows.
     """
     if not hasattr(model, "to_parts"):
         require_model(model, "save")
-        files.save(model, path, private=private)
+        files.save(model, path, private=private, compact=compact)
         return
     name, state, models = model.to_parts()
+    if compact:
+        models = [compact_model(one) for one in models]
     header = {"estimator": name, "state": encode(state)}
     tensors = {f"model.{k}": files.to_bytes(one) for k, one in enumerate(models)}
     arrays = {key: np.frombuffer(data, np.uint8) for key, data in tensors.items()}

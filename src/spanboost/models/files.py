@@ -24,6 +24,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
 from spanboost.models.claims import check_claims
+from spanboost.models.compact import compact_model
 from spanboost.models.intervals import BASES, Intervals
 from spanboost.models.model import Model
 from spanboost.models.sets import PredictionSets
@@ -42,13 +43,17 @@ def save(
     *,
     run: Any = None,
     private: bool = False,
+    compact: bool = False,
     attachment: bytes = b"",
 ) -> None:
     """Write a model to a file. In a checkpoint, `run` (JSON) is the progress of the run.
 
     private: only the owner may read the file.
+    compact: write only what predictions depend on (compact.py).
     attachment: of the run; `load_checkpoint` returns it as its "attachment".
     """
+    if compact:
+        model = compact_model(model)
     data = to_bytes(model, run=run, attachment=attachment)
     with atomic_write(path, private=private) as file:
         file.write(data)

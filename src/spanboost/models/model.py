@@ -45,6 +45,7 @@ class Model:
 
     loss_: Any
     threads: int | None = None  # number of threads to use; None: one for each processor
+    has_experts: ClassVar[bool] = False  # whether the parts can learn on different machines
     why_not_covered: ClassVar[str | None] = None  # why the paper's theorems do not cover it
 
     @property

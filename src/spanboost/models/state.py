@@ -14,6 +14,7 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.learners.tree_selection import select_trees
+from spanboost.learners.tree_tables import filled_part, predicting_part
 from spanboost.learners.trees import TreeBank
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import from_json, not_data_error
@@ -27,7 +28,8 @@ COUNTS = "labels.counts"
 
 def core_header(core: BoosterCore) -> dict[str, Any]:
     """Return the label range and the kind of rows, as JSON."""
-    return {"labels": core.labels.to_json(), "rows": _rows_to_json(core)}
+    kind = {"compact": True} if core.compact else {}
+    return {"labels": core.labels.to_json(), "rows": _rows_to_json(core)} | kind
 
 
 def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
@@ -47,13 +49,19 @@ def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
 
 def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, Array]) -> None:
     """Fill a fresh core with what `core_header` and `core_tensors` returned."""
+    if header.get("compact") is True:
+        core.restrict()
     core.labels.restore(header["labels"])
     if header["rows"] is not None:
         _restore_rows(core, header["rows"])
         restore_memory(core, tensors)
     sample = take_sample(tensors)
     _add_last_count(tensors)
-    pool_trees(core.state.bank, "bank", tensors)
+    if core.compact:
+        bank = filled_part(predicting_part(core.state.bank), "bank", tensors)
+        core.state = core.state._replace(bank=bank)
+    else:
+        pool_trees(core.state.bank, "bank", tensors)
     expected = dict(_expected(core, tensors))
     if set(tensors) != set(expected):
         raise ModelFileError("the file has missing or unexpected arrays")
@@ -113,7 +121,17 @@ def _leaves_of_core(
     if not core.is_data:
         raise not_data_error(core.learner)
     for name, part in _parts(core).items():
-        yield from leaves(convert(part), name)
+        for leaf in leaves(convert(part), name):
+            if _is_stored(core, leaf[0]):
+                yield leaf
+
+
+def _is_stored(core: BoosterCore, name: str) -> bool:
+    """Return whether a file has this array; a compact one has only those that predictions need."""
+    read = getattr(core.state.bank, "predicts_with", None)
+    if not core.compact or read is None or not name.startswith("bank."):
+        return True
+    return name.removeprefix("bank.") in read
 
 
 def _in_file_order(part: Any) -> Any:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from spanboost.errors import ClusterError, UserError, install_hint
+from spanboost.parallel.executor import WorkerLostError
 from spanboost.parallel.private_cluster import (
     check_loopback,
     check_version,
@@ -42,6 +43,7 @@ class Cluster:
         self._ray = _ray()
         self._own = not self._ray.is_initialized()
         self._remote: dict[Any, Any] = {}
+        self._homes: dict[Any, str | None] = {}  # the machines of the objects
         if self._own:
             self._connect(address, processors)
 
@@ -78,7 +80,8 @@ class Cluster:
     def results(self, handles: Sequence[Any]) -> list[Any]:
         """Wait for the results of these handles; return them in the same order.
 
-        Raises `ClusterError` if a task fails, or if the cluster has no processors for a minute.
+        Raises `ClusterError` if a task fails, or if the cluster has no processors for a minute, and
+        `WorkerLostError` if an object was lost.
         """
         waiting, last = list(handles), time.monotonic()
         with translate_ray_errors():
@@ -93,6 +96,41 @@ class Cluster:
                         "that its machines are running"
                     )
             return list(self._ray.get(list(handles)))
+
+    def start(self, kind: Callable[..., Any], *args: Any) -> Any:
+        """Create an object in a process of its own, on the machine with the fewest per processor.
+
+        Ray needs a processor to place it, but lets any number of objects share processors: those of
+        a lost machine always find room on the others. Ray would place all on the same machine.
+        """
+        options: dict[str, Any] = {"max_restarts": 0}
+        with translate_ray_errors():
+            if node := self._emptiest_node():
+                from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+                options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=True)
+            resident = self._ray.remote(kind).options(**options).remote(*args)
+        self._homes[resident] = node
+        return resident
+
+    def _emptiest_node(self) -> str | None:
+        """Return the machine with the fewest objects per processor; None if there is no machine."""
+        nodes = [one for one in self._ray.nodes() if one["Alive"]]
+        room = {one["NodeID"]: one["Resources"].get("CPU", 0) for one in nodes}
+        homes = list(self._homes.values())
+        usable = [node for node, processors in room.items() if processors >= 1]
+        return min(usable, key=lambda node: (1 + homes.count(node)) / room[node], default=None)
+
+    def ask(self, resident: Any, method: str, *args: Any) -> Any:
+        """Start a method of an object; return the handle of its result."""
+        with translate_ray_errors():
+            return getattr(resident, method).remote(*args)
+
+    def stop(self, resident: Any) -> None:
+        """End the process of an object."""
+        with translate_ray_errors():
+            self._ray.kill(resident)
+        self._homes.pop(resident, None)
 
     def _connect(self, address: str, processors: int | None) -> None:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -151,7 +189,10 @@ def _ray() -> Any:
 
 @contextmanager
 def translate_ray_errors() -> Iterator[None]:
-    """Raise an error of a task as it was, and any other error of Ray as a `ClusterError`."""
+    """Raise an error of a task as it was, and any other error of Ray as a `ClusterError`.
+
+    The loss of an object that lives on a worker is a `WorkerLostError`.
+    """
     from ray import exceptions
 
     try:
@@ -164,6 +205,8 @@ def translate_ray_errors() -> Iterator[None]:
             raise cause from None
         last = str(error).strip().rpartition("\n")[2]
         raise ClusterError(f"a task failed on the cluster: {last}") from None
+    except exceptions.RayActorError as error:
+        raise WorkerLostError(describe_ray_error(error)) from None
     except exceptions.RayError as error:
         raise ClusterError(describe_ray_error(error)) from None
 
@@ -177,6 +220,7 @@ def describe_ray_error(error: Exception) -> str:
         "OutOfMemoryError": "a machine of the cluster has too little memory for a task",
         "WorkerCrashedError": f"a worker was killed or crashed, {retried}",
         "NodeDiedError": f"a machine of the cluster was lost, {retried}",
+        "RayActorError": "a worker was killed or crashed, or its machine was lost",
         "LocalRayletDiedError": "Ray has stopped on this machine",
     }
     first = str(error).strip().partition("\n")[0]

@@ -3,11 +3,18 @@
 A task is a function of this package with its arguments. It must not change them, so that it can run
 anywhere, and again if its worker is lost. The handle of a task's result can be an argument of
 another task; the result then does not pass through this process.
+
+An object can also live on a worker, between calls of its methods. It is lost with its worker;
+residents.py creates it again.
 """
 
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+
+class WorkerLostError(RuntimeError):
+    """The worker that an object lives on was lost. The message is one sentence."""
 
 
 class Executor(Protocol):
@@ -23,7 +30,22 @@ class Executor(Protocol):
         """
 
     def results(self, handles: Sequence[Any]) -> list[Any]:
-        """Wait for the results of these handles; return them in the same order."""
+        """Wait for the results of these handles; return them in the same order.
+
+        Raises `WorkerLostError` if one of them is the result of a method of a lost object.
+        """
+
+    def start(self, kind: Callable[..., Any], *args: Any) -> Any:
+        """Create an object on a worker, where it stays; return its handle."""
+
+    def ask(self, resident: Any, method: str, *args: Any) -> Any:
+        """Start a method of an object on a worker; return the handle of its result.
+
+        Methods of one object run one after the other, in the order of the calls.
+        """
+
+    def stop(self, resident: Any) -> None:
+        """Remove an object from its worker."""
 
 
 class LocalExecutor:
@@ -40,6 +62,17 @@ class LocalExecutor:
     def results(self, handles: Sequence[Any]) -> list[Any]:
         """Return the handles, which are the results."""
         return list(handles)
+
+    def start(self, kind: Callable[..., Any], *args: Any) -> Any:
+        """Create the object in this process."""
+        return kind(*args)
+
+    def ask(self, resident: Any, method: str, *args: Any) -> Any:
+        """Call the method; return its result."""
+        return getattr(resident, method)(*args)
+
+    def stop(self, resident: Any) -> None:
+        """Do nothing: the object is removed with its last reference."""
 
 
 def pickle_model(model: Any) -> bytes:

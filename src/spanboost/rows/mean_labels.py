@@ -53,7 +53,7 @@ class FixedMeans(FixedLabels):
 
     def to_units(self, values: Array) -> Array:
         """Return scores as means."""
-        return _to_means(values, self.half)
+        return to_means(values, self.half)
 
     def _to_model(self, given: Array) -> Array:
         _check_domain(self.loss, given)
@@ -78,7 +78,7 @@ class MeanLabels(BreathingLabels):
 
     def to_units(self, values: Array) -> Array:
         """Return scores as means."""
-        return _to_means(values, self.half)
+        return to_means(values, self.half)
 
     def plan(self, y: Any, weights: Array) -> LabelPlan:
         """Return the labels to learn, and where their unit changes."""
@@ -194,7 +194,7 @@ def _check_domain(loss: Any, given: Array) -> None:
     )
 
 
-def _to_means(scores: Array, unit: float) -> Array:
+def to_means(scores: Array, unit: float) -> Array:
     """Return the means of scores, the same bits for one row and for many."""
     return np.asarray(unit * np.exp(np.ascontiguousarray(scores)))
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
+from spanboost.models.row_losses import losses_of
 
 
 class Rival:

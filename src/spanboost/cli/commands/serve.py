@@ -241,7 +241,7 @@ def _new_model(args: Namespace) -> tuple[Model, Any]:
     """Return the model that the options define, and its identity as JSON values."""
     if args.model is not None:
         from_args.refuse_with_model(args, "-m")
-        model = from_args.load_with_schema(args.model)
+        model = from_args.load_to_learn(args.model)
         if model.schema.form not in ("json", "table"):
             raise UsageError(f"{args.model} reads {model.schema.form} data and cannot be served")
         if isinstance(getattr(model, "learner", None), LinearBall):

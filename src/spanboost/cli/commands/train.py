@@ -19,8 +19,16 @@ from spanboost.cli.compared_models import models_to_evaluate
 from spanboost.cli.finished_run import check_finished
 from spanboost.cli.output.plots import check_model
 from spanboost.cli.output.progress import log
-from spanboost.cli.ray_options import check_team, cluster_of, team_of
+from spanboost.cli.ray_options import (
+    check_evaluation,
+    check_team,
+    cluster_of,
+    collect_experts,
+    distribute_experts,
+    team_of,
+)
 from spanboost.cli.run import ProgressivePass, check_outputs
+from spanboost.cli.sharded_training import check_sharded, train_sharded
 from spanboost.cli.stream_positions import begin_after, model_positions
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
@@ -39,9 +47,11 @@ def evaluate(args: Namespace) -> int:
     check_outputs(args, stream)
     models = models_to_evaluate(args, stream.form)
     check_model(args, next(iter(models.values())))
+    check_evaluation(args, models)
     witness = _make_witness(args, next(iter(models.values()))) if args.certificate else None
     loss = next(iter(models.values())).loss_
-    with ExitStack() as stack:
+    with cluster_of(args) as cluster, ExitStack() as stack:
+        together = distribute_experts(args, models, cluster)
         tape = stack.enter_context(closing(LossTape(1 + len(models))))
         outcomes = stack.enter_context(closing(OutcomeTape(loss, len(models))))
         intervals = None
@@ -49,10 +59,11 @@ def evaluate(args: Namespace) -> int:
             intervals = stack.enter_context(closing(IntervalTape(args.interval, len(models))))
         run = ProgressivePass(args, stream, models, tape, outcomes, intervals=intervals)
         # small batches, because a witness needs the stages of all rows in a batch
-        for step in run.steps(None if witness is None else BLOCK):
+        for step in run.steps(None if witness is None else BLOCK, together):
             if witness is not None and step.batch.y is not None:
                 answers = step.answers[run.names[0]]
                 witness.add(step.batch.X, step.batch.y, step.batch.weights, answers)
+        collect_experts(models)
         # the numbers are what the command is for: with --quiet it prints nothing else
         run.finish(witness, silent=args.quiet and args.json)
     return 0
@@ -66,6 +77,10 @@ def train(args: Namespace) -> int:
     name, model, identity = _model_to_train(args, stream)
     check_model(args, model)
     check_team(args, model)
+    if args.sharded:
+        check_sharded(args, stream, model)
+        with cluster_of(args) as cluster:
+            return train_sharded(args, stream, cluster, name, model, identity)
     with cluster_of(args) as cluster:
         return _train(args, stream, cluster, name, model, identity)
 
@@ -121,10 +136,15 @@ def _train(
             raise
         if team is not None:
             model = models[name] = team.model()
-        save(model, output, run={"positions": run.positions} if run.positions else None)
+        save(model, output, run=_positions(run), compact=args.compact)
         checkpoints.clear()
         _finish(args, run)
     return 0
+
+
+def _positions(run: ProgressivePass) -> dict[str, Any] | None:
+    """Return the positions in the streams that were read, as a model file has them."""
+    return {"positions": run.positions} if run.positions else None
 
 
 def _finish(args: Namespace, run: ProgressivePass) -> None:
@@ -139,7 +159,7 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
     if args.initial is not None:
         model = _load_initial(args)
         start = zlib.crc32(Path(args.initial).read_bytes())
-        return "model", model, _identity(args, stream, None) | {"initial": start}
+        return "model", model, _identity(args, stream, None, model) | {"initial": start}
     spec = from_args.spec_from_args(args, stream.form)
     model = from_args.build_model(spec, stream.form)
     if args.intervals:
@@ -147,20 +167,22 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
     if args.sets:
         model = from_args.with_sets(model)
     model.schema = from_args.schema_from_args(args, stream.form, spec)
-    return spec.name, model, _identity(args, stream, spec)
+    return spec.name, model, _identity(args, stream, spec, model)
 
 
-def _identity(args: Namespace, stream: Stream, spec: Any) -> dict[str, Any]:
+def _identity(args: Namespace, stream: Stream, spec: Any, model: Model) -> dict[str, Any]:
     """Return what a checkpoint must match for this run to resume from it."""
-    team = {} if args.ray is None else {"team": [args.workers, args.average_every]}
+    alone = args.ray is None or model.has_experts  # workers do not change the result
+    team = {} if alone else {"team": [args.workers, args.average_every]}
     wrapped = {name: True for name in ("intervals", "sets") if getattr(args, name)}
-    return from_args.identity(args, stream, spec) | team | wrapped
+    sharded = {"sharded": True} if args.sharded else {}
+    return from_args.identity(args, stream, spec) | team | wrapped | sharded
 
 
 def _load_initial(args: Namespace) -> Model:
     """Load the model that -i names."""
     from_args.refuse_with_model(args, "-i")
-    return from_args.load_with_schema(args.initial)
+    return from_args.load_to_learn(args.initial)
 
 
 def _make_witness(args: Namespace, model: Model) -> Witness:

@@ -18,7 +18,7 @@ from spanboost.cli.current_rows import CurrentRows
 from spanboost.cli.from_args import check_apart
 from spanboost.cli.output.pacing import pace_batches
 from spanboost.cli.output.progress import log
-from spanboost.cli.ray_options import cluster_of
+from spanboost.cli.ray_options import cluster_of, expert_team
 from spanboost.cli.row_filter import row_filter
 from spanboost.data.batch import Batch, join_batches
 from spanboost.data.problems import StreamError
@@ -27,8 +27,10 @@ from spanboost.data.table_names import apply_schema
 from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
+from spanboost.models.model import Model
 from spanboost.models.model_spec import ModelSpec, single_booster_parameters
 from spanboost.models.spec import BoosterSpec
+from spanboost.parallel.expert_team import ExpertTeam
 from spanboost.tuning.grid import BOOSTER_PARAMETERS, Configuration, configurations, default_grid
 from spanboost.tuning.result import Choice, TuningResult, varied_names
 from spanboost.tuning.rival import Rival
@@ -49,6 +51,8 @@ def tune(args: Namespace) -> int:
     """Run a grid of boosters over a stream, print the losses, and write the chosen model."""
     stream = from_args.stream_from_args(args)
     _check_outputs(args, stream)
+    if args.workers is not None and args.ray is None:
+        raise UsageError("--workers requires --ray")
     with cluster_of(args) as cluster:
         return _tune(args, stream, cluster)
 
@@ -58,6 +62,8 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     base = _base_booster(args, stream)
     if rival is not None:
         rival.model.schema = base.schema
+        if cluster is not None:
+            rival.model = expert_team(args, rival.model, cluster)
     sweeping = new_sweep(_configurations(args, base), args.threads, cluster)
     for group in sweeping.groups:
         group.schema = base.schema
@@ -85,7 +91,7 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
         raise KeyboardInterrupt
     if args.output is not None:
         better = rival is not None and _is_better(rival, tuned.best())
-        save(rival.model if rival is not None and better else tuned.model(), args.output)
+        save(_rival_model(rival) if rival is not None and better else tuned.model(), args.output)
     return 0
 
 
@@ -98,6 +104,11 @@ def _new_rival(args: Namespace, stream: Stream) -> Rival:
     spec = from_args.spec_from_args(fixed, stream.form)
     args.learner = "trees"
     return Rival(from_args.build_model(spec, stream.form))
+
+
+def _rival_model(rival: Rival) -> Model:
+    """Return AutoBoost after the last row."""
+    return rival.model.model() if isinstance(rival.model, ExpertTeam) else rival.model
 
 
 def _is_better(rival: Rival, best: Choice) -> bool:

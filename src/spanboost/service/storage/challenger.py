@@ -15,6 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.schema import Schema, schema_from_json
 from spanboost.errors import UsageError, UserError, did_you_mean
 from spanboost.learners.ball import LinearBall
+from spanboost.models.compact import is_compact
 from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
 from spanboost.models.model_spec import (
@@ -102,6 +103,8 @@ def restore_challenger(state: dict[str, Any], data: bytes) -> Challenger:
 
 def challenge_with(champion: Model, model: Model, rule: str) -> Control:
     """Return the control that begins a challenge; UserError if the models cannot be compared."""
+    if is_compact(model):
+        raise UserError("a compact model cannot learn; challenge with the full model")
     _check_comparable(champion, model)
     return control_with_model(CHALLENGE, {"rule": rule}, model)
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError
 from spanboost.models.model import Model
+from spanboost.models.row_losses import losses_of
 
 
 class LearnedRows(NamedTuple):

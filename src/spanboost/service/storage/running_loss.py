@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import losses_of, running_totals
+from spanboost.analysis.progressive import running_totals
 from spanboost.compiling.arrays import Array
 from spanboost.models.model import Model
+from spanboost.models.row_losses import losses_of
 
 MAX_POINTS = 400  # points of the loss curve
 MAX_PAIRS = 200  # pairs of prediction and label

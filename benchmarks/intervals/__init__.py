@@ -1,0 +1,1 @@
+"""Prediction intervals compared with those of other libraries."""

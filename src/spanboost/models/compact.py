@@ -1,0 +1,64 @@
+"""Compact models: everything that predictions depend on, and nothing else.
+
+A compact model has no rows for replay, no sample of rows, no statistics of candidate splits, no
+squared gradients and no history of labels. Its predictions have the same bits as those of the full
+model. It refuses to learn (rows/prediction_labels.py). Prediction files and exports start from it.
+"""
+
+import copy
+from typing import Any, TypeVar
+
+from spanboost.errors import UserError
+from spanboost.learners.tree_tables import predicting_part
+from spanboost.models.booster_core import BoosterCore
+from spanboost.models.header import not_data_error
+from spanboost.models.model import Model
+from spanboost.rows.prediction_labels import PredictionLabels
+
+M = TypeVar("M", bound=Model)
+
+
+def compact_model(model: M) -> M:
+    """Return a copy of a model that predicts the same and does not learn.
+
+    >>> import numpy as np
+    >>> from spanboost import SpanBoost, Trees
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    >>> model = SpanBoost(Trees(), n=8, label_range="auto")
+    >>> predictions = model.learn_many(X, X[:, 0] * X[:, 1])
+    >>> small = compact_model(model)
+    >>> bool((small.predict_many(X) == model.predict_many(X)).all())
+    True
+    >>> small.learn_one(X[0], 1.0)
+    Traceback (most recent call last):
+        ...
+    spanboost.errors.UserError: a compact model predicts but cannot learn; ...
+    """
+    if not model.started:
+        raise UserError("the model has not learned any rows; a compact model cannot learn them")
+    for booster in model.stored_boosters():
+        if not booster.core.is_data:
+            raise not_data_error(booster.core.learner)
+    copies: dict[int, Any] = {}
+    for booster in model.stored_boosters():
+        copies[id(booster.core)] = compact_core(booster.core, copies)
+    # deepcopy takes these copies instead of copying the cores, which may be large
+    return copy.deepcopy(model, copies)
+
+
+def compact_core(core: BoosterCore, copies: dict[int, Any]) -> BoosterCore:
+    """Return a copy of a core that predicts the same and does not learn.
+
+    copies: what has been copied so far, as `deepcopy` keeps it.
+    """
+    small = copy.copy(core)
+    small.records = None
+    small.encoder = copy.deepcopy(core.encoder, copies)
+    small.state = copy.deepcopy(core.state._replace(bank=predicting_part(core.state.bank)))
+    small.restrict()
+    return small
+
+
+def is_compact(model: Any) -> bool:
+    """Return whether a model predicts and does not learn."""
+    return isinstance(model.labels, PredictionLabels)

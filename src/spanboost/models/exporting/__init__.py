@@ -1,0 +1,1 @@
+"""Models in other forms for prediction: C source and ONNX."""

@@ -1,0 +1,189 @@
+"""The public functions of an exported C file, and the comment that explains them."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from spanboost.models.exporting.c_literals import encoded, text
+from spanboost.models.exporting.program import Program
+from spanboost.models.exporting.row_form import Categories, RowForm
+from spanboost.rows.times import PARTS
+
+_SHOWN = 500  # columns that the comment lists
+
+
+def interface(program: Program, name: str, part: str, single: bool) -> tuple[str, str]:
+    """Return the rest of the comment at the top, and the source of the public functions.
+
+    part: the function that predicts.
+    single: whether the model reads numbers as float.
+    """
+    form = program.form
+    pieces = [_texts(form, name), _predict(form, name, part, single)]
+    if program.classes:
+        pieces.append(_probabilities(program, name))
+    if form.times:
+        pieces.append(_template("times").replace("NAME_", f"{name}_"))
+    return _comment(program, name), "\n".join(filter(None, pieces))
+
+
+def _template(name: str) -> str:
+    return (files(__package__) / "c" / f"{name}.c").read_text()
+
+
+def _comment(program: Program, name: str) -> str:
+    """Return the comment that explains the functions, without its first line."""
+    form = program.form
+    blocks = [f"Compile it with a C99 compiler, such as: cc -std=c99 -O2 -c {name}.c"]
+    blocks += _sparse_usage(form, name) if form.sparse else _dense_usage(form, name)
+    if any(one.texts or one.bits is not None for one in form.categories):
+        blocks += [
+            f"    int64_t {name}_code(int column, const char *category);",
+            "returns the code of a category in UTF-8, given the number of its column; -1 if it is\n"
+            "unknown, empty or NULL.",
+        ]
+    if form.times:
+        blocks += [
+            f"    void {name}_time(int64_t microseconds, double *numbers);",
+            f"sets the four numbers of a time: {', '.join(PARTS)}.",
+        ]
+    number = "one number" if program.outputs == 1 else f"{program.outputs} numbers"
+    blocks.append(
+        f"`prediction` gets {number}. The result is 0, or 1 if an input is infinite or too\n"
+        "large; then nothing is written."
+    )
+    if program.classes:
+        blocks += [
+            f"    void {name}_probabilities(const double *prediction, double *probabilities);",
+            f"sets the probabilities of the {len(program.classes)} classes in {name}_classes.",
+        ]
+    blocks.append("All functions are reentrant and allocate no memory.")
+    lines = "\n\n".join(blocks).replace("*/", "* /").splitlines()
+    return "\n".join(f" * {line}".rstrip() for line in lines) + " */"
+
+
+def _sparse_usage(form: RowForm, name: str) -> list[str]:
+    usage = [
+        f"    int {name}_predict(const int64_t *columns, const double *values,\n"
+        "                       int64_t entries, double *prediction);",
+        "A row is a list of columns and their values. Other columns are 0. NaN is a missing\n"
+        "value, and a negative column is an unknown feature.",
+    ]
+    if not form.named:
+        return usage
+    return [
+        *usage,
+        f"    int64_t {name}_column(const char *feature);",
+        "returns the column of a feature in UTF-8, or -1 if it is unknown. The feature of a\n"
+        'number is its key; the category "red" of the key "colour" is the feature "colour=red"\n'
+        "with value 1. List features in the sorted order of their keys.",
+    ]
+
+
+def _dense_usage(form: RowForm, name: str) -> list[str]:
+    codes = [one.name for one in form.categories]
+    return [
+        f"    int {name}_predict(const double *numbers, const int64_t *codes, double *prediction);",
+        f"`numbers` has {form.numbers} values; NaN is a missing one. `codes` has {len(codes)};\n"
+        "a negative code is a missing or unknown category.",
+        *_listed("numbers", form.names),
+        *_listed("codes", codes),
+    ]
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    lines = [f"    {what}[{k}]: {text(name)}" for k, name in enumerate(names[:_SHOWN])]
+    lines += ["    ..."] if len(names) > _SHOWN else []
+    return ["\n".join(lines)] if lines else []
+
+
+def _texts(form: RowForm, name: str) -> str:
+    """Return the functions that find columns and codes."""
+    numbered = [(k, one) for k, one in enumerate(form.categories) if one.texts]
+    hashed = [(k, one) for k, one in enumerate(form.categories) if one.bits is not None]
+    source = _template("texts") if numbered or form.named else ""
+    source += _template("crc32") if hashed else ""
+    if form.named:
+        source += _text_table("features", form.names)
+        source += f"""
+int64_t {name}_column(const char *feature)
+{{
+    return find_text(features, {len(_usable(form.names))}, feature);
+}}
+"""
+    if not numbered and not hashed:
+        return source
+    source += "".join(_text_table(f"categories_{k}", one.texts) for k, one in numbered)
+    cases = "".join(_case(k, one) for k, one in sorted(numbered + hashed))
+    return f"""{source}
+int64_t {name}_code(int column, const char *category)
+{{
+    if (!category || !*category)
+        return -1;
+    switch (column) {{
+{cases}    default:
+        return -1;
+    }}
+}}
+"""
+
+
+def _case(k: int, one: Categories) -> str:
+    if one.bits is not None:
+        found = f"crc32_of(category) & INT64_C({2**one.bits - 1})"
+    else:
+        found = f"find_text(categories_{k}, {len(_usable(one.texts))}, category)"
+    return f"    case {k}:\n        return {found};\n"
+
+
+def _usable(texts: Sequence[str]) -> list[tuple[bytes, int]]:
+    """Return texts that a string of C can hold, sorted as strcmp sorts them, and their numbers."""
+    each = ((encoded(one), number) for number, one in enumerate(texts))
+    return sorted((one, number) for one, number in each if b"\0" not in one)
+
+
+def _text_table(name: str, texts: Sequence[str]) -> str:
+    rows = "".join(f"    {{{text(texts[k])}, {k}}},\n" for _, k in _usable(texts))
+    return f"static const struct text {name}[] = {{\n{rows or '    {0, 0},'}}};\n"
+
+
+def _predict(form: RowForm, name: str, part: str, single: bool) -> str:
+    cast = "(double)(float)" if single else ""
+    if form.sparse:
+        head = "const int64_t *columns, const double *values, int64_t entries, double *prediction"
+        row, count, values = "{0, 0, columns, values, entries}", "entries", "values"
+    else:
+        head = "const double *numbers, const int64_t *codes, double *prediction"
+        row, count, values = "{numbers, codes, 0, 0, 0}", "NUMBERS", "numbers"
+    return f"""\
+int {name}_predict({head})
+{{
+    const struct row row = {row};
+    for (int64_t k = 0; k < {count}; k++)
+        if (isinf({cast}{values}[k]))
+            return 1;
+    {part}(&row, 1, prediction);
+    return 0;
+}}
+"""
+
+
+def _probabilities(program: Program, name: str) -> str:
+    number = len(program.classes)
+    names = ", ".join(map(text, program.classes))
+    score = "(c ? prediction[0] : 0.0)" if program.binary else "prediction[c]"
+    return f"""\
+const char *const {name}_classes[{number}] = {{{names}}};
+
+void {name}_probabilities(const double *prediction, double *probabilities)
+{{
+    double top = -INFINITY, total = 0;
+    for (int c = 0; c < {number}; c++)
+        top = {score} > top ? {score} : top;
+    for (int c = 0; c < {number}; c++) {{
+        probabilities[c] = exp({score} - top);
+        total += probabilities[c];
+    }}
+    for (int c = 0; c < {number}; c++)
+        probabilities[c] /= total;
+}}
+"""

@@ -1,0 +1,18 @@
+"""The losses of predictions, as progressive validation counts them."""
+
+from typing import Any
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.losses import Softmax, on_vectors, scores_of, values_of
+from spanboost.models.model import Model
+
+
+def losses_of(model: Model, y: Any, answers: Array) -> Array:
+    """Return the loss of each row, [rows], in the units of the labels."""
+    loss = on_vectors(model.loss_)
+    if isinstance(model.loss_, Softmax):
+        y = np.eye(loss.d)[np.asarray(y, np.int64)]
+    shape, answers = (len(answers), loss.d), scores_of(model.loss_, answers)
+    return values_of(loss, *(np.array(v, np.float64).reshape(shape) for v in (y, answers)))

@@ -1,0 +1,241 @@
+"""Exported C files predict the same bits as the model."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_c import COMPILER, WARNINGS, CompiledModel, needs_compiler
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from predicting import (
+    COMPILED,
+    KINDS,
+    LEARNERS,
+    LOSS_OF,
+    LOSSES,
+    MODELS,
+    SMALL_TREES,
+    labels_of,
+    rows_of,
+    span,
+    trained,
+)
+from scipy_free import Csr
+from test_compact import holds_rows
+
+from spanboost import LinearBall, SpanBoost, Stumps, Symmetrised, Trees, export, load
+from spanboost.compiling.kernels import plain
+from spanboost.errors import UserError
+from spanboost.models.exporting.c_literals import number, table, text
+from spanboost.models.predictions import probabilities
+from spanboost.rows.times import time_features
+
+PAGE = Path(__file__).parents[2] / "docs" / "export.md"
+# the exponential function of NumPy and of the C library may differ in the last bit
+EXACT = {"squared", "absolute"}
+
+
+def same(found, expected, loss="squared"):
+    if loss in EXACT:
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", MODELS)
+def test_every_model_on_every_kind_of_rows(case, kind, tmp_path):
+    if case == "committee" and kind != "dense":
+        pytest.skip("the members have learned dense rows")
+    with plain():
+        model = trained(MODELS[case](), kind, "squared")
+        rows = rows_of(kind, seed=1)
+        same(CompiledModel(model, tmp_path).predict_many(rows), model.predict_many(rows))
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED)
+def test_ensembles(case, tmp_path):
+    loss = LOSS_OF.get(case, "squared")
+    model = trained(COMPILED[case](), "codes", loss, T=400)
+    rows = rows_of("codes", T=200, seed=1)
+    found = CompiledModel(model, tmp_path).predict_many(rows)
+    same(found, model.predict_many(rows), loss)
+
+
+@needs_compiler
+@settings(max_examples=20)
+@given(
+    learner=st.sampled_from(sorted(LEARNERS)),
+    loss=st.sampled_from(LOSSES),
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 1000),
+)
+def test_random_models(tmp_path_factory, learner, loss, kind, seed):
+    folder = tmp_path_factory.mktemp("random")
+    with plain():
+        model = trained(span(learner, loss), kind, loss, T=40, seed=seed)
+        rows = rows_of(kind, seed=seed + 1)
+        same(CompiledModel(model, folder).predict_many(rows), model.predict_many(rows), loss)
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [None, 3])
+@pytest.mark.parametrize("learner", [Trees, Stumps])
+def test_sparse_rows(bits, learner, tmp_path):
+    settings = SMALL_TREES if learner is Trees else {}
+    X, y = np.nan_to_num(rows_of("dense")), labels_of("squared")
+    with plain():
+        model = SpanBoost(learner(**settings, bits=bits), 3, label_range="auto")
+        model.learn_many(Csr(X), y)
+        compiled = CompiledModel(model, tmp_path)
+        for x, expected in zip(X, model.predict_many(Csr(X)), strict=True):
+            columns = np.flatnonzero(x)
+            np.testing.assert_array_equal(compiled._sparse(columns, x[columns]), expected)
+
+
+@needs_compiler
+def test_a_table_with_categories_and_times(shell, tmp_path):
+    rng = np.random.default_rng(0)
+    cities = ["Ulm", 'the "Hague"', "Åbo", "what??/", "model_NAME_"]
+    days = rng.integers(0, 2000, 300)
+    lines = [
+        f"{rng.random():.4f},{cities[k % 5]!r:s},{np.datetime64('2019-01-01') + d},{k % 5 + d % 7}"
+        for k, d in enumerate(days)
+    ]
+    csv = "\n".join(["size,city,day,label", *lines]).replace("'", "")
+    (tmp_path / "data.csv").write_text(csv.replace('the "Hague"', '"the ""Hague"""') + "\n")
+    path = tmp_path / "trees.sb"
+    options = ("--learner", "trees", "-n", "4", "--quiet")
+    shell("train", tmp_path / "data.csv", "-o", path, *options)
+    shell("export", path, "--to", "c", "-o", tmp_path / "houses.c", "--name", "houses")
+    model = load(path)
+    compiled = CompiledModel(model, tmp_path, "houses")
+    assert [compiled.code(0, city) for city in cities] == [0, 1, 2, 3, 4]
+    assert [compiled.code(*one) for one in ((0, "Bonn"), (0, ""), (0, None), (1, "Ulm"))] == [
+        -1
+    ] * 4
+    moment = np.datetime64("2024-02-29T13:30", "us")
+    numbers = np.full(4, np.nan)
+    compiled.function("time", None)(
+        np.ctypeslib.ctypes.c_int64(moment.astype(int)),
+        np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data),
+    )
+    row = {"size": 0.5, "city": "Åbo", "day": "2024-02-29T13:30"}
+    found = compiled._dense([0.5, *numbers], [compiled.code(0, "Åbo")])
+    np.testing.assert_array_equal(found, model.predict_one(row))
+
+
+@needs_compiler
+@given(st.integers(-62135596800000000, 253402300799999999))
+def test_times(times, microseconds):
+    numbers = np.full(4, np.nan)
+    times(
+        np.ctypeslib.ctypes.c_int64(microseconds),
+        np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data),
+    )
+    expected = time_features(np.array([microseconds], "datetime64[us]"))[0]
+    np.testing.assert_array_equal(numbers, expected)
+
+
+@pytest.fixture(scope="module")
+def times(tmp_path_factory):
+    from spanboost.data.schema import Column, Schema
+    from spanboost.data.target import NumberTarget
+
+    with plain():
+        model = span("linear")
+        model.schema = Schema("table", NumberTarget(), columns=[Column("t", False, time=True)])
+        model.learn_many(np.ones((4, 4)), np.arange(4.0))
+        return CompiledModel(model, tmp_path_factory.mktemp("times")).function("time", None)
+
+
+@needs_compiler
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_probabilities(loss, tmp_path):
+    with plain():
+        model = trained(span("trees", loss), "dense", loss)
+        compiled = CompiledModel(model, tmp_path)
+        scores = model.predict_many(rows_of("dense"))
+    chances = compiled.function("probabilities", None)
+    pointer = np.ctypeslib.ctypes.c_void_p
+    for score, expected in zip(scores, probabilities(scores), strict=True):
+        given, out = np.atleast_1d(score).copy(), np.empty(len(expected))
+        chances(pointer(given.ctypes.data), pointer(out.ctypes.data))
+        np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+@needs_compiler
+def test_infinite_numbers_are_refused(tmp_path):
+    with plain():
+        compiled = CompiledModel(trained(span("trees"), "dense", "squared"), tmp_path)
+    for bad in (np.inf, -np.inf, 1e39):
+        with pytest.raises(ValueError, match="invalid"):
+            compiled.predict_many(np.array([[1.0, 2.0, bad, 3.0]]))
+
+
+@needs_compiler
+def test_the_program_on_the_page(shell, tmp_path):
+    (program,) = re.findall(r"```c\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "main.c").write_text(program)
+    (tmp_path / "flats.csv").write_text("size,city,price\n50,Ulm,210\n80,Bonn,330\n65,,270\n")
+    path = tmp_path / "flats.sb"
+    shell("train", tmp_path / "flats.csv", "-o", path, "--quiet", "--learner", "trees", "-n", "8")
+    shell("export", path, "--to", "c", "-o", tmp_path / "flats.c", "--name", "flats")
+    sources = [tmp_path / "main.c", tmp_path / "flats.c"]
+    subprocess.run([COMPILER, *WARNINGS, "-o", tmp_path / "predict", *sources, "-lm"], check=True)
+    found = subprocess.run([tmp_path / "predict"], capture_output=True, check=True).stdout
+    assert float(found) == load(path).predict_one({"size": 70, "city": "Ulm"})
+
+
+def test_no_training_rows(tmp_path):
+    rows = rows_of("dense")
+    with plain():
+        export(trained(MODELS["replay"](), "dense", "squared"), tmp_path / "model.c")
+    source = (tmp_path / "model.c").read_bytes()
+    assert not holds_rows([source], rows)
+    runs = [row[k : k + 2] for row in rows for k in range(3)]
+    written = [",".join(number(one) for one in run.astype(t)) for run in runs for t in ("f4", "f8")]
+    assert not any(one.encode() in source for one in written)
+
+
+@pytest.mark.parametrize("learner", [LinearBall(20.0), Symmetrised(Stumps())])
+def test_learners_that_cannot_be_exported(learner, tmp_path):
+    linear = {"feedback": "linear"} if isinstance(learner, Symmetrised) else {}
+    with plain():
+        model = SpanBoost(learner, 2, **linear)
+        model.learn_many(np.full((3, 2), 0.5), np.zeros(3))
+        with pytest.raises(UserError, match="only models of linear functions, stumps"):
+            export(model, tmp_path / "model.c")
+    assert not any(tmp_path.iterdir())
+
+
+def test_bad_arguments(tmp_path):
+    with plain():
+        model = trained(span("linear"), "dense", "squared")
+    with pytest.raises(ValueError, match="name must be an identifier of C"):
+        export(model, tmp_path / "model.c", name="my model")
+    with pytest.raises(ValueError, match="to must be 'c'"):
+        export(model, tmp_path / "model.pmml")
+    with pytest.raises(UserError, match="has not learned any rows"):
+        export(span("linear"), tmp_path / "model.c")
+    with pytest.raises(TypeError, match="export needs a model"):
+        export(object(), tmp_path / "model.c")
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_literals_have_the_same_bits(x):
+    literal = number(np.float32(x)).replace("INFINITY", "inf")
+    assert np.float32(literal.rstrip("f") if "inf" not in literal else literal) == np.float32(x)
+    assert float(number(x).replace("INFINITY", "inf")) == x
+
+
+def test_literals():
+    assert number(1.0) == "1.0"
+    assert number(np.float32(0.1)) == "0.100000001f"
+    assert text('a"\\?é') == '"a\\042\\134\\077\\303\\251"'
+    assert table("none", np.zeros(0, np.int32)) == "static const int32_t none[1] = {\n0,\n};\n"

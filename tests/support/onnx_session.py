@@ -1,0 +1,51 @@
+"""Run exported ONNX models with onnxruntime."""
+
+import json
+
+import numpy as np
+import pytest
+
+from spanboost import Rows, export
+
+
+class OnnxModel:
+    """An exported model, as Python calls it."""
+
+    def __init__(self, model, folder):
+        runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+        pytest.importorskip("onnx", reason="onnx is not installed")
+        self.path = folder / "model.onnx"
+        export(model, self.path)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = runtime.InferenceSession(self.path, options)
+        self.dtypes = {one.name: one.type for one in self.session.get_inputs()}
+        given = self.session.get_modelmeta().custom_metadata_map
+        self.names = {key: json.loads(text) for key, text in given.items()}
+
+    def run(self, rows):
+        """Return all outputs by name."""
+        outputs = [one.name for one in self.session.get_outputs()]
+        return dict(zip(outputs, self.session.run(outputs, self._inputs(rows)), strict=True))
+
+    def predict_many(self, rows):
+        return self.run(rows)["prediction"]
+
+    def _inputs(self, rows):
+        numbers, inputs = rows, {}
+        if isinstance(rows, list):
+            numbers = np.array([self._features(row) for row in rows])
+        if isinstance(rows, Rows):
+            numbers = rows.numbers
+            inputs["codes"] = np.asarray(rows.codes, np.int64)
+        kind = np.float64 if self.dtypes["numbers"] == "tensor(double)" else np.float32
+        return inputs | {"numbers": np.asarray(numbers, kind)}
+
+    def _features(self, row):
+        """Return the values of all known features in a dictionary."""
+        pairs = [
+            (f"{key}={value}", 1.0) if isinstance(value, str) else (key, value)
+            for key, value in row.items()
+        ]
+        given = dict(pairs)
+        return [given.get(name, 0.0) for name in self.names["numbers"]]
