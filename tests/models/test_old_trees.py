@@ -6,6 +6,7 @@ from banks import stream
 from forged import changed
 
 from spanboost import ModelFileError, SpanBoost, Trees, load, save
+from spanboost.learners.tree_selection import select_trees
 from spanboost.losses import Softmax
 
 NODE_TABLES = ("place", "threshold", "weight", "mean", "spread")
@@ -67,7 +68,9 @@ def old_file(path, rows=900, classes=0):
     model = SpanBoost(learner, 5, 0.3, loss=Softmax(classes) if classes else "squared")
     model.learn_many(X[:rows], y[:rows])
     save(model, path)
-    changed(path, lambda h: h.update(format=2), old_tensors(model.core.state.bank))
+    bank = model.core.state.bank
+    ordered = select_trees(bank, np.arange(len(bank.start)))
+    changed(path, lambda h: h.update(format=2), old_tensors(ordered))
     return model, X[rows:], y[rows:]
 
 

@@ -10,6 +10,8 @@ from scipy_free import Csr
 
 from spanboost import LinearSGD, Network, Rows, SpanBoost, Stumps, Trees, losses
 from spanboost.learners.objects import ObjectBank
+from spanboost.learners.tree_bank import TreeBank
+from spanboost.learners.tree_selection import select_trees
 from spanboost.rows.block import ObjectRows, Row, as_rows
 
 LEARNERS = {
@@ -210,9 +212,14 @@ class CopyFeedback:
 
 
 def arrays_of(state):
-    """Return copies of all arrays and numbers of a model, in order, without scratch space."""
+    """Return copies of all arrays and numbers of a model, in order, without scratch space.
+
+    The nodes of trees are in an order that does not depend on the sizes of blocks.
+    """
     if isinstance(state, np.ndarray):
         return [state.copy()]
+    if isinstance(state, TreeBank):
+        state = select_trees(state, np.arange(len(state.start)))
     if isinstance(state, tuple):
         kept = [item for name, item in state._asdict().items() if name not in ("scratch", "trace")]
         return [array for item in kept for array in arrays_of(item)]

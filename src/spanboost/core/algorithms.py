@@ -5,6 +5,9 @@ combines their predictions h into the answer; `backward` derives a loss per copy
 
 A `Trace` holds the arrays of one round. They are indexed [output, copy]: ``h[k, i]`` is output k of
 copy A^{i+1}. Predictions are vectors in R^d, plain numbers when d = 1.
+
+`only(i)` is the part of the round that belongs to copy i. Unless `at_final`, it needs nothing from
+the copies after it, so a block of rows can also be learned copy by copy (stages.py).
 """
 
 from typing import Any, NamedTuple
@@ -17,6 +20,7 @@ from spanboost.core.projection import Output, output_of
 from spanboost.losses import VectorLoss
 
 
+@kernel
 class Trace(NamedTuple):
     """The values of one round t."""
 
@@ -28,6 +32,18 @@ class Trace(NamedTuple):
     y: Array  # [d] y_t^i during the loop over i; afterwards y_t^N, the answer
     slope: Array  # [d, N] the slopes of the linear losses of line 13 (Algorithm 2: line 11)
     point: Array  # [d, N] scratch space
+
+    def only(self, i: int) -> "Trace":
+        """Return the arrays of copy i; they share y with those of all others."""
+        return Trace(
+            self.output,
+            self.h[:, i, None],
+            self.before[:, i, None],
+            self.kept[:, i, None],
+            self.y,
+            self.slope[:, i, None],
+            self.point[:, i, None],
+        )
 
 
 def new_trace(d: int, N: int, dtype: Any) -> Trace:
@@ -53,11 +69,23 @@ class Span(NamedTuple):
         """Whether the shrinkage is in [0, 1]."""
         return bool(((self.sigma >= 0) & (self.sigma <= 1)).all())
 
+    def only(self, i: int) -> "Span":
+        """Return the algorithm of copy i alone."""
+        eta, sigma = self.eta[i, None], self.sigma[i, None]
+        return Span(eta, sigma, self.t, self.B, self.L_B, self.scale, self.at_final)
+
+    def rewind(self, rounds: int) -> None:
+        """Set t back, so that another copy can learn the same rounds."""
+        self.t[0] -= rounds
+
+    def begin(self, trace: Trace) -> None:
+        """Line 6: start at y_t^0 = 0."""
+        for k in range(trace.output.number()):
+            trace.y[k] = 0
+
     def forward(self, trace: Trace) -> None:
-        """Lines 5-10: combine the weak predictions into the answer."""
+        """Lines 7-10: add the weak predictions to the partial sum; the last one is the answer."""
         one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
-        for k in range(d):
-            y[k] = 0  # line 6
         for i in range(self.eta.shape[0]):  # line 7
             keep = one - self.sigma[i] * self.eta[i]
             for k in range(d):  # line 8
@@ -90,11 +118,21 @@ class Hull(NamedTuple):
     at_final: bool  # non-smooth losses: take every gradient at the answer y_t^N
     linear: bool  # whether the feedback is linear; greedy feedback needs no slopes
 
+    def only(self, i: int) -> "Hull":
+        """Return the algorithm of copy i alone."""
+        return Hull(self.eta[i, None], self.L_D, self.scale, self.at_final, self.linear)
+
+    def rewind(self, rounds: int) -> None:
+        """Do nothing: no step depends on the number of the round."""
+
+    def begin(self, trace: Trace) -> None:
+        """Line 4: start at y_t^0 = 0."""
+        for k in range(trace.output.number()):
+            trace.y[k] = 0
+
     def forward(self, trace: Trace) -> None:
-        """Lines 3-8: combine the weak predictions into the answer."""
+        """Lines 5-8: add the weak predictions to the partial sum; the last one is the answer."""
         one, d, y = self.eta.dtype.type(1), trace.output.number(), trace.y
-        for k in range(d):
-            y[k] = 0  # line 4
         for i in range(self.eta.shape[0]):  # line 5
             keep = one - self.eta[i]
             for k in range(d):  # line 6

@@ -111,6 +111,10 @@ class LinearMode(NamedTuple):
         """Return the feedback of Algorithm 1, line 13 (Algorithm 2, line 11)."""
         return LinearFeedback(trace.slope, weight)
 
+    def only(self, i: int) -> "LinearMode":
+        """Return the mode of copy i alone."""
+        return self
+
 
 @kernel
 class GreedyMode(NamedTuple):
@@ -123,6 +127,10 @@ class GreedyMode(NamedTuple):
         """Return the feedback that replaces that of line 13 (Algorithm 2: line 11)."""
         offset = trace.kept if self.shrunk else trace.before
         return GreedyFeedback(loss, label, weight, offset, self.alpha, trace.point)
+
+    def only(self, i: int) -> "GreedyMode":
+        """Return the mode of copy i alone."""
+        return GreedyMode(self.alpha[i, None], self.shrunk)
 
 
 @kernel

@@ -26,6 +26,13 @@ class BoosterState(NamedTuple):
 @kernel
 def predict_row(model: BoosterState, x: Any) -> None:
     """Receive x_t, let every copy predict, and leave the answer in trace.y."""
+    model.algorithm.begin(model.trace)
+    add_copies(model, x)
+
+
+@kernel
+def add_copies(model: BoosterState, x: Any) -> None:
+    """Let every copy predict, and add the predictions to the partial sum in trace.y."""
     model.bank.predict(x, model.trace.h)
     # the paper assumes ||A(x)|| <= D
     model.trace.output.project_columns(model.trace.h, model.D)

@@ -76,6 +76,12 @@ class StackedAlgorithm(NamedTuple):
     each: Spans | Hulls
     N: int  # copies of one lane
 
+    def begin(self, trace: StackedTrace) -> None:
+        """Start every lane at 0."""
+        for c in range(trace.y.shape[0]):
+            for k in range(trace.y.shape[1]):
+                trace.y[c, k] = 0
+
     def forward(self, trace: StackedTrace) -> None:
         """Compute the predictions from those of the copies."""
         for c in range(trace.y.shape[0]):

@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.compiling.arrays import Array
+from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import streams, uniform
-from spanboost.learners.pools import reduce_pool
+from spanboost.learners.tree_rows import RowQueue, TreeValues
 
 GROUP = 2  # candidates per group
 LEAST = 5.0  # the fewest rows of mean weight on each side of a split
 THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; the sums take d rows
-VALUE, MOST, SHARE = 0, 1, 2  # rows of the scratch space
 
 
 @kernel
@@ -41,7 +40,6 @@ class Candidates(NamedTuple):
     owner: Array  # [record] the node whose record it is
     used: Array  # [1] number of records in use, which are the first ones
     state: Array  # [N, 6] state of the random number generator
-    scratch: Array  # [3, C] the current row: see `count_left`
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -50,10 +48,6 @@ class Candidates(NamedTuple):
         All are 0 for an unused record; `phases` is 0 only for unused records.
         """
         return ("phases", "place", "table", "total", "seen", "owner")
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle the records in use only."""
-        return reduce_pool(self, int(self.used[0]))
 
     def open(self, v: int) -> int:
         """Return a new record for leaf v; -1 if there is none left."""
@@ -77,31 +71,26 @@ class Candidates(NamedTuple):
         self.seen[last], self.phases[last], self.owner[last] = 0, 0, 0
         return self.owner[s] if s < last else -1
 
-    def count_row(
-        self, i: int, s: int, feature: Array, values: Array, target: Array, weight: float
-    ) -> int:
-        """Add a row to record s of tree i, and return the number of rows counted there."""
-        n = self.seen[s]
+    def admit_row(self, i: int, s: int, cells: Array, values: Array) -> int:
+        """Return the number of rows that record s has counted, with a row that is to be counted.
+
+        The first rows of a leaf of tree i set its thresholds. They are not counted: 0.
+
+        cells: the places of the cells in the values of the row.
+        """
+        n, s = self.seen[unsigned(s)], unsigned(s)
         if n == 0:
-            self.phases[s] = 1 + (self.place.shape[1] - 1) // max(feature.shape[0], 1)
+            self.phases[s] = 1 + (self.place.shape[1] - 1) // max(cells.shape[0], 1)
         first = GROUP * self.phases[s]
-        if n < self.phases[s] and feature.shape[0] == 0:
+        if n < self.phases[s] and cells.shape[0] == 0:
             return 0  # an empty row has no cell to split on
         self.seen[s] = n + 1
         if n < first:
-            self.set_thresholds(i, s, n, feature, values)
+            self.set_thresholds(i, s, n, cells, values)
             return 0
-        self.count_left(s, values, weight)
-        share, table, total = self.scratch[SHARE], self.table[s], self.total[s]
-        total[0] += weight
-        for k in range(target.shape[0]):
-            r, sums = target[k], table[SUMS + k]
-            total[1 + k] += weight * r
-            for c in range(share.shape[0]):
-                sums[c] += share[c] * r
         return n + 1 - first
 
-    def set_thresholds(self, i: int, s: int, n: int, feature: Array, values: Array) -> None:
+    def set_thresholds(self, i: int, s: int, n: int, cells: Array, values: Array) -> None:
         """Set one threshold in every group whose turn it is, from row n of the leaf.
 
         With its first threshold, a group also draws the cell that it splits on. The row is divided
@@ -113,29 +102,48 @@ class Candidates(NamedTuple):
         groups = place.shape[0]
         for g in range(n % phases, groups, phases):
             if n < phases:
-                at = (g + uniform(self.state[i])) * feature.shape[0] / groups
+                at = (g + uniform(self.state[i])) * cells.shape[0] / groups
                 a = int(at)
-                place[g] = 2 * feature[a] + int(2 * (at - a))
+                place[g] = cells[a] + int(2 * (at - a))
             threshold[GROUP * g + n // phases] = threshold_near(values, place[g])
 
-    def count_left(self, s: int, values: Array, weight: float) -> None:
-        """Set the share of candidate c to the weight if the row is on its left, else to 0; add it.
+    def count_rows(self, queue: RowQueue, rows: TreeValues) -> None:
+        """Add the rows in the queue to their records, and empty it.
 
-        A row is on the left if its value <= the threshold, which for a code must be equal to it.
-        The values are gathered first, so that the second loop has no branches and vectorises.
+        A row is on the left of a candidate if its value <= the threshold. All values are gathered
+        first, so that the loops over candidates have no branches and vectorise.
         """
-        place, table = self.place[s], self.table[s]
-        threshold, left = table[THRESHOLD], table[WEIGHT]
-        value, most, share = self.scratch[VALUE], self.scratch[MOST], self.scratch[SHARE]
-        zero, infinity = share.dtype.type(0), share.dtype.type(np.inf)
+        for e in range(queue.length[0]):
+            self.gather_values(queue, e, rows)
+        for e in range(queue.length[0]):
+            s, weight, value = unsigned(queue.record[e]), queue.weight[e], queue.value[e]
+            table, total, zero = self.table[s], self.total[s], weight - weight
+            threshold, left = table[THRESHOLD], table[WEIGHT]
+            total[0] += weight
+            for c in range(left.shape[0]):
+                left[c] += weight if value[c] <= threshold[c] else zero
+            for k in range(total.shape[0] - 1):
+                r, sums = queue.distance[e, k], table[SUMS + k]
+                total[1 + k] += weight * r
+                for c in range(sums.shape[0]):
+                    sums[c] += (weight if value[c] <= threshold[c] else zero) * r
+        queue.length[0] = 0
+
+    def gather_values(self, queue: RowQueue, e: int, rows: TreeValues) -> None:
+        """Set the values that the candidates of entry e compare with their thresholds.
+
+        A row whose code is not equal to the threshold is on the right: its value is infinite.
+        """
+        t, s = unsigned(queue.row[e]), unsigned(queue.record[e])
+        place, pairs, pair = self.place[s], rows.pairs[t], queue.pair[e]
         for g in range(place.shape[0]):
-            v = values[place[g]]
-            for c in range(GROUP * g, GROUP * g + GROUP):
-                value[c], most[c] = v, v if is_code(place[g]) else infinity
-        for c in range(share.shape[0]):
-            inside = (value[c] <= threshold[c]) & (threshold[c] <= most[c])
-            share[c] = weight if inside else zero
-            left[c] += share[c]
+            pair[g] = pairs[unsigned(place[g])]
+        if rows.coded[0] == 0:
+            return
+        threshold, value = self.table[s, THRESHOLD], queue.value[e]
+        for c in range(value.shape[0]):
+            if is_code(place[c // GROUP]) and value[c] != threshold[c]:
+                value[c] = np.inf
 
     def find_best(self, s: int, unit: float) -> tuple[int, float]:
         """Return the candidate with the largest gain, and the gain; -1 if none has enough rows.
@@ -175,7 +183,6 @@ def new_candidates(
         owner=np.zeros(records, np.int32),
         used=np.zeros(1, np.int64),
         state=streams(seed, 1 + int(copy.max()))[copy],
-        scratch=np.zeros((3, number), dtype),
     )
 
 
@@ -193,7 +200,14 @@ def is_code(place: int) -> bool:
 
 
 @kernel
+def goes_right(x: float, threshold: float, place: int) -> Any:
+    """Return 1 if a value is on the right of a split that reads this place, else 0; branch-free."""
+    code = (place >> 1) & 1
+    return np.int64(x > threshold) | (np.int64(x < threshold) & code)
+
+
+@kernel
 def threshold_near(values: Array, place: int) -> float:
     """Return a threshold at a row's value that separates it from 0, unless the value is 0."""
-    v, zero = values[place], values.dtype.type(0)
+    v, zero = values[place, 0], values.dtype.type(0)
     return v if is_code(place) or v <= zero else np.nextafter(v, zero)

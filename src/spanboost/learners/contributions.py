@@ -31,7 +31,7 @@ from spanboost.learners.network import NetworkBank
 from spanboost.learners.ridge import RidgeBank
 from spanboost.learners.stumps import StumpBank
 from spanboost.learners.symmetric import SymmetrisedBank
-from spanboost.learners.trees import TreeBank
+from spanboost.learners.tree_bank import TreeBank
 from spanboost.rows.block import Block, BlockWithMissing
 
 NO_FEATURE = -1
@@ -120,7 +120,7 @@ def _symmetrised_contributions(bank: SymmetrisedBank, rows: Any, t: int) -> Cont
 @contributions_of.register
 def _trees_contributions(bank: TreeBank, rows: Any, t: int) -> Contributions:
     mean, parents, trees = _node_means(bank), _parents(bank), np.arange(len(bank.start))
-    node = bank.scratch.node.copy()
+    node = bank.scratch.node[: len(trees)].copy()
     features, amounts = [np.full(len(trees), NO_FEATURE)], [mean[: len(trees)]]
     copies = [trees]
     while (below := np.flatnonzero(node >= len(trees))).size:

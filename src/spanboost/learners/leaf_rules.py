@@ -42,7 +42,7 @@ class GreedyLeaves(NamedTuple):
         """Return what a row of weight 1 adds to the spread, given the mean before and after."""
         return (target - before) * (target - after)
 
-    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+    def predict_mean(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
         """Set h[:, i] to the prediction of a leaf of copy i."""
         for k in range(mean.shape[0]):
             h[k, i] = mean[k]
@@ -62,7 +62,7 @@ class LinearLeaves(NamedTuple):
         """Return what a row of weight 1 adds to the spread, which is around 0 here."""
         return target * target
 
-    def predict_leaf(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
+    def predict_mean(self, i: int, mean: Array, weight: float, spread: float, h: Array) -> None:
         """Set h[:, i] to the prediction of a leaf of copy i, before the projection to norm D."""
         far = self.D * weight / np.sqrt(spread + spread) if spread > 0 else spread
         for k in range(mean.shape[0]):

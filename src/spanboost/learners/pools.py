@@ -11,22 +11,14 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 
 
-def reduce_pool(pool: Any, used: int) -> Any:
-    """Return what `__reduce__` of a NamedTuple needs to copy and pickle used entries only.
+def take_entries(pool: Any, entries: Array, room: int) -> dict[str, Any]:
+    """Return the tables of a pool with these entries only, in this order, and with new room.
 
-    Its property `tables` names the fields with an entry per element of the pool.
+    pool: a NamedTuple whose property `tables` names the fields with an entry per element.
     """
-    kept, room = pool._asdict(), len(getattr(pool, pool.tables[0]))
-    kept |= {name: kept[name][:used] for name in pool.tables}
-    return _with_room, (type(pool), room, pool.tables, kept)
-
-
-def _with_room(kind: Any, room: int, tables: tuple[str, ...], kept: dict[str, Any]) -> Any:
-    return kind(**kept | {name: extended(kept[name], room) for name in tables})
-
-
-def extended(table: Array, room: int) -> Array:
-    """Return the table with zeros after its last entry, `room` entries in all."""
-    whole = np.zeros((room, *table.shape[1:]), table.dtype)
-    whole[: len(table)] = table
-    return whole
+    new = {}
+    for name in pool.tables:
+        table = getattr(pool, name)
+        new[name] = np.zeros((room, *table.shape[1:]), table.dtype)
+        new[name][: len(entries)] = table[entries]
+    return new

@@ -16,7 +16,7 @@ from spanboost.compiling.kernels import kernel
 from spanboost.errors import ModelFileError
 from spanboost.learners.feature_weights import grow_table
 from spanboost.learners.leaf_rules import LinearLeaves
-from spanboost.learners.trees import TreeBank
+from spanboost.learners.tree_bank import TreeBank
 from spanboost.rows.block import Row
 
 
@@ -97,8 +97,8 @@ class PredictingTrees(NamedTuple):
 def predicting_part(part: Any) -> Any:
     """Return a bank, or a part of one, whose trees predict and do not learn."""
     if isinstance(part, TreeBank):
-        room = part.scratch
-        return _with_nodes(read_nodes(part), len(room.values) // 2, len(room.filled))
+        room = part.scratch.rows
+        return _with_nodes(read_nodes(part), room.values.shape[1] // 2, room.filled.shape[1])
     if hasattr(part, "_fields"):
         return type(part)(*map(predicting_part, part))
     return part
@@ -143,7 +143,7 @@ def first_children(nodes: TreeNodes) -> Array:
 
 
 def _leaf_values(bank: TreeBank, leaves: Array) -> Array:
-    """Return the predictions of some leaves, with the same bits as `predict_leaf` of their rule."""
+    """Return the predictions of some leaves, with the same bits as `predict_mean` of their rule."""
     mean, weight, spread = bank.mean[leaves], bank.weight[leaves], bank.spread[leaves]
     if not isinstance(bank.aim, LinearLeaves):
         return np.ascontiguousarray(mean)

@@ -11,7 +11,7 @@ from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Hull, Span, new_trace
 from spanboost.core.coefficients import coefficients
-from spanboost.core.loop import BoosterState, learn, predict
+from spanboost.core.loop import BoosterState, predict
 from spanboost.errors import ParameterError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
@@ -263,7 +263,7 @@ class Booster(BoosterSpec, Model):
     def _run(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
     ) -> None:
-        self.core.call(learn, self.core.state, rows, labels, weights, out, first, last)
+        self.core.learn_rows(rows, labels, weights, out, first, last)
 
     def _new_memory(self, learner: Learner) -> ReplayMemory | None:
         if not self.replay:

@@ -13,7 +13,8 @@ import numpy as np
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
-from spanboost.core.loop import BoosterState, learn_recorded, record_size
+from spanboost.core.loop import BoosterState, learn, learn_recorded, record_size
+from spanboost.core.stages import has_stages, learn_stages
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import Softmax, degree
 from spanboost.rows.block import as_rows
@@ -193,6 +194,13 @@ class BoosterCore:
         self.learn(block, out, run, finish)
         finish(len(out) - 1)
         return parts
+
+    def learn_rows(
+        self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
+    ) -> None:
+        """Run the loop of a single booster, in the faster of two orders with the same result."""
+        loop = learn_stages if has_stages(self.state) else learn
+        self.call(loop, self.state, rows, labels, weights, out, first, last)
 
     def _run_recorded(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int

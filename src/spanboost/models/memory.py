@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 CELL_BYTES = 12  # an entry of a row that is kept for replay: its column and its value
 _NAME_BYTES = 100  # a name in a dictionary, without its characters
-_PROBE = 1 << 13  # number of features; beyond it, the memory of all learners grows linearly
+_PROBE = 1 << 16  # number of features; beyond it, the memory of all learners grows linearly
 
 
 def feature_bytes(model: "Model") -> int:

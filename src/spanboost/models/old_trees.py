@@ -12,7 +12,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
-from spanboost.learners.trees import TreeBank
+from spanboost.learners.tree_bank import TreeBank
 
 NODES, RECORDS = "weight.touched", "candidates.phases.touched"
 NODE_TABLES = ("weight", "place", "threshold", "mean", "spread")

@@ -13,9 +13,9 @@ import numpy as np
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
+from spanboost.learners.tree_bank import TreeBank
 from spanboost.learners.tree_selection import select_trees
 from spanboost.learners.tree_tables import filled_part, predicting_part
-from spanboost.learners.trees import TreeBank
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import from_json, not_data_error
 from spanboost.models.kept_rows import kept_tensors, restore_memory, restore_sample, take_sample

@@ -10,8 +10,8 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.algorithms import Span
 from spanboost.learners.descent import Descent
+from spanboost.learners.tree_bank import TreeBank
 from spanboost.learners.tree_selection import select_trees
-from spanboost.learners.trees import TreeBank
 from spanboost.losses import has_log_link
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
