@@ -56,6 +56,19 @@ def test_a_misspelt_positive_label_is_named_early(shell, tmp_path):
     assert "warning" not in after
 
 
+def test_a_misspelt_positive_label_writes_no_model(shell, tmp_path):
+    path, model = write(tmp_path, ("high", "low")), tmp_path / "m.sb"
+    words = ("train", path, "-o", model, "--loss", "logistic", *LINEAR)
+    shell(*words, "--positive", "hihg", status=2)
+    assert not model.exists()
+    shell(*words, "--positive", "high")
+    negative = tmp_path / "negative.csv"
+    negative.write_text("".join(path.read_text().splitlines(keepends=True)[::2]))
+    assert {line.rpartition(",")[2] for line in negative.read_text().split()} == {"kind", "low"}
+    shell("train", negative, "-i", model, "-o", tmp_path / "more.sb")  # a day without the class
+    assert (tmp_path / "more.sb").exists()
+
+
 @pytest.mark.parametrize("labels", [("high", "low"), ("low",)])
 def test_other_positive_labels_get_no_warning(labels, shell, tmp_path):
     status = 0 if "high" in labels else 2
@@ -68,6 +81,8 @@ def test_other_positive_labels_get_no_warning(labels, shell, tmp_path):
     [
         (("oak",), ("--loss", "logistic"), "'oak'"),
         (("1",), ("--loss", "hinge"), "'1'"),
+        (("True",), ("--loss", "logistic"), "'True'"),
+        (("no",), ("--loss", "logistic"), "'no'"),
         (("oak",), ("--loss", "softmax"), "'oak'"),
         (("oak",), ("--loss", "logistic", "--positive", "oak"), "'oak'"),
         (("oak", "elm"), ("--loss", "logistic", "--positive", "oak"), None),
@@ -91,6 +106,7 @@ def test_the_speed_does_not_count_compiling():
     )
     quick = {"seconds": 3.0, "compile_seconds": 0.1, "examples_per_second": 200.0}
     assert describe_speed(quick) == "3.00 seconds, 200 examples a second"
+    assert describe_speed(quick | {"examples_per_second": 0.9}).endswith(" 1 example a second")
 
 
 def test_the_time_of_compiling_is_in_the_result(shell, tmp_path):

@@ -123,6 +123,8 @@ class ProgressivePass:
                 raise current.locate(error) from None
             if self.tape.rows == 0 and not self.stream.resumed:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
+            if self.tape.rows and self.args.positive is not None:
+                self.positive.check()  # before a model is written
 
     def _count(self, step: Step) -> None:
         batch, answers = step.batch, step.answers[self.names[0]]
@@ -166,7 +168,6 @@ class ProgressivePass:
         for message in problems.first:
             self.table.write(f"left out: {message}")
         shown = [format_summary(result, self.labels.label_sum)]
-        self.positive.check()
         if warning := warn_of_one_class(self.first.schema.target):
             self.table.write(warning)
         picture, band = None, None if self.intervals is None else picture_of(self.intervals)

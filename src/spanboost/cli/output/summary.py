@@ -153,7 +153,9 @@ def describe_speed(result: Mapping[str, Any]) -> str:
     """Return the time that a pass took, and its speed without compiling."""
     seconds, compiling = result["seconds"], result["compile_seconds"]
     long = f"including {compiling:.2f} for compiling; without these, " if compiling >= LONG else ""
-    return f"{seconds:.2f} seconds, {long}{result['examples_per_second']:,.0f} examples a second"
+    speed = f"{result['examples_per_second']:,.0f}"
+    unit = "example" if speed == "1" else "examples"
+    return f"{seconds:.2f} seconds, {long}{speed} {unit} a second"
 
 
 def _intervals(result: dict[str, Any]) -> list[str]:
