@@ -324,6 +324,7 @@ def test_destinations_of_predictions(data, model, shell, tmp_path):
     np.testing.assert_array_equal(table["prediction"].to_numpy(), numbers(out))
     if Path("/dev/full").exists():  # a full disk is not a usage error
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
+        assert "/dev/full: No space" in shell("demo", "--save", "/dev/full", status=1).err
 
 
 @pytest.mark.process
@@ -401,8 +402,9 @@ def test_two_labels(shell, tmp_path):
         (("0", "1"), ()),
         (("-1", "1"), ()),
         (("0.0", "1.0"), ()),
-        (("no", "yes"), ()),  # the first label seen is negative
-        (("yes", "no"), ()),
+        (("elm", "oak"), ()),  # the first label seen is negative
+        (("oak", "elm"), ()),
+        (("no", "yes"), ()),
         (("low", "high"), ("--positive", "high")),
         (("3", "7"), ("--positive", "7")),
     ]:

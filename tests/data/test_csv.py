@@ -3,6 +3,7 @@
 import csv
 import datetime as dt
 import io
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from spanboost.data.formats.lines import Chunk
 from spanboost.data.kinds import MISSING, column_kind
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
-from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
+from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, target_from_json
 from spanboost.rows.times import parse_time
 
 pytestmark = pytest.mark.slow  # the file as a whole
@@ -188,6 +189,30 @@ def test_predicting_learns_nothing_and_needs_no_label():
         assert found.codes == [[1], [-1], [-1]]
         assert (found.y, found.weights, found.error) == ([], [], None)
         assert found.state == before
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("pair", [("false", "true"), ("False", "True"), ("NO", "YES")])
+def test_the_sign_of_an_answer_does_not_depend_on_the_first_row(pair, first):
+    target = BinaryTarget()
+    rows = f"1,{pair[first]}\n2,{pair[1 - first]}\n".encode()
+    assert read(b"a,y\n" + rows, table_schema(target)).y == [2 * first - 1, 1 - 2 * first]
+    assert target.values == [*pair]
+    assert np.isnan(target.encode_text("maybe"))
+
+
+def test_the_first_yes_stays_positive_whatever_the_other_label_is():
+    target = BinaryTarget()
+    assert target.encode_text("yes") == 1
+    target = target_from_json(json.loads(json.dumps(target.state())))
+    assert [target.encode_text(label) for label in ("yes", "maybe", "yes")] == [1, -1, 1]
+    assert target.state() == {"kind": "binary", "positive": None, "values": ["maybe", "yes"]}
+    assert np.isnan(target.encode_text("no"))
+
+
+def test_a_target_of_an_earlier_version_keeps_its_order():
+    target = target_from_json({"kind": "binary", "positive": None, "values": ["True"]})
+    assert [target.encode_text(label) for label in ("False", "True")] == [1, -1]
 
 
 def test_targets():

@@ -1,8 +1,9 @@
 """Encode the labels of a file as the numbers that a loss needs.
 
 Numeric labels stay as they are. Binary labels become -1 and +1: 0 or -1 against 1, the value named
-as positive against all others, or two strings in order of appearance. Classes are numbered from 0,
-also in order of appearance.
+as positive against all others, or two strings. Of these, "true" and "yes" stand for +1, if they
+appear first; otherwise the first string stands for -1. Classes are numbered from 0, in order of
+appearance.
 """
 
 import math
@@ -16,6 +17,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.local_formats import comma_advice
 
 NON_NEGATIVE, POSITIVE = "non-negative", "positive"  # domains of labels
+_AFFIRMATIVE = ("true", "yes")  # labels that stand for +1 even if they appear first
 
 
 class LabelError(NamedTuple):
@@ -147,14 +149,22 @@ class BinaryTarget(Target):
 
     kind = "binary"
 
-    def __init__(self, positive: str | None = None) -> None:
+    def __init__(self, positive: str | None = None, affirmed: bool = False) -> None:
         super().__init__()
         self.positive = positive  # encoded as +1, every other value as -1
+        self.affirmed = affirmed  # whether the only label so far stands for +1
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is invalid."""
         if not (self.positive is None or isinstance(self.positive, str)):
             raise ValueError(f"positive must be a string (got {self.positive!r:.40})")
+        if not isinstance(self.affirmed, bool):
+            raise ValueError(f"affirmed must be true or false (got {self.affirmed!r:.40})")
+
+    def state(self) -> dict[str, Any]:
+        """Return the target as JSON values; only a single label needs to be affirmed."""
+        known = super().state()
+        return {name: value for name, value in known.items() if name != "affirmed" or value}
 
     def _encode(self, value: str) -> float:
         if self.positive is not None:
@@ -168,7 +178,13 @@ class BinaryTarget(Target):
             return 1.0 if value == "1" else -1.0
         if any(as_number(known) is not None for known in values):
             return math.nan
-        return 2 * self._index(value, 2) - 1
+        if not self.values:
+            self.affirmed = value.casefold() in _AFFIRMATIVE
+        elif self.affirmed and value not in self.values:
+            self.values.insert(0, value)  # the first label stays the positive one
+            self.affirmed = False
+        sign = 2 * self._index(value, 2) - 1
+        return -sign if self.affirmed else sign
 
     def _error(self, text: str) -> LabelError:
         advice = "name the positive label with --positive VALUE, or use --loss softmax for classes"

@@ -48,7 +48,7 @@ def class_names(model: Model) -> list[str]:
     target: Target = model.schema.target
     if isinstance(model.loss_, Softmax):
         return _all_class_names(target.values, model.loss_.d)
-    return list(_binary_labels(target))
+    return list(binary_labels(target))
 
 
 def _all_class_names(values: list[str], classes: int) -> list[str]:
@@ -57,7 +57,7 @@ def _all_class_names(values: list[str], classes: int) -> list[str]:
     return known + [f"unseen {k}" for k in range(len(known), classes)]
 
 
-def _binary_labels(target: Target) -> tuple[str, str]:
+def binary_labels(target: Target) -> tuple[str, str]:
     """Return the labels that stand for -1 and +1."""
     if isinstance(target, BinaryTarget) and target.positive is not None:
         others = target.values
@@ -65,4 +65,6 @@ def _binary_labels(target: Target) -> tuple[str, str]:
     if set(target.values) <= {"-1", "0", "1"}:
         return ("0" if "0" in target.values else "-1"), "1"
     negative, positive = _all_class_names(target.values, 2)
+    if isinstance(target, BinaryTarget) and target.affirmed and len(target.values) == 1:
+        return "unseen 0", negative
     return negative, positive

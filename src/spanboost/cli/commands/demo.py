@@ -11,6 +11,7 @@ import numpy as np
 
 from spanboost.analysis.batch_trees import BatchTrees
 from spanboost.analysis.progressive import LossTape, progressive, rows_to_show
+from spanboost.atomic_files import atomic_write
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.generated import make_drifting_stream
@@ -45,7 +46,8 @@ def save(rows: int, seed: int, path: str) -> None:
     X, y = make_drifting_stream(rows, seed)
     names = [*(f"x{j}" for j in range(X.shape[1])), "label"]
     table = np.column_stack([X, y])
-    np.savetxt(path, table, "%.6g", ",", header=",".join(names), comments="")
+    with atomic_write(path) as file:
+        np.savetxt(file, table, "%.6g", ",", header=",".join(names), comments="")
 
 
 def run(rows: int, n: int, seed: int, out: TextIO) -> None:
