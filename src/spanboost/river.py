@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from spanboost.analysis.explanations import ExplainedRows
 from spanboost.compiling.arrays import Array
 from spanboost.errors import install_hint
-from spanboost.losses import Logistic, resolve
-from spanboost.models.class_table import ClassTable
+from spanboost.losses import resolve
+from spanboost.models.emerging_classes import EmergingClasses, Example
 from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import (
     check_regression_loss,
@@ -26,6 +24,7 @@ from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets
+from spanboost.models.spec import CHOOSE
 
 try:
     import pandas as pd
@@ -49,9 +48,6 @@ _NAMES = {  # parameters of ModelSpec, and what River calls them
 _CLASSIFIER_NAMES = {
     name: own for name, own in _NAMES.items() if name not in ("loss", "label_range")
 }
-
-_TWO = 2  # classes of a model with one output
-_RECENT = 1000  # rows that a model for more classes learns first
 
 
 class _Boosting:
@@ -244,10 +240,12 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
 
     Labels are strings, integers, booleans or other hashable values. New classes may appear at any
     time. The model starts with one output, for two classes. When the third class appears, a model
-    with an output for each class replaces it, and learns the last 1,000 rows first. The parameters
-    are those of `BoostingRegressor` without `loss` and `label_range`, which are fixed, and without
-    `intervals`. With `sets=True`, the model also learns sets of classes that contain the label
-    (`predict_set_one`, docs/intervals.md).
+    with an output for each class replaces it, and learns the last 1,000 rows first. A model of your
+    own learner, or with `n_models="auto"`, is replaced in this way for every further class.
+
+    The parameters are those of `BoostingRegressor` without `loss` and `label_range`, which are
+    fixed, and without `intervals`. With `sets=True`, the model also learns sets of classes that
+    contain the label (`predict_set_one`, docs/intervals.md).
 
     Examples
     --------
@@ -269,39 +267,39 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
     )
 
     def _begin(self) -> None:
-        self._classes = ClassTable()
-        self._model = self._new_model("logistic")
-        self._recent: deque[_Example] = deque(maxlen=_RECENT)  # while there are two classes
+        chosen = CHOOSE in (self.n_models, self.learning_rate)
+        widens = isinstance(self.learner, str) or getattr(self.learner, "widens", False) is True
+        self._emerging = EmergingClasses(self._new_model, widens=widens and not chosen)
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     @property
-    def _binary(self) -> bool:
-        return isinstance(self._model.loss_, Logistic)
+    def _model(self) -> Model:  # type: ignore[override]
+        return self._emerging.model
+
+    @property
+    def _labels(self) -> list[Any]:
+        return self._emerging.table.labels
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
-        self._learn(
-            [_Example(dict(x), y, w)], lambda model, code: model.learn_one(x, code[0], weight=w)
-        )
+        self._emerging.learn([Example(dict(x), y, w)])
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """Return the probability of each class so far; empty before the first label."""
-        if not self._classes.labels:
+        if not self._labels:
             return {}
         shares = self._probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
-        return dict(zip(self._classes.labels, shares, strict=True))
+        return dict(zip(self._labels, shares, strict=True))
 
     def predict_set_one(self, x: dict[Any, Any], coverage: float = 0.9) -> set[Any]:
         """Return a set of classes that contains this share of the labels; needs `sets=True`."""
         if not isinstance(self._model, PredictionSets):
             raise ValueError("sets need BoostingClassifier(sets=True)")
         (inside,) = self._model.predict_set([x], coverage)
-        return {
-            label for label, within in zip(self._classes.labels, inside, strict=False) if within
-        }
+        return {label for label, within in zip(self._labels, inside, strict=False) if within}
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
@@ -309,82 +307,45 @@ class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
         if len(rows) != len(labels):
             raise ValueError(f"{len(rows)} rows but {len(labels)} labels")
         triples = zip(rows, labels, row_weights(w, len(X)).tolist(), strict=True)
-        examples = [_Example(*one) for one in triples]
-        codes = self._codes(examples)
-        third = next((k for k, code in enumerate(codes) if code >= _TWO), len(codes))
-        for part in (examples[:third], examples[third:]) if self._binary else (examples,):
-            if part:
-                self._learn(part, partial(_learn_block, part))
+        self._emerging.learn([Example(*one) for one in triples])
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probabilities of the classes, a column for each, for a block of rows."""
         check_frame(X)
-        known = len(X) and self._classes.labels
+        known = len(X) and self._labels
         shares = self._probabilities(self._predict_rows(X)) if known else None
-        return pd.DataFrame(shares, index=X.index, columns=self._classes.labels)
+        return pd.DataFrame(shares, index=X.index, columns=self._labels)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the most probable class of each row of a block; None before the first label."""
         check_frame(X)
-        if not (len(X) and self._classes.labels):
+        if not (len(X) and self._labels):
             return pd.Series([None] * len(X), index=X.index, dtype="object")
         return self.predict_proba_many(X).idxmax(axis="columns")
 
-    def _learn(self, examples: list[_Example], learn: Callable[[Model, list[Any]], Any]) -> None:
-        """Learn rows with the model for their classes; a refused row changes nothing."""
-        labels, codes = [one.y for one in examples], self._codes(examples)
-        if self._binary and max(codes) < _TWO:
-            learn(self._model, [2.0 * code - 1 for code in codes])
-            self._recent.extend(examples)
-        else:
-            model = self._new_softmax() if self._binary else self._model
-            learn(model, codes)
-            self._model = model
-            self._recent.clear()
-        self._classes.add(labels)
-
-    def _codes(self, examples: list[_Example]) -> list[int]:
-        return self._classes.encode([one.y for one in examples])
-
-    def _new_model(self, loss: str) -> Model:
+    def _new_model(self, loss: Any) -> Model:
         model = new_model(self, _CLASSIFIER_NAMES, loss=loss)
         return PredictionSets(model) if self.sets else model
 
-    def _new_softmax(self) -> Model:
-        """Return a model for any number of classes that has learned the last rows."""
-        model, recent = self._new_model("softmax"), list(self._recent)
-        if recent:
-            _learn_block(recent, model, self._codes(recent))
-        return model
-
     def to_parts(self) -> EstimatorParts:
         """Return the estimator as data, for `spanboost.save`."""
-        recent = [tuple(one) for one in self._recent]
-        return self._parts([self._model], classes=self._classes.labels, recent=recent)
+        recent = [tuple(one) for one in self._emerging.recent]
+        return self._parts([self._model], classes=self._labels, recent=recent)
 
     @classmethod
     def from_parts(cls, parts: EstimatorParts) -> Self:
         """Return the estimator that `to_parts` described."""
         estimator = cls(**stored_parameters(parts.state["parameters"]))
-        (estimator._model,) = parts.models
-        estimator._classes.add(parts.state["classes"])
-        estimator._recent.extend(_Example(*one) for one in parts.state["recent"])
+        emerging = estimator._emerging
+        (emerging.model,) = parts.models
+        emerging.table.add(parts.state["classes"])
+        emerging.recent.extend(Example(*one) for one in parts.state["recent"])
         return estimator
 
     def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
         """Return how `spanboost.explain` explains the scores of one row."""
-        return ExplainedRows([self._model], [plain_row(x)], classes=self._classes.labels)
+        return ExplainedRows([self._model], [plain_row(x)], classes=self._labels)
 
     def _probabilities(self, scores: Array) -> Array:
-        known = probabilities(scores)[:, : len(self._classes.labels)]  # a model starts with two
+        known = probabilities(scores)[:, : len(self._labels)]  # a model starts with two
         return np.asarray(known / known.sum(axis=1, keepdims=True))
-
-
-class _Example(NamedTuple):
-    x: dict[Any, Any]
-    y: Any
-    w: float
-
-
-def _learn_block(examples: list[_Example], model: Model, codes: list[Any]) -> None:
-    model.learn_many([one.x for one in examples], codes, np.array([one.w for one in examples]))

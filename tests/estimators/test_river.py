@@ -7,10 +7,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from river import checks, compose, datasets, evaluate, metrics, optim, preprocessing
+from river import checks, compose, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
 from spanboost import HullBoost, LabelWarning, LinearSGD, SpanBoost, Trees
 from spanboost.losses import Softmax
+from spanboost.models.model_spec import ModelSpec
 from spanboost.river import BoostingClassifier, BoostingRegressor
 
 LEARNERS = ["trees", "linear", "stumps", "stumps-intercept", "network"]
@@ -259,3 +260,37 @@ def test_counts_have_positive_predictions():
     for x in rng.uniform(-1, 1, 200):
         model.learn_one({"x": x}, rng.poisson(2 * np.exp(x)))
     assert model.predict_one({"x": 1.0}) > model.predict_one({"x": -1.0}) > 0
+
+
+def four_classes(rows=120):
+    """Return rows and labels; the classes appear one after the other."""
+    rng = np.random.default_rng(0)
+    X = [{"a": a, "b": b} for a, b in rng.normal(size=(rows, 2)).tolist()]
+    labels = [2 * (x["a"] > 0) + (x["b"] > 0) for x in X]
+    return X, [f"class {min(label, k // 15)}" for k, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learner": linear_model.LinearRegression(), "n_models": 2},
+        {"learner": linear_model.LinearRegression()},
+        {"learner": "linear", "n_models": "auto"},
+    ],
+    ids=["own", "own, chosen", "chosen"],
+)
+def test_models_that_cannot_add_classes_are_replaced(options):
+    """Blocks and single rows give the same model, and the last rows are learned again."""
+    X, labels = four_classes()
+    one, many = BoostingClassifier(**options), BoostingClassifier(**options)
+    for x, label in zip(X, labels, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(pd.DataFrame(X), pd.Series(labels))
+    chances = one.predict_proba_one(X[0])
+    assert sorted(chances) == [f"class {k}" for k in range(4)]
+    assert chances == pytest.approx(many.predict_proba_one(X[0]), rel=1e-12)
+    n = options.get("n_models")
+    whole = ModelSpec(learner=options["learner"], n=n, loss=Softmax(4)).build()  # knows all classes
+    whole.learn_many(X, [[*chances].index(label) for label in labels])
+    scores = np.exp(whole.predict_one(X[0]))
+    assert [*chances.values()] == pytest.approx(scores / scores.sum(), rel=1e-9)

@@ -261,3 +261,62 @@ def test_an_error_while_learning_shows_the_row():
     with pytest.raises(RuntimeError, match="no") as caught:
         SpanBoost(Picky(), n=1).learn_one([1.0, 2.0], 0.5)
     assert caught.value.__notes__ == ["Picky raised this error for the row [1.0, 2.0]"]
+
+
+class Counter:
+    """Predicts the mean of its targets, and learns from them without weights."""
+
+    def __init__(self):
+        self.total = self.rows = 0.0
+
+    def predict_one(self, x):
+        return self.total / max(self.rows, 1.0)
+
+    def learn_one(self, x, y):
+        self.total, self.rows = self.total + y, self.rows + 1
+
+
+class SingleCounter(Counter):
+    single_output = True
+
+
+def test_every_output_gets_a_copy_of_a_learner_of_numbers():
+    """Without curvature between the outputs, each of them learns as if it were the only one."""
+    X, Y = np.zeros((30, 1)), np.random.default_rng(0).uniform(-0.5, 0.5, (30, 2))
+    together = HullBoost(SingleCounter(), n=1, loss=losses.SquaredEuclidean(2)).learn_many(X, Y)
+    for k in range(2):
+        alone = HullBoost(SingleCounter(), n=1).learn_many(X, Y[:, k])
+        np.testing.assert_allclose(together[:, k], alone, atol=1e-12)
+
+
+def test_a_learner_of_one_number_is_told_how_to_predict_several():
+    model = SpanBoost(Counter(), n=2, loss=losses.SquaredEuclidean(2))
+    with pytest.raises(ValueError, match=r"predicted 0.0; 2 finite values .* single_output = True"):
+        model.learn_one([0.0], [0.1, 0.2])
+
+
+@pytest.mark.parametrize(
+    "learner", [SGDRegressor(random_state=0), linear_model.LinearRegression(), SingleCounter()]
+)
+def test_foreign_learners_learn_several_classes(learner):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = X.argmax(axis=1) + (X.sum(axis=1) < 0)
+    model = SpanBoost(learner, n=2, loss=losses.Softmax(3))
+    scores = model.learn_many(X, y)
+    assert scores.shape == (90, 3)
+    assert np.isfinite(scores).all()
+
+
+def test_a_prediction_that_is_text_is_named():
+    class Text(Counter):
+        def predict_one(self, x):
+            return "a"
+
+    with pytest.raises(ValueError, match=r"weak learner 0 predicted 'a'; 1 finite value"):
+        SpanBoost(Text(), n=2).learn_one([0.0], 0.1)
+
+
+def test_a_loss_with_a_kink_names_the_learner_of_the_user():
+    with pytest.raises(ValueError, match="kink has no target, and SGDRegressor learns"):
+        SpanBoost(SGDRegressor(), n=2, loss="absolute").learn_one([0.0], 0.1)

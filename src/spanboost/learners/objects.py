@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,11 @@ from spanboost.learners.external import adapt_external
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows.block import ObjectRows, Rows
 from spanboost.rows.validation import check_rows
+
+_SINGLE = (
+    "; if the learner predicts one number, give it the attribute single_output = True, and every "
+    "output gets a copy of its own"
+)
 
 
 class CopyLoss:
@@ -81,6 +87,9 @@ class ObjectLearner:
     `FromTargets`; a learner of another library is first wrapped by an adapter (external/). Rows are
     passed to the copies unchanged: arrays, dictionaries or anything else. The copies start equal,
     so an object that draws random numbers draws the same ones in all of them.
+
+    A learner of targets that predicts one number has an attribute `single_output = True`. If a task
+    has several outputs, each of them gets a copy of its own.
     """
 
     def __init__(self, prototype: Any) -> None:
@@ -131,7 +140,10 @@ class ObjectLearner:
 
     def bank(self, task: Task) -> "ObjectBank":
         """Return N deep copies."""
-        return ObjectBank([copy.deepcopy(self.prototype) for _ in range(task.n)], task)
+        prototype = self.prototype
+        if task.d > 1 and getattr(prototype, "single_output", False) is True:
+            prototype = EachOutput([prototype] * task.d)
+        return ObjectBank([copy.deepcopy(prototype) for _ in range(task.n)], task)
 
 
 def as_learner(learner: Any) -> Learner:
@@ -169,12 +181,14 @@ class ObjectBank:
             except Exception as error:
                 _add_row(error, learner, x)
                 raise
-            values = np.asarray(prediction, dtype=np.float64)
-            if values.size != len(h) or not np.isfinite(values).all():
+            values = _finite_values(prediction)
+            if len(values) != len(h):
+                hint = _SINGLE if len(values) == 1 else ""
                 raise ValueError(
-                    f"weak learner {i} predicted {prediction!r}; {len(h)} finite values are needed"
+                    f"weak learner {i} predicted {prediction!r:.200}; {len(h)} finite values are "
+                    f"needed{hint}"
                 )
-            h[:, i] = self.units.value * values.reshape(-1)
+            h[:, i] = self.units.value * values
 
     def update(self, x: Any, h: Array, feedback: Feedback) -> None:
         """Pass each copy its loss."""
@@ -186,15 +200,27 @@ class ObjectBank:
                 raise
 
 
+def _finite_values(prediction: Any) -> Array:
+    """Return a prediction as a vector; an empty one if it is not made of finite numbers."""
+    try:
+        values = np.asarray(prediction, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return np.zeros(0)
+    return values if np.isfinite(values).all() else values[:0]
+
+
 def _add_row(error: Exception, learner: Any, x: Any) -> None:
     """Add a note to an error of a learner: the row, and what to do about text in it."""
-    inner = getattr(learner, "learner", learner)
-    for wrapped in ("model", "regressor"):  # in the adapters of other libraries
-        inner = getattr(inner, wrapped, inner)
-    note = f"{type(inner).__name__} raised this error for the row {x!r:.200}"
+    name = type(_unwrap(getattr(learner, "learner", learner))).__name__
+    note = f"{name} raised this error for the row {x!r:.200}"
     if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
         note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
     error.add_note(note)
+
+
+def _unwrap(learner: Any) -> Any:
+    """Return the learner of another library that an adapter holds; others unchanged."""
+    return getattr(learner, "model", getattr(learner, "regressor", learner))
 
 
 class FromTargets:
@@ -226,9 +252,14 @@ class FromTargets:
         """Whether the learner draws no random numbers; assumed unless it has `deterministic`."""
         return bool(getattr(self.learner, "deterministic", True))
 
+    @property
+    def single_output(self) -> bool:
+        """Whether the learner predicts one number; it predicts one for each output otherwise."""
+        return bool(getattr(self.learner, "single_output", False))
+
     def check(self, task: Task) -> None:
         """Raise a ValueError if the losses cannot be converted to targets."""
-        name = type(self.learner).__name__
+        name = type(_unwrap(self.learner)).__name__
         if not self.weighted and not task.smoothness.all():
             raise ValueError(
                 f"{name}.learn_one takes no weight, but the rows of linear losses are weighted by "
@@ -246,13 +277,38 @@ class FromTargets:
 
     def update(self, x: Any, loss: CopyLoss) -> None:
         """Convert the loss to a target and learn from it."""
-        target, weight = target_of(loss)
+        self.learn(x, *target_of(loss))
+
+    def learn(self, x: Any, target: Any, weight: float) -> None:
+        """Learn from a target, unless its weight is 0."""
         if weight == 0:
             return
         if self.weighted:
             self.learner.learn_one(x, target, **{self._weight: weight})
         else:
             self.learner.learn_one(x, target)
+
+
+class EachOutput:
+    """Learners of targets that predict one number each, one for each output."""
+
+    def __init__(self, outputs: Sequence[FromTargets]) -> None:
+        self.outputs = [copy.deepcopy(one) for one in outputs]
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the first output."""
+        return self.outputs[0].learner
+
+    def predict(self, x: Any) -> list[Any]:
+        """Return the predictions of all outputs."""
+        return [one.predict(x) for one in self.outputs]
+
+    def update(self, x: Any, loss: CopyLoss) -> None:
+        """Convert the loss to a target for each output, and learn from them."""
+        target, weight = target_of(loss)
+        for one, number in zip(self.outputs, target.tolist(), strict=True):
+            one.learn(x, number, weight)
 
 
 def target_of(loss: CopyLoss) -> tuple[Any, float]:

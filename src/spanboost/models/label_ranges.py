@@ -18,7 +18,8 @@ def new_labels(booster: Any, learner: Learner) -> Labels:
         raise ParameterError(
             "loss",
             f"must be Softmax(d) with the number of classes d for the learner "
-            f"{type(booster.learner).__name__}, to which classes cannot be added",
+            f"{type(booster.learner).__name__}, to which classes cannot be added (in "
+            "spanboost.sklearn: name all classes in the first partial_fit)",
         )
     log_link = losses.has_log_link(booster.loss_)
     if not isinstance(booster.label_range, str):

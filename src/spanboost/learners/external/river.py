@@ -10,6 +10,8 @@ class RiverRegressor:
     A row that is a sequence is passed on as a dictionary from positions to values.
     """
 
+    single_output = True
+
     def __init__(self, model: Any) -> None:
         if hasattr(model, "_multiclass"):
             raise TypeError(

@@ -12,6 +12,8 @@ class PartialFit:
     It predicts 0 until it has learned a row.
     """
 
+    single_output = True
+
     def __init__(self, regressor: Any) -> None:
         names = inspect.signature(regressor.partial_fit).parameters
         if "classes" in names:

@@ -11,6 +11,8 @@ class VowpalWabbit:
     Rows are dictionaries of numbers and strings, or sequences of numbers; zeros are omitted.
     """
 
+    single_output = True
+
     def __init__(self, arguments: str = "") -> None:
         self.arguments, self._workspace = arguments, None
 
