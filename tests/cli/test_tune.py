@@ -7,6 +7,7 @@ import pytest
 from streams import FLATS, HOUSES, as_csv, as_jsonl, as_vw, put
 
 from spanboost import load
+from spanboost.tuning.rival import Rival
 from spanboost.tuning.search import Sweep
 
 FEW = ("--learner", "linear", "--rate", "0.2,0.5", "--step", "0.25,1", "-n", "4")
@@ -169,6 +170,20 @@ def test_rows_of_weight_0_cannot_choose(shell, tmp_path):
 
 
 @pytest.mark.slow
+def test_an_interrupted_run_names_no_winner(flats, shell, tmp_path, monkeypatch):
+    def interrupted(self, batch):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Rival, "learn", interrupted)  # AutoBoost has not learned the grid's rows
+    written = tmp_path / "tuned.json"
+    words = ("--step", "0.25,1", "-n", "4", "--label", "label", "--json", written)
+    printed = shell("tune", flats, *words, status=130)
+    assert "better" not in printed.out
+    assert "nan" not in printed.out
+    assert "better" not in json.loads(written.read_text())
+
+
+@pytest.mark.slow
 def test_without_a_learner_trees_are_compared_with_autoboost(flats, shell, tmp_path):
     out, written = tmp_path / "tuned.sb", tmp_path / "tuned.json"
     read = ("--label", "label", "--weight", "count")
@@ -183,6 +198,8 @@ def test_without_a_learner_trees_are_compared_with_autoboost(flats, shell, tmp_p
     auto = result["auto"]["loss_rest"] < result["chosen"]["loss_rest"]
     assert result["better"] == ("auto" if auto else "trees")
     assert printed.out.splitlines()[-1] == f"better: {'AutoBoost' if auto else 'the tuned trees'}"
+    name = "AutoBoost" if auto else "the tuned trees"
+    assert printed.err.splitlines()[-1] == f"{out} contains {name}"
     model = load(out)
     assert type(model).__name__ == "AutoBoost" if auto else type(model.learner).__name__ == "Trees"
     assert model.labels.rows == 200

@@ -7,6 +7,17 @@ from typing import Any, NoReturn
 
 from spanboost.errors import did_you_mean
 
+_EXTRA = "unrecognized arguments: "  # begins a message of argparse
+_OTHER_NAMES = {  # what options are called elsewhere
+    **dict.fromkeys(("target", "y", "response", "label-column", "label-name"), "label"),
+    **dict.fromkeys(("sep", "separator", "field-separator"), "delimiter"),
+    **dict.fromkeys(("drop", "exclude", "skip-columns", "ignore-columns"), "ignore"),
+    **dict.fromkeys(("loss-function", "objective", "criterion"), "loss"),
+    **dict.fromkeys(("passes", "epochs", "n-epochs", "num-epochs"), "replay"),
+    **dict.fromkeys(("final-regressor", "out", "save"), "output"),
+    **dict.fromkeys(("initial-regressor", "resume-from"), "initial"),
+    **dict.fromkeys(("random-state", "random-seed"), "seed"),
+}
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$")
 
 
@@ -25,6 +36,11 @@ class CommandParser(argparse.ArgumentParser):
         """Print an error, with a suggestion for a misspelt choice, and exit with status 2."""
         if found := _CHOICE.search(message):
             message += did_you_mean(found["given"], re.findall("[^', ]+", found["known"]))
+        if message.startswith(_EXTRA):
+            message = (
+                f"unexpected argument {message.removeprefix(_EXTRA)}; write data files next to "
+                "each other, and several values of an option with commas, as in --ignore a,b"
+            )
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
@@ -42,5 +58,7 @@ def _suggest_option(name: str, known: Sequence[str]) -> str:
     """Return a suggestion for an unknown option; dashes and underscores count as equal."""
     flags = {flag.lstrip("-"): flag for flag in known}
     plain = name.lstrip("-").replace("_", "-")
+    if meant := flags.get(_OTHER_NAMES.get(plain, "")):
+        return f"; did you mean {meant}?"
     hint = did_you_mean(plain, [*flags])
     return re.sub("'([^']*)'", lambda found: flags[found[1]], hint)

@@ -77,6 +77,8 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     if rival is not None:
         log(args, "tuning trees and comparing them with AutoBoost; --learner NAME tunes another")
     interrupted = not _learn(args, sweeping, rival, batches, first)
+    if interrupted:
+        rival = None  # it may have learned fewer rows than the grid
     tuned, seconds = sweeping.result(), time.perf_counter() - began
     with from_args.usage_errors():
         tuned.best()
@@ -92,6 +94,9 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     if args.output is not None:
         better = rival is not None and _is_better(rival, tuned.best())
         save(_rival_model(rival) if rival is not None and better else tuned.model(), args.output)
+        save(rival.model if rival is not None and better else tuned.model(), args.output)
+        if rival is not None:
+            log(args, f"{args.output} contains {'AutoBoost' if better else 'the tuned trees'}")
     return 0
 
 
@@ -221,7 +226,7 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
     cells = [head]
     for one in each[:SHOWN]:
         settings = [str(one.settings.get(name, "-")) for name in names]
-        cells.append([f"{one.loss_first:z.6g}", f"{one.loss_rest:z.6g}", str(one.n), *settings])
+        cells.append([_loss(one.loss_first), _loss(one.loss_rest), str(one.n), *settings])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
     if len(each) > SHOWN:
@@ -240,6 +245,10 @@ def _table(tuned: TuningResult, first: int, rows: int) -> list[str]:
         if alone.loss_rest > 0:
             lines.append(f"improvement = {1 - best.loss_rest / alone.loss_rest:+.2%}")
     return lines
+
+
+def _loss(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:z.6g}"
 
 
 def _alone(tuned: TuningResult) -> Choice | None:
