@@ -368,7 +368,10 @@ def _check(result: Any, lost: bool = False) -> Any:
     """
     if isinstance(result, Exception):
         why = describe_connection_error(result, TRUST)
-        raise ServiceError(0, f"cannot reach the service: {why}")
+        url = result.request.url  # type: ignore[attr-defined]
+        raise ServiceError(
+            0, f"cannot reach the service at {url.scheme}://{url.netloc.decode()}: {why}"
+        )
     if result.status_code == OK:
         return result
     try:

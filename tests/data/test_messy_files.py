@@ -60,6 +60,13 @@ def test_a_json_array_is_refused_with_a_command(text, tmp_path):
         Stream([str(path)])
 
 
+def test_json_objects_over_several_lines_are_refused_with_a_command(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{\n "a": 1,\n "label": 2\n}\n')
+    with pytest.raises(StreamError, match=r"have several lines; .* with jq -c \."):
+        Stream([str(path)])
+
+
 def test_a_table_may_begin_with_a_bracket(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("[a],y\n1,2\n")

@@ -293,7 +293,7 @@ def test_clients_retry_until_the_server_runs(tmp_path):
     assert server.stop() == 0
     with (
         Client(address, retries=1) as client,
-        pytest.raises(ServiceError, match="cannot reach the service") as caught,
+        pytest.raises(ServiceError, match=f"cannot reach the service at {address}: ") as caught,
     ):
         client.predict({"x": 1})
     assert caught.value.status == 0

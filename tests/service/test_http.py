@@ -327,6 +327,13 @@ def test_two_classes(tmp_path):
         assert response["p_no"][0] < 0.5 < response["p_no"][1]
 
 
+def test_a_form_gets_the_header_to_set(client):
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # which curl -d sends
+    error = client.post("/predict", content=b'{"x": 1}', headers=form).json()["error"]
+    assert "(got 'application/x-www-form-urlencoded')" in error
+    assert "set the header Content-Type to one of: application/json, " in error
+
+
 REFUSED = [
     ("POST", "/predict", b"{}", {"Content-Type": "text/plain"}, 415),
     ("POST", "/predict", b"{}", {}, 415),

@@ -33,6 +33,11 @@ def is_json_array(line: bytes) -> bool:
     return re.match(rb"\[\s*(\{|$)", line.removeprefix(b"\xef\xbb\xbf").strip()) is not None
 
 
+def is_json_over_lines(line: bytes) -> bool:
+    """Return whether a file that begins with this line is a JSON object over several lines."""
+    return line.removeprefix(b"\xef\xbb\xbf").strip() == b"{"
+
+
 def _is_vw(text: str) -> bool:
     """Return whether a line is a label, or nothing, and a namespace: `1 |a x:2`, `| x y`."""
     label, bar, features = text.partition("|")

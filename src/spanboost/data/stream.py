@@ -11,7 +11,7 @@ from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.query_table import Query
 from spanboost.data.schema import Schema
-from spanboost.data.sniffing import LIMIT, format_of_line, is_json_array
+from spanboost.data.sniffing import LIMIT, format_of_line, is_json_array, is_json_over_lines
 from spanboost.data.source import suffix
 
 SUFFIXES = {
@@ -214,6 +214,11 @@ def format_of(source: Any) -> str:
         raise StreamError(
             f"{source.name}: the file is a JSON array; convert it to JSON Lines, one object on "
             "each line, with jq -c '.[]'"
+        )
+    if is_json_over_lines(line):
+        raise StreamError(
+            f"{source.name}: the JSON objects have several lines; convert them to JSON Lines, one "
+            "object on each line, with jq -c ."
         )
     format = format or format_of_line(line)
     if format is None:

@@ -11,7 +11,7 @@ from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
 from spanboost.service.http.controls import ControlHandler
 from spanboost.service.http.middleware import error_response
-from spanboost.service.http.request_bodies import JSON, content_type
+from spanboost.service.http.request_bodies import JSON, content_type, describe_content_type
 from spanboost.service.http.routes import ApiRoute
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.warm_up import warm_up_challenger
@@ -61,7 +61,7 @@ class ChallengerPaths:
             return error_response(400, f"promote must be one of {', '.join(RULES)}{hint}")
         kind = content_type(request)
         if kind not in (JSON, MODEL_FILE):
-            return error_response(415, f"unsupported content type; supported: {JSON}, {MODEL_FILE}")
+            return error_response(415, describe_content_type(request, (JSON, MODEL_FILE)))
         data = await self._read_body(request)
         return await self._controls.run(request, lambda: self._prepare(kind, data, rule), {})
 

@@ -15,6 +15,7 @@ from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.request_bodies import (
     MEDIA_TYPES,
     content_type,
+    describe_content_type,
     estimate_memory,
     parse_body,
 )
@@ -116,8 +117,7 @@ class PredictionHandler:
         """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
         media_type = MEDIA_TYPES.get(content_type(request))
         if media_type is None:
-            supported = ", ".join(MEDIA_TYPES)
-            raise HTTPException(415, f"unsupported content type; supported: {supported}")
+            raise HTTPException(415, describe_content_type(request, MEDIA_TYPES))
         coding = request.headers.get("content-encoding", "identity").strip().lower()
         if coding != "identity":  # a few bytes could expand to more than the memory holds
             why = f"unsupported content encoding {coding!r:.40}; send the body uncompressed"

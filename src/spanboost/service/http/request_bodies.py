@@ -1,6 +1,6 @@
 """Parsing of request bodies (JSON, JSON Lines or Arrow) into lists of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -38,6 +38,14 @@ def content_type(request: Request) -> str:
     """Return the media type that a request states, without its parameters."""
     header: str = request.headers.get("content-type", "")
     return header.partition(";")[0].strip().lower()
+
+
+def describe_content_type(request: Request, supported: Iterable[str]) -> str:
+    """Return the message about a content type that is not one of the supported ones."""
+    given = content_type(request)
+    got = f"{given!r:.60}" if given else "none"
+    names = ", ".join(supported)
+    return f"unsupported content type (got {got}); set the header Content-Type to one of: {names}"
 
 
 def estimate_memory(media_type: str, data: bytes) -> int:
