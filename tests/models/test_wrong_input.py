@@ -208,3 +208,27 @@ def test_several_targets_need_several_models():
         with pytest.raises(ValueError, match=r"for several targets, use one model for each of the"):
             model.learn_many(X, np.column_stack([Y, Y]))
         assert not model.started
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ("333.63", r"row 0: the label '333.63' is text; convert it to a number with float\(\)"),
+        (10**400, "labels must be numbers of at most 64 bits"),
+    ],
+)
+def test_a_label_that_is_not_a_number_says_what_to_do(y, message):
+    model = linear(label_range="auto")
+    with pytest.raises(ValueError, match=message):
+        model.learn_one(X[0], y)
+    assert model.labels.rows == 0
+
+
+def test_labels_that_are_one_text_are_refused():
+    with pytest.raises(DataError, match="row 0: the label 'abc' is not a number"):
+        linear().learn_many(X, "abc")
+
+
+def test_a_row_that_is_none_is_named():
+    with pytest.raises(DataError, match="row 0: the row is None"):
+        fitted(X).predict_one(None)

@@ -7,6 +7,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
+from spanboost.rows.key_kinds import is_numeral
 from spanboost.rows.times import is_time
 from spanboost.rows.validation import to_numbers
 
@@ -35,7 +36,9 @@ def to_matrix(values: Any, rows: int, d: int, name: str) -> Array:
     """Return labels or weights as numbers [rows, d]; `name` says which of them."""
     try:
         given = to_numbers(values)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        raise ValueError(f"{name} must be numbers of at most 64 bits") from None
+    except (TypeError, ValueError):
         _refuse_text(values, name)
         refuse_times(values)
         raise ValueError(f"{name} must be numbers, {d} for each row") from None
@@ -72,9 +75,10 @@ def show_label(label: Array) -> str:
 
 def _refuse_text(values: Any, name: str) -> None:
     """Raise a DataError that names the first of these values that is text, if there is one."""
-    each = values if isinstance(values, list | tuple | np.ndarray) else np.asarray(values)
+    each = values if isinstance(values, list | tuple) else np.atleast_1d(np.asarray(values))
     for row, value in enumerate(each):
         if isinstance(value, str):
-            what = f"the {name.removesuffix('s')} {str(value)!r:.60} is not a number"
-            hint = _NAMED if name == "labels" else ""
-            raise DataError(row, what + hint)
+            what = f"the {name.removesuffix('s')} {str(value)!r:.60}"
+            if is_numeral(value):
+                raise DataError(row, f"{what} is text; convert it to a number with float()")
+            raise DataError(row, f"{what} is not a number" + (_NAMED if name == "labels" else ""))

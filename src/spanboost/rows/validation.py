@@ -38,6 +38,8 @@ def parse_rows(X: Any, dimensions: int = 2) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rows must be numbers, all of the same length: {error}") from None
     if block.ndim != dimensions or block.size == 0:
+        if isinstance(X, list) and None in X:
+            raise DataError(X.index(None), "the row is None")
         raise ValueError(f"several rows must be rows x features (got shape {block.shape})")
     refuse_feature(np.isinf(block), "is infinite")
     return block
