@@ -368,10 +368,8 @@ def _check(result: Any, lost: bool = False) -> Any:
     """
     if isinstance(result, Exception):
         why = describe_connection_error(result, TRUST)
-        url = result.request.url  # type: ignore[attr-defined]
-        raise ServiceError(
-            0, f"cannot reach the service at {url.scheme}://{url.netloc.decode()}: {why}"
-        )
+        address = result.request.url.join("/")  # type: ignore[attr-defined]
+        raise ServiceError(0, f"cannot reach the service at {str(address)[:-1]}: {why}")
     if result.status_code == OK:
         return result
     try:

@@ -94,7 +94,6 @@ def _tune(args: Namespace, stream: Stream, cluster: Any) -> int:
     if args.output is not None:
         better = rival is not None and _is_better(rival, tuned.best())
         save(_rival_model(rival) if rival is not None and better else tuned.model(), args.output)
-        save(rival.model if rival is not None and better else tuned.model(), args.output)
         if rival is not None:
             log(args, f"{args.output} contains {'AutoBoost' if better else 'the tuned trees'}")
     return 0
