@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
 from spanboost.compiling.kernels import plain
 from spanboost.models.files import to_bytes
+from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
 from spanboost.models.quantiles.forecaster import learn_quantiles, new_forecaster
 from spanboost.models.quantiles.levels import LIMIT, STEP, new_levels
-from spanboost.models.quantiles.residuals import WINDOW, new_residuals
+from spanboost.models.quantiles.sorted_window import WINDOW, new_window
 from spanboost.sklearn import BoostingRegressor
 
 LEVELS = (0.05, 0.5, 0.95)
@@ -120,6 +121,40 @@ def test_held_out_rows_calibrate_the_quantiles():
     other.learn_held_out(held, labels, forecasts=before + 5)
     shift = other.predict_quantiles(held, [0.5]) - model.predict_quantiles(held, [0.5])
     assert np.median(shift) < -4  # the residuals are those of the given forecasts
+
+
+def test_late_labels_calibrate_when_they_arrive():
+    X, y = stream(4000)
+    model, late, inside = linear(), 40, []
+    for t in range(0, 4000, late):  # labels arrive after the next block is predicted
+        part, before = slice(t, t + late), slice(max(t - late, 0), t)
+        low, high = model.predict_interval(X[part], 0.8).T if t else np.full((2, late), np.nan)
+        inside.append((low <= y[part]) & (y[part] <= high))
+        if t:
+            model.learn_many(X[before], y[before])
+    assert abs(np.concatenate(inside)[500:].mean() - 0.8) < 0.02
+
+
+@pytest.mark.parametrize(("side", "level"), [("upper", 0.9), ("lower", 0.1)])
+def test_one_sided_intervals_have_one_end(side, level):
+    X, y = stream(4000)
+    model = linear()
+    learned = model.learn_quantiles(X, y, [level])[1000:, 0]
+    beyond = learned >= y[1000:] if side == "upper" else learned <= y[1000:]
+    assert abs(beyond.mean() - 0.9) < 0.01
+    found = model.predict_bound(X, 0.9, side)
+    assert (found == model.predict_quantiles(X, level)[:, 0]).all()
+    with pytest.raises(ValueError, match='side must be "upper" or "lower"'):
+        model.predict_bound(X, 0.9, "left")
+
+
+def test_files_of_unreleased_intervals_are_refused_with_a_reason():
+    X, y = stream(30)
+    model = linear()
+    model.learn_many(X, y)
+    tensors = {name: value for name, value in model.tensors() if ".cells." not in name}
+    with pytest.raises(ValueError, match=r"unreleased version.*train the model again"):
+        Intervals.restore(model.header(), tensors)
 
 
 def test_one_row_has_one_interval():
@@ -247,14 +282,14 @@ def test_a_coverage_outside_0_and_1_is_refused_and_nothing_is_learned(coverage):
     assert not model.started
 
 
-def test_the_window_holds_the_last_residuals_in_order():
-    values = np.random.default_rng(0).normal(size=2 * WINDOW + 17)
-    residuals = new_residuals()
+@given(st.lists(st.integers(-5, 5) | st.floats(-1e300, 1e300), max_size=60), st.integers(1, 20))
+def test_a_window_holds_the_last_values_in_order(values, rows):
+    window = new_window(rows)
     for t, value in enumerate(values):
-        residuals.add_residual(value)
-        if t in (3, WINDOW - 1, WINDOW, len(values) - 1):
-            kept = np.sort(values[max(0, t + 1 - WINDOW) : t + 1])
-            assert (residuals.ordered[: residuals.counts[0]] == kept).all()
+        window.add_value(value)
+        kept = sorted(max(min(v, 1e100), -1e100) for v in values[max(0, t + 1 - rows) : t + 1])
+        assert window.ordered[: window.counts[0]].tolist() == kept
+        assert window.rank_value(0.0) == sum(v < 0 for v in kept) / len(kept)
 
 
 def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
@@ -270,7 +305,7 @@ def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
 
 def test_compiled_code_plain_code_and_a_plain_oracle_agree():
     rng = np.random.default_rng(0)
-    rows = 300
+    rows = 1500  # more than a window
     forecasts, labels = rng.normal(size=rows), rng.normal(size=rows) * 3
     roots, weights = rng.uniform(0, 2, rows), np.ones(rows)
     outs = []
@@ -294,36 +329,68 @@ def oracle(forecasts, roots, labels):
     from sklearn.isotonic import isotonic_regression
 
     h = np.array([math.log(p / (1 - p)) for p in LEVELS])
-    out, past, same, ratio, loss = [], [], 1.0, 1.0, np.zeros(3)
+    out, past, cells, seen = [], [], {}, []
+    medians, loss = np.ones(3), np.zeros(3)
     for t, (forecast, root, label) in enumerate(zip(forecasts, roots, labels, strict=True)):
-        own = min(max(ratio * root**2, same / 50), 50 * same)
-        scales = np.array([same, own, math.sqrt(same * own)])
+        same, own = medians[0], medians[1] * root
+        scales = np.array([same, min(max(own, same / 7), 7 * same), medians[2]])
         weights = np.exp(-(loss - loss.min()))
         scale = math.exp(np.dot(weights, np.log(scales)) / weights.sum()) if t else 1.0
         used = isotonic_regression(h)
+        ranks = [
+            np.mean([one[j] < value for one in seen[-ROWS:]]) if seen else 0.5
+            for j, value in enumerate((forecast, root))
+        ]
+        windows = [*neighbours(ranks, cells), (1.0, past[-WINDOW:])]  # the rest is that of all
         read = zip(LEVELS, used, strict=True)
-        quantiles = [forecast + scale * empirical(past[-WINDOW:], *pair) for pair in read]
+        quantiles = [forecast + scale * mixed(windows, len(past), *pair) for pair in read]
         out.append(quantiles)
         h += STEP * (np.array(LEVELS) - (label <= np.array(quantiles)))
         size = abs(label - forecast)
-        past.append((label - forecast) / (scale if t else size))
+        value = (label - forecast) / (scale if t else size)
+        past.append(value)
+        cell = min(int(ranks[0] * FORECASTS), 7), min(int(ranks[1] * ROOTS), 1)
+        cells.setdefault(cell, []).append(value)
+        seen.append((forecast, root))
         if t:
-            loss = 0.999 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
+            loss = 0.995 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
         else:
-            same, ratio = size, size / root**2
-        move = max(0.01, min(1, 30 / (t + 1)))
-        larger = size > same, size > ratio * root**2
-        same *= math.exp(move * (larger[0] - 0.5))
-        ratio *= math.exp(move * (larger[1] - 0.5))
+            medians = np.array([size, size / root, size])
+        moves = np.maximum(min(1, 6 / (t + 1)), [0.01, 0.01, 0.1])
+        larger = size > medians * [1, root, 1]
+        medians *= np.exp(moves * (larger - 0.5))
     return out
 
 
-def empirical(past, level, odds):
-    past, n = sorted(past), len(past)
+def neighbours(ranks, cells):
+    """Return the weights and windows of the four nearest cells."""
+    x = min(max(ranks[0] * FORECASTS - 0.5, 0), FORECASTS - 1)
+    y = min(max(ranks[1] * ROOTS - 0.5, 0), ROOTS - 1)
+    found = []
+    for i in range(FORECASTS):
+        for j in range(ROOTS):
+            share = max(0, 1 - abs(x - i)) * max(0, 1 - abs(y - j))
+            window = cells.get((i, j), [])[-ROWS:]
+            if share > 0 and window:
+                found.append((share * len(window) / (len(window) + EQUAL), window))
+    return found
+
+
+def mixed(windows, n, level, odds):
     if min(level, 1 - level) < 1 / (n + 1) - 1e-9 and level != 0.5:
         return math.copysign(math.inf, level - 0.5)
     if abs(odds) >= LIMIT:
         return math.copysign(math.inf, odds)
+    total, rest = 0.0, 1.0
+    for weight, window in windows:
+        last = window is windows[-1][1]
+        total += (rest if last else weight) * empirical(window, odds)
+        rest -= 0 if last else weight
+    return total
+
+
+def empirical(past, odds):
+    past, n = sorted(past), len(past)
     if n == 0:
         return 0.0
     share = 1 / (1 + math.exp(-odds))
@@ -343,6 +410,6 @@ def test_intervals_of_counts_are_not_negative(loss):
     model = Intervals(HullBoost(LinearSGD(), n=1, loss=loss, D=6, label_range="auto"))
     learned = model.learn_intervals(X, y, coverage=0.9)
     assert learned.min() == 0
-    assert model.predict_interval(X, coverage=0.95).min() == 0
+    assert model.predict_interval(X, coverage=0.95).min() >= 0
     inside = (learned[:, 0] <= y) & (y <= learned[:, 1])
     assert inside[500:].mean() > 0.87

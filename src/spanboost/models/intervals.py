@@ -56,6 +56,7 @@ BASES: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
 }
+SIDES = ("upper", "lower")  # of one-sided intervals
 _STATE = "quantiles"  # prefix of the forecaster's arrays in a file
 _PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
@@ -154,6 +155,14 @@ class Intervals(WrappedModel):
         """Return both ends of the interval of one row."""
         ((low, high),) = self.predict_interval([x], coverage).tolist()
         return low, high
+
+    def predict_bound(self, X: RowsLike, coverage: float = 0.9, side: str = "upper") -> Array:
+        """Return one end of a one-sided interval for a block of rows, [rows].
+
+        coverage: share of the labels at or below the bound (side="upper") or at or above it
+            (side="lower").
+        """
+        return self.predict_quantiles(X, [bound_level(coverage, side)])[:, 0]
 
     def predict_cdf(self, X: RowsLike, values: Sequence[float]) -> Array:
         """Return the probability that the label is at most each value, [rows, value].
@@ -267,6 +276,11 @@ class Intervals(WrappedModel):
             raise ModelFileError("the two models of the file do not fit each other")
         model.scale = scale
         if inner.started:
+            if not any(name.startswith("cells.") for name in parts[_STATE]):
+                raise ModelFileError(
+                    "the intervals of the file are those of an unreleased version, which kept no "
+                    "residuals of similar rows; train the model again"
+                )
             fill_arrays(model.forecaster, parts[_STATE], _STATE)
             if not model.forecaster.sound:
                 raise ModelFileError("the arrays of the quantiles are invalid")
@@ -314,6 +328,14 @@ def interval_levels(coverage: float) -> tuple[float, float]:
     check_coverage(coverage)
     outside = round((1 - coverage) / 2, 12)
     return outside, round(1 - outside, 12)
+
+
+def bound_level(coverage: float, side: str) -> float:
+    """Return the level of the end of a one-sided interval."""
+    check_coverage(coverage)
+    if side not in SIDES:
+        raise ParameterError("side", f'must be "upper" or "lower" (got {side!r})')
+    return coverage if side == "upper" else round(1 - coverage, 12)
 
 
 def _plain(values: Array) -> Array:

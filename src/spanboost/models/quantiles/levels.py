@@ -42,6 +42,13 @@ class CalibratedLevels(NamedTuple):
         for k in range(self.h.shape[0]):
             self.h[k] = self.used[k] = math.log(self.level[k] / (1 - self.level[k]))
 
+    def share_at(self, k: int) -> float:
+        """Return the share at which the quantile of level k is read; 0 or 1 if it is infinite."""
+        odds = self.used[k]
+        if odds <= -LIMIT:
+            return 0.0
+        return 1.0 if odds >= LIMIT else 1 / (1 + math.exp(-odds))
+
     def move_levels(self, quantile: Array, label: float) -> None:
         """Move the log-odds after a label; quantile[k] was predicted for level k."""
         for k in range(self.h.shape[0]):

@@ -1,9 +1,11 @@
-"""The scale of a row's residual: a mixture of the same scale for all rows and a forecast for each.
+"""The scale of a row's residual: a mixture of scales that are the same for all rows and a forecast.
 
-The forecast of a row is that of a model that learns the square roots of the residuals. Both scales
-are medians of |residual|: they move by a factor after each row, whatever its size, so one wild
-label does no harm. Their weights are exponential in their losses as scales of a Laplace
-distribution; older losses count less.
+The forecast of a row is that of a model that learns the square roots of the residuals. The scale is
+proportional to it, not to its square: it is shrunk towards that of all rows, because intervals that
+follow a forecast all the way are wider on average. All scales are medians of |residual|: they move
+by a factor after each row, whatever its size, so one wild label does no harm. A fast one follows
+jumps. Their weights are exponential in their losses as scales of a Laplace distribution; older
+losses count less.
 """
 
 import math
@@ -14,29 +16,28 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
-SLOWEST, FIRST = 0.01, 30.0  # medians move by a factor of about e until row FIRST, then less
-FADE = 0.999  # of losses, per row
+FIRST = 6.0  # medians move by a factor of about e until row FIRST, then less
+SLOW, FAST = 0.01, 0.1  # the least that medians move
+FADE = 0.995  # of losses, per row
 MOST = 20.0  # a residual counts as at most this many scales
 SMALLEST, LARGEST = 1e-280, 1e280  # medians
-APART = 50.0  # forecasts are within this factor of the median of all rows
+APART = 7.0  # forecasts are within this factor of the median of all rows
 
 
 @kernel
 class Scales(NamedTuple):
     """The medians, and the losses of the candidates."""
 
-    median: Array  # [2] of |residual|, and of |residual| / forecast
-    loss: Array  # [3] of the same scale for all rows, of the forecast, and of their geometric mean
+    median: Array  # [3] of |residual|, of |residual| / forecast, of |residual| lately
+    loss: Array  # [3] of each as a scale
     rows: Array  # [1] rows learned with a residual other than 0
 
     def candidate_scale(self, j: int, root: float) -> float:
         """Return candidate j for a row whose forecast of sqrt|residual| is `root`."""
-        same = self.median[0]
-        own = self.median[1] * max(root, 0.0) * max(root, 0.0)
-        own = max(min(own, APART * same), same / APART)
-        if j == 0:
-            return same
-        return own if j == 1 else math.sqrt(same) * math.sqrt(own)
+        if j != 1:
+            return self.median[j]
+        own = self.median[1] * max(root, 0.0)
+        return max(min(own, APART * self.median[0]), self.median[0] / APART)
 
     def mix_scales(self, root: float) -> float:
         """Return the scale of a row; 1 before the first residual."""
@@ -54,31 +55,32 @@ class Scales(NamedTuple):
         """Learn from the |residual| of a row."""
         if not size > 0:
             return
-        square = root * root
         if self.rows[0] == 0:
-            self.median[0], self.median[1] = size, size / square if square > 0 else 1.0
+            self.median[0] = self.median[2] = size
+            self.median[1] = size / root if root > 0 else 1.0
         else:
             for j in range(3):
                 scale = self.candidate_scale(j, root)
                 loss = math.log(scale / self.median[0]) + min(size / scale, MOST)
                 self.loss[j] = FADE * self.loss[j] + loss
-        move = max(SLOWEST, min(1.0, FIRST / (self.rows[0] + 1)))
         self.rows[0] += 1
-        self.median[0] *= math.exp(move * (0.5 if size > self.median[0] else -0.5))
-        self.median[1] *= math.exp(move * (0.5 if size > self.median[1] * square else -0.5))
-        for j in range(2):
-            self.median[j] = max(min(self.median[j], LARGEST), SMALLEST)
+        start = min(1.0, FIRST / self.rows[0])
+        for j in range(3):
+            move = max(start, FAST if j == 2 else SLOW) / 2
+            half = self.median[j] * (root if j == 1 else 1.0)
+            moved = self.median[j] * math.exp(move if size > half else -move)
+            self.median[j] = max(min(moved, LARGEST), SMALLEST)
 
 
 def new_scales() -> Scales:
     """Return scales that have seen no row."""
-    return Scales(np.ones(2), np.zeros(3), np.zeros(1))
+    return Scales(np.ones(3), np.zeros(3), np.zeros(1))
 
 
 def set_medians(scales: Scales, sizes: Array, roots: Array) -> None:
-    """Set both medians to those of some rows, given their |residual| and forecasts."""
+    """Set the medians to those of some rows, given their |residual| and forecasts."""
     known = (sizes > 0) & (roots > 0)
     if known.any():
-        ratios = sizes[known] / roots[known] ** 2
-        scales.median[:] = np.clip([np.median(sizes[known]), np.median(ratios)], SMALLEST, LARGEST)
+        same, ratio = np.median(sizes[known]), np.median(sizes[known] / roots[known])
+        scales.median[:] = np.clip([same, ratio, same], SMALLEST, LARGEST)
         scales.rows[0] = max(scales.rows[0], known.sum())

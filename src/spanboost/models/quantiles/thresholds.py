@@ -7,7 +7,12 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
-from spanboost.models.quantiles.residuals import Residuals, new_residuals, sound_residuals
+from spanboost.models.quantiles.sorted_window import (
+    SortedWindow,
+    is_sound,
+    new_window,
+    read_share,
+)
 
 
 @kernel
@@ -15,24 +20,29 @@ class ScoreThresholds(NamedTuple):
     """The state of the thresholds."""
 
     levels: CalibratedLevels
-    scores: Residuals  # of the labels of the last rows
+    scores: SortedWindow  # of the labels of the last rows
 
     @property
     def sound(self) -> bool:
         """Whether all indices are in range; compiled code does not check."""
-        return sound_residuals(self.scores)
+        return is_sound(self.scores)
 
     def read_thresholds(self, out: Array) -> None:
         """Set out[k] to the threshold of level k; infinite if no finite one is safe."""
         for k in range(out.shape[0]):
-            out[k] = np.inf
-            if self.scores.counts[0] > 0:
-                out[k] = self.scores.read_level(self.levels.level[k], self.levels.used[k])
+            size = self.scores.counts[0]
+            share = self.scores.safe_share(self.levels.level[k], self.levels.share_at(k))
+            if size == 0 or share >= 1:
+                out[k] = np.inf
+            elif share <= 0:
+                out[k] = -np.inf
+            else:
+                out[k] = read_share(self.scores.ordered, size, share)
 
 
 def new_thresholds(levels: Array) -> ScoreThresholds:
     """Return thresholds of these levels that have seen no score."""
-    return ScoreThresholds(new_levels(levels), new_residuals())
+    return ScoreThresholds(new_levels(levels), new_window())
 
 
 def predict_thresholds(state: ScoreThresholds, out: Array) -> None:
@@ -46,10 +56,10 @@ def calibrate_thresholds(state: ScoreThresholds, scores: Array, weights: Array) 
     This is split conformal prediction: every level is read as it is.
     """
     state.levels.restart_levels()
-    state.scores.clear_residuals()
+    state.scores.clear_window()
     for t in range(scores.shape[0]):
         if weights[t] > 0:
-            state.scores.add_residual(scores[t])
+            state.scores.add_value(scores[t])
 
 
 def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out: Array) -> None:
@@ -61,4 +71,4 @@ def learn_thresholds(state: ScoreThresholds, scores: Array, weights: Array, out:
         state.read_thresholds(out[t])
         if weights[t] > 0:
             state.levels.move_levels(out[t], scores[t])
-            state.scores.add_residual(scores[t])
+            state.scores.add_value(scores[t])
