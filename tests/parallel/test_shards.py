@@ -223,3 +223,20 @@ def test_a_sharded_run_resumes(learner, shell, tmp_path, monkeypatch):
 def test_bad_options_are_refused(words, message, shell, tmp_path):
     paths = write_files(tmp_path, [5, 5])
     assert message in shell("train", *paths, *words, "-o", tmp_path / "m.sb", status=2).err
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_sharded_run_does_not_resume_with_other_files(shell, tmp_path, monkeypatch):
+    paths = write_files(tmp_path, [23, 40, 31])
+    words = (*WORDS, "--learner", "linear", "--workers", "2", "--average-every", "8")
+    command = (*words, "-o", tmp_path / "m.sb", "--checkpoint-every", "20")
+
+    def interrupt(*given, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spanboost.cli.sharded_training.save", interrupt)
+        shell("train", *paths, *command, status=130)
+    paths[1].write_text(paths[1].read_text() + "0.5,Bonn,2.5\n")
+    message = "belongs to a run over different data"
+    assert message in shell("train", *paths, *command, "--resume", status=2).err

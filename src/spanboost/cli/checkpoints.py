@@ -7,6 +7,7 @@ is killed at any moment leaves its last checkpoint intact.
 
 import glob
 import json
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,18 +35,28 @@ class ResumePoint(NamedTuple):
 class Checkpoints:
     """The checkpoints of the run that writes `output` from these inputs with these parameters."""
 
-    def __init__(self, output: Path, identity: dict[str, Any], stream: Stream) -> None:
+    def __init__(
+        self,
+        output: Path,
+        identity: dict[str, Any],
+        stream: Stream,
+        fingerprint: Callable[[], list[Any]] | None = None,
+    ) -> None:
+        """Name the files of a run.
+
+        fingerprint: tells the data of the stream from others; None reads the start of every file.
+        """
         self.path = output.with_name(f"{output.name}.checkpoint")
         self.losses = output.with_name(f"{output.name}.losses")
         self.outcomes = output.with_name(f"{output.name}.outcomes")
         self.output = output
         self.identity = json.loads(json.dumps(identity))  # as it is read back from a file
-        self._stream = stream
+        self._fingerprint = fingerprint or stream.fingerprint
 
     @cached_property
     def inputs(self) -> list[Any]:
         """The fingerprint of the data, computed only when needed because it takes time."""
-        return self._stream.fingerprint()
+        return self._fingerprint()
 
     def find(self) -> ResumePoint | None:
         """Return the last checkpoint of this run, or None; refuse that of a different run."""

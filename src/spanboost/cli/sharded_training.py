@@ -73,7 +73,9 @@ def train_sharded(
 ) -> int:
     """Learn files on a cluster and write the model; with checkpoints, the run can be resumed."""
     output = Path(args.output)
-    checkpoints = Checkpoints(output, identity, stream)
+    # opening every file takes hours if there are a million
+    sizes = [[source.name, source.size] for source in stream.sources]
+    checkpoints = Checkpoints(output, identity, stream, lambda: sizes)
     saved, files = checkpoints.find() if args.resume else None, shard_files(args, stream)
     totals, rows, every, cursors = Totals(), 0, args.checkpoint_every, None
     if saved is not None:
