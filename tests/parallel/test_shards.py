@@ -32,7 +32,12 @@ def write_files(folder, sizes, label="number", weights=False):
         for t in range(size):
             x, city = rng.random(), rng.choice(CITIES[: 2 + 2 * number] if number < 3 else CITIES)
             y = 3 * x + (city == "Bonn")
-            shown = {"number": y, "text": "high" if y > 1.7 else "low", "class": f"k{int(y) % 3}"}
+            shown = {
+                "number": y,
+                "text": "high" if y > 1.7 else "low",
+                "answer": "yes" if y > 1.7 else "no",
+                "class": f"k{int(y) % 3}",
+            }
             weight = f",{0 if number == 0 and t < 2 else rng.integers(0, 3)}" if weights else ""
             lines.append(f"{x:.4f},{city},{shown[label]}{weight}")
         paths.append(folder / f"part-{number}.csv")
@@ -86,21 +91,18 @@ def plain_result(model, schema, paths, workers, every):
     return model
 
 
-@pytest.mark.parametrize("label", ["number", "text", "class"])
+@pytest.mark.parametrize("label", ["number", "text", "answer", "class"])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize(("workers", "every"), [(2, 7), (3, 1000)])
 def test_a_team_of_shards_equals_the_rules(label, weights, workers, every, tmp_path):
     paths = write_files(tmp_path, [23, 40, 1, 0, 31, 12], label, weights)
-    targets = {"number": NumberTarget(None), "text": BinaryTarget(), "class": ClassTarget(3)}
-    losses = {"number": "squared", "text": "logistic", "class": Softmax(3)}
-    schema = Schema("table", targets[label], "price", "weight" if weights else None)
+    target = {"number": NumberTarget(None), "class": ClassTarget(3)}.get(label, BinaryTarget())
+    loss = {"number": "squared", "class": Softmax(3)}.get(label, "logistic")
+    schema = Schema("table", target, "price", "weight" if weights else None)
 
     def fresh():
-        loss = Softmax(3) if label == "class" else losses[label]
-        ranges = (
-            {} if label == "class" else {"label_range": "auto" if label == "number" else (-1, 1)}
-        )
-        return SpanBoost(LinearSGD(), n=3, loss=loss, **ranges)
+        given = {"label_range": "auto"} if label == "number" else {}
+        return SpanBoost(LinearSGD(), n=3, loss=loss, **given)
 
     files, model = shard_files(paths), fresh()
     complete_schema(files[0], schema)

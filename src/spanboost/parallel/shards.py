@@ -86,7 +86,7 @@ def read_shard(file: ShardFile, schema: Schema) -> tuple[Batch | None, ShardFact
         raise StreamError(str(error).replace(file.path, file.name)) from None
     pairs = zip(own.categories, schema.categories, strict=True)
     new = [[*one.codes][len(known.codes) :] for one, known in pairs]
-    values = own.target.values[len(schema.target.values) :]
+    values = [value for value in own.target.values if value not in schema.target.values]
     labels = {value: own.target.encode_text(value) for value in values}
     problems = stream.problems
     shown = [message.replace(file.path, file.name) for message in problems.first]
