@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spanboost.analysis import pictures
+    from spanboost.analysis import mlflow, pictures
     from spanboost.analysis.comparison import Comparison, compare
     from spanboost.analysis.drift import Drift
     from spanboost.analysis.evaluation import Evaluation, evaluate
@@ -125,6 +125,7 @@ __all__ = [
     "export",
     "feature_importances",
     "load",
+    "mlflow",
     "pictures",
     "save",
     "tune",

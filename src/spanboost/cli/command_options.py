@@ -15,6 +15,7 @@ from spanboost.cli.arguments import (
     names,
     numbers,
 )
+from spanboost.cli.export_options import add_compact, add_mlflow
 from spanboost.cli.interval_options import (
     add_evaluate_intervals,
     add_predict_intervals,
@@ -25,7 +26,6 @@ from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
 TUNABLE = tuple(name for name in LEARNERS if name != "ball")  # it has a proved step, no rate
-EXPORTS = ("compact", "c", "onnx")
 MODEL_FILE = ("-o", "-f", "--output")
 
 
@@ -62,17 +62,13 @@ def add_train_options(train: Any) -> None:
     train.add_argument(
         *MODEL_FILE, metavar="MODEL", required=True, help="Model file to write (.sb)"
     )
-    train.add_argument(
-        "--compact",
-        action="store_true",
-        help="Write a smaller model for prediction only: it contains no training rows and cannot "
-        "continue to learn",
-    )
+    add_compact(train)
     add_train_intervals(train)
     add_data(train)
     add_rows(train)
     add_model(train)
     add_run(train)
+    add_mlflow(train)
     _add_checkpoints(train)
     _add_workers(train)
 
@@ -152,23 +148,6 @@ def add_inspect_options(inspect: Any) -> None:
         help="Print also all parameters, the effects of features and the stages of the booster",
     )
     inspect.add_argument("--json", action="store_true", help="Print everything as one JSON object")
-
-
-def add_export_options(export: Any) -> None:
-    """Add the options of `spanboost export`."""
-    export.add_argument("model", metavar="MODEL", help="Model file to read (.sb)")
-    export.add_argument(
-        "--to",
-        required=True,
-        choices=EXPORTS,
-        help="Form to write: a compact model file (.sb), C source (.c), or ONNX (.onnx)",
-    )
-    export.add_argument("-o", "--output", required=True, metavar="FILE", help="File to write")
-    export.add_argument(
-        "--name",
-        default="model",
-        help="Name with which the functions of a C file begin (default: model)",
-    )
 
 
 def add_reproduce_options(reproduce: Any) -> None:

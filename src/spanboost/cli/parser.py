@@ -170,6 +170,7 @@ file runs in onnxruntime and other runtimes; to write it, install the extra `onn
   spanboost export houses.sb --to onnx -o houses.onnx""",
         "spanboost.cli.commands.export",
         "export",
+        "export_options",
     ),
     Command(
         "reproduce",

@@ -158,8 +158,8 @@ class ProgressivePass:
             result["comparisons"] = self.pairs.as_json()
         return result
 
-    def finish(self, witness: Witness | None = None, *, silent: bool) -> None:
-        """Print and write the results, with the certificate of the witness if there is one.
+    def finish(self, witness: Witness | None = None, *, silent: bool) -> dict[str, Any]:
+        """Print, write and return the results, with the certificate of the witness if given.
 
         silent: print nothing for people.
         """
@@ -195,6 +195,7 @@ class ProgressivePass:
             files = [source.name for source in self.stream.sources]
             page = (self.args.words, files, self.models, self.tape, result, problems.first)
             report.save(self.args.report, report.page(*page, curves_of_pairs, picture, drawn, band))
+        return result
 
 
 def check_outputs(args: Namespace, stream: Stream, output: str | None = None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from spanboost.analysis.label_sums import LabelSums
 from spanboost.analysis.metrics.interval_tape import IntervalTape
 from spanboost.analysis.metrics.tape import OutcomeTape
+from spanboost.analysis.mlflow import SilentRun, TrainingRun
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
 from spanboost.cli.checkpoints import Checkpoints
@@ -125,8 +126,10 @@ def _train(
         run.positions |= positions
         if every and not rows:  # --resume works from now on
             checkpoints.save(model, tape, outcomes, run.labels.state(), every, run.positions)
+        logged = stack.enter_context(_mlflow_run(args, model, rows))
         try:
-            for _ in run.steps(every, rounds):
+            for step in run.steps(every, rounds):
+                logged.add_losses(step.losses[:, 0], step.batch.weights)
                 if every and tape.rows % every == 0:
                     current = model if team is None else team.model()
                     state = run.labels.state()
@@ -138,7 +141,7 @@ def _train(
             model = models[name] = team.model()
         save(model, output, run=_positions(run), compact=args.compact)
         checkpoints.clear()
-        _finish(args, run)
+        logged.finish(_finish(args, run), model, compact=args.compact)
     return 0
 
 
@@ -147,11 +150,19 @@ def _positions(run: ProgressivePass) -> dict[str, Any] | None:
     return {"positions": run.positions} if run.positions else None
 
 
-def _finish(args: Namespace, run: ProgressivePass) -> None:
+def _mlflow_run(args: Namespace, model: Model, rows: int) -> SilentRun:
+    """Return the run of MLflow that --mlflow asks for, or one that logs nothing."""
+    if args.mlflow is None:
+        return SilentRun()
+    return TrainingRun(model, args.mlflow or None, rows=rows)
+
+
+def _finish(args: Namespace, run: ProgressivePass) -> dict[str, Any]:
     if run.tape.rows:
-        run.finish(silent=args.quiet)
-    else:  # the topic, the stream or the query has not grown
-        log(args, "there are no new rows")
+        return run.finish(silent=args.quiet)
+    # the topic, the stream or the query has not grown
+    log(args, "there are no new rows")
+    return {}
 
 
 def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[str, Any]]:

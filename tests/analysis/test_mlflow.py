@@ -1,0 +1,205 @@
+"""Models and training runs in a real MLflow with a local database."""
+
+import sys
+
+import numpy as np
+import pytest
+from predicting import labels_of, rows_of, span, trained
+from streams import FLATS, HOUSES, as_csv, put
+
+import spanboost
+from spanboost import load, save
+from spanboost.analysis.mlflow import TrainingRun, load_model, log_model, parameters_of, save_model
+from spanboost.compiling.kernels import plain
+from spanboost.errors import UserError
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # of MLflow itself
+
+
+@pytest.fixture(scope="module")
+def tracking(tmp_path_factory):
+    """MLflow with an empty database."""
+    mlflow = pytest.importorskip("mlflow", reason="MLflow is not installed")
+    pytest.importorskip("alembic", reason="databases of MLflow need the package alembic")
+    folder = tmp_path_factory.mktemp("mlflow")
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    mlflow.create_experiment("tests", (folder / "artifacts").as_uri())
+    mlflow.set_experiment("tests")
+    yield mlflow
+    mlflow.set_tracking_uri(None)
+
+
+@pytest.fixture
+def model():
+    with plain():
+        return trained(span("linear"), "dense", "squared")
+
+
+def test_the_public_module():
+    assert spanboost.mlflow.log_model is log_model
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_logged_model_is_loaded_as_it_was(tracking, model, compact):
+    rows = rows_of("dense", seed=1)
+    with tracking.start_run():
+        info = log_model(model, compact=compact, metadata={"team": "a"}, input_example=rows[:3])
+    again = load_model(info.model_uri)
+    with plain():
+        expected = model.predict_many(rows)
+        np.testing.assert_array_equal(again.predict_many(rows), expected)
+        served = tracking.pyfunc.load_model(info.model_uri)
+        np.testing.assert_array_equal(served.predict(rows), expected)
+        if compact:
+            with pytest.raises(UserError, match="cannot learn"):
+                again.learn_many(rows, labels_of("squared"))
+        else:
+            again.learn_many(rows, labels_of("squared"))
+    assert info.metadata == {"team": "a"}
+    assert info.signature is not None
+    assert info.flavors["spanboost"]["compact"] is compact
+
+
+def test_registered_versions(tracking, model):
+    with tracking.start_run():
+        log_model(model, registered_model_name="numbers")
+        log_model(model, registered_model_name="numbers")
+    again = load_model("models:/numbers/2")
+    assert again.parameters() == model.parameters()
+
+
+def test_folders(tracking, model, tmp_path):
+    save_model(model, tmp_path / "saved", pip_requirements=["spanboost"])
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
+        "MLmodel",
+        "model.sb",
+        "python_env.yaml",
+        "requirements.txt",
+    ]
+    assert (tmp_path / "saved" / "requirements.txt").read_text() == "spanboost\n"
+    assert load_model(str(tmp_path / "saved")).parameters() == model.parameters()
+    with pytest.raises(UserError, match="exists and is not empty"):
+        save_model(model, tmp_path / "saved")
+
+
+def test_models_of_other_flavours_are_refused(tracking, tmp_path):
+    tracking.models.Model().save(str(tmp_path / "MLmodel"))
+    with pytest.raises(UserError, match="is not a model of spanboost"):
+        load_model(str(tmp_path))
+
+
+def test_classes_are_frames_with_probabilities(tracking, shell, tmp_path):
+    rows = [row | {"label": "large" if row["size"] > 100 else "small"} for row in HOUSES]
+    path = put(tmp_path, "sizes.csv", as_csv(rows))
+    options = ("--loss", "logistic", "--learner", "linear", "-n", "4", "--quiet")
+    shell("train", path, "-o", tmp_path / "sizes.sb", *options)
+    with tracking.start_run():
+        info = log_model(load(tmp_path / "sizes.sb"))
+    frame = pytest.importorskip("pandas").DataFrame(rows).drop(columns="label")
+    found = tracking.pyfunc.load_model(info.model_uri).predict(frame)
+    assert {"prediction", "p_large", "p_small"} == {*found.columns}
+    assert set(found["prediction"]) == {"large", "small"}
+
+
+def test_probabilities_without_names(tracking, tmp_path):
+    with plain():
+        model = trained(span("linear", "softmax"), "dense", "softmax")
+        save_model(model, tmp_path / "saved")
+        found = tracking.pyfunc.load_model(str(tmp_path / "saved")).predict(rows_of("dense"))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_estimators(tracking):
+    from spanboost.sklearn import BoostingRegressor
+
+    X, y = np.nan_to_num(rows_of("dense")), labels_of("squared")
+    model = BoostingRegressor(learner="linear", n_estimators=4).fit(X, y)
+    with tracking.start_run():
+        info = log_model(model)
+    served = tracking.pyfunc.load_model(info.model_uri)
+    np.testing.assert_array_equal(served.predict(X), model.predict(X))
+
+
+def history(tracking, run, name):
+    found = tracking.MlflowClient().get_metric_history(run.info.run_id, name)
+    return {one.step: one.value for one in found}
+
+
+def test_progressive_losses_of_a_run(tracking):
+    X, y = rows_of("dense", T=50), labels_of("squared", T=50)
+    with plain():
+        model = span("linear")
+        squares = []
+        with TrainingRun(model) as run:
+            active = tracking.active_run()
+            for t in range(0, 50, 5):
+                predictions = model.learn_many(X[t : t + 5], y[t : t + 5])
+                run.add(y[t : t + 5], predictions)
+                squares += [*(predictions - y[t : t + 5]) ** 2]
+            log_model(model)
+    finished = tracking.get_run(active.info.run_id)
+    assert finished.info.status == "FINISHED"
+    assert finished.data.params == parameters_of(model)
+    assert finished.data.params["model"] == "SpanBoost"
+    losses, recent = (history(tracking, active, name) for name in ("loss", "recent_loss"))
+    assert losses.keys() == recent.keys() == {*range(5, 51, 5)}
+    assert losses[50] == pytest.approx(np.mean(squares))
+    assert recent[20] == pytest.approx(np.mean(squares[15:20]))
+
+
+def test_entries_become_rare(tracking):
+    model = span("linear")
+    with TrainingRun(model) as run:
+        active = tracking.active_run()
+        for _ in range(1000):
+            run.add_losses(np.ones(1), np.full(1, 2.0))
+    losses = history(tracking, active, "loss")
+    assert 40 < len(losses) < 60
+    assert max(losses) == 1000
+    assert set(losses.values()) == {1.0}
+
+
+def fail(model):
+    with TrainingRun(model):
+        raise RuntimeError("no more rows")
+
+
+def test_a_run_that_fails(tracking, model):
+    with pytest.raises(RuntimeError):
+        fail(model)
+    last = tracking.last_active_run()
+    assert last.info.status == "FAILED"
+
+
+def test_train_logs_parameters_losses_and_the_model(tracking, shell, tmp_path):
+    path = put(tmp_path, "flats.csv", as_csv(FLATS))
+    small, full = tmp_path / "small.sb", tmp_path / "full.sb"
+    options = ("--learner", "linear", "-n", "4", "--label", "label", "--quiet")
+    shell("train", path, "-o", full, *options)
+    shell("train", path, "-o", small, *options, "--compact", "--mlflow", "tests")
+    run = tracking.last_active_run()
+    assert run.data.params["n"] == "4"
+    metrics = run.data.metrics
+    assert metrics["examples"] == 200
+    assert metrics["loss"] == pytest.approx(
+        metrics["loss_first_half"] / 2 + metrics["loss_second_half"] / 2
+    )
+    assert max(history(tracking, run, "loss")) == 200
+    (logged,) = tracking.search_logged_models(
+        filter_string=f"source_run_id='{run.info.run_id}'", output_format="list"
+    )
+    again = load_model(logged.model_uri)
+    save(again, tmp_path / "again.sb")
+    assert (tmp_path / "again.sb").read_bytes() == small.read_bytes()
+    assert small.stat().st_size < full.stat().st_size
+
+
+def test_mlflow_is_an_extra(monkeypatch, model, shell, data, tmp_path):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(
+        UserError, match=r"needs the package mlflow; run pip install '\.\[mlflow\]'"
+    ):
+        save_model(model, tmp_path / "saved")
+    refused = shell("train", data, "-o", tmp_path / "m.sb", "--mlflow", "--quiet", status=2)
+    assert "needs the package mlflow" in refused.err
+    assert not any(tmp_path.glob("*.sb"))
