@@ -107,6 +107,32 @@ def test_dashboard_is_accessible_by_keyboard_and_screen_reader(tmp_path):
         page.wait_until("document.querySelectorAll('#curve-table tr').length > 5")
 
 
+def test_dashboard_shows_intervals_and_their_coverage(tmp_path):
+    options = ["--learner", "linear", "-n", "4", "--intervals"]
+    with serving(tmp_path, *options) as server, Client(server.address) as client, browser() as page:
+        page.open(f"{server.address}/")
+        page.wait_until("document.getElementById('status').dataset.state == 'live'")
+        assert page.run("document.getElementById('intervals').hidden")
+        send_traffic(client, 10)  # the first intervals are infinite
+        page.wait_until("!document.getElementById('intervals').hidden")
+        send_traffic(client, 1500)
+        page.wait_until("document.getElementById('coverage').children.length > 0")
+        page.wait_until("document.querySelectorAll('#band circle').length == 200")
+        while (expected := client.metrics())["spanboost_waiting_rows"]:
+            pass
+        learned = int(expected["spanboost_learned_rows_total"])
+        page.wait_until(f"document.getElementById('learned').value == {learned}")
+        shown = float(page.run("document.getElementById('interval_coverage').value"))
+        assert shown == expected["spanboost_interval_coverage"]
+        outside = page.run("document.querySelectorAll('#band .outside').length")
+        label = page.run("document.getElementById('band').getAttribute('aria-label')")
+        assert label.endswith(
+            f"the last 200 rows; {outside} label{'s' if outside != 1 else ''} outside."
+        )
+        assert "NaN" not in page.run("document.getElementById('intervals').innerHTML")
+        assert page.errors() == []
+
+
 @pytest.mark.parametrize("loss", [["logistic"], ["softmax", "--classes", "2"]])
 def test_dashboard_shows_class_names(tmp_path, loss):
     options = ["--learner", "linear", "-n", "4", "--loss", *loss]

@@ -75,6 +75,20 @@ def test_labels_of_predicted_rows_calibrate(client):
     assert abs(inside / 600 - 0.8) < 0.03
 
 
+def test_the_coverage_is_counted_and_survives_a_restart(tmp_path):
+    folder = tmp_path / "state"
+    with serving(folder, *SMALL, "--intervals") as client:
+        assert "spanboost_interval_coverage nan" in client.get("/metrics").text.lower()
+        client.post("/learn", json=some_rows(600), params={"wait": "true"})
+        before = client.get("/metrics").text
+    (line,) = [one for one in before.splitlines() if one.startswith("spanboost_interval_coverage")]
+    assert abs(float(line.split()[1]) - 0.9) < 0.03
+    with serving(folder) as client:
+        assert line in client.get("/metrics").text
+        client.post("/learn", json=some_rows(50, seed=1), params={"wait": "true"})
+        assert line not in client.get("/metrics").text
+
+
 def test_other_formats_have_the_same_columns(client):
     client.post("/learn", json=some_rows(100), params={"wait": "true"})
     expected = ends(client)

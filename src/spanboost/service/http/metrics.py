@@ -23,6 +23,7 @@ from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.follower import Follower
 from spanboost.service.memory import resident_memory
 from spanboost.service.storage.record_files import SYNC_SECONDS
+from spanboost.service.storage.running_intervals import COVERAGE, RunningIntervals
 from spanboost.service.storage.state import State
 
 
@@ -76,6 +77,8 @@ def collect_metrics(engine: Engine, counters: RequestCounters) -> dict[str, Any]
         "classes": classes,
         "metrics": collect_model_metrics(state.metrics, classes),
         "pairs": _pairs(state),
+        "intervals": _intervals(state.intervals),
+        "interval_coverage": _coverage(state.intervals),
         "challenger": challenger and challenger.describe(),
     }
 
@@ -106,6 +109,18 @@ def _pairs(state: State) -> list[list[float | None]]:
     return [list(map(finite_or_none, pair)) for pair in pairs]
 
 
+def _intervals(found: RunningIntervals) -> dict[str, Any] | None:
+    """Return the coverage of the intervals over time, and the last ones; None without intervals."""
+    if not found.rows:
+        return None
+    last = [list(map(finite_or_none, one)) for one in list(found.last)]
+    return {"target": COVERAGE, "rows": found.rows, "curve": found.curve, "last": last}
+
+
+def _coverage(found: RunningIntervals) -> float | None:
+    return found.inside / found.rows if found.rows else None
+
+
 _METRICS = {
     "learned": ("learned_rows_total", "counter", "Rows learned since the folder was created."),
     "predicted": ("predicted_rows_total", "counter", "Rows predicted since the start."),
@@ -114,6 +129,7 @@ _METRICS = {
     "left_out": ("left_out_rows_total", "counter", "Rows in the journal that the model rejected."),
     "loss": ("loss", "gauge", "Average loss of all rows, each predicted before it was learned."),
     "recent_loss": ("recent_loss", "gauge", "Average loss of the last 1,000 rows, approximately."),
+    "interval_coverage": ("interval_coverage", "gauge", "Share of labels in 90 % intervals."),
     "clipped": ("labels_clipped_total", "counter", "Labels learned as if closer to the others."),
     "nans": ("state_nans", "gauge", "NaN in the state of the model, counted at snapshots."),
     "drifted": ("drifts_total", "counter", "Drifts detected since the folder was created."),

@@ -19,6 +19,7 @@ from spanboost.service.storage.control import CHALLENGE, PROMOTE, ROLLBACK, WITH
 from spanboost.service.storage.entry import Entry
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.row_learning import LearnedRows, learn_batch
+from spanboost.service.storage.running_intervals import RunningIntervals
 from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.running_metrics import RunningMetrics
 
@@ -39,6 +40,7 @@ class ModelState:
         if run.get("challenger") is not None:
             self.challenger = restore_challenger(run["challenger"], run["attachment"])
         self.metrics = RunningMetrics(model.loss_, run.get("metrics"))  # None in old snapshots
+        self.intervals = RunningIntervals(run.get("intervals"))
         self.positions = run.get("positions", {})
         self.learned_record = run["record"]
         self.model = model
@@ -91,4 +93,6 @@ class ModelState:
         """Count the losses and metrics of rows; return the losses if there is a challenger."""
         self.progress.add(self.model, part.y, part.weights, part.predictions, time.time())
         self.metrics.add(part.y, part.weights, part.predictions)
+        if part.intervals is not None:
+            self.intervals.add(part.y, part.weights, part.predictions, part.intervals)
         return np.nan if self.challenger is None else part.losses(self.model)

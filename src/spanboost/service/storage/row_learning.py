@@ -8,8 +8,10 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.errors import DataError
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.row_losses import losses_of
+from spanboost.service.storage.running_intervals import LEVELS
 
 
 class LearnedRows(NamedTuple):
@@ -19,6 +21,7 @@ class LearnedRows(NamedTuple):
     y: Array
     weights: Array
     predictions: Array
+    intervals: Array | None  # [rows, 2] of a model that has intervals
 
     def losses(self, model: Model) -> Array:
         """Return the loss of each row."""
@@ -28,7 +31,7 @@ class LearnedRows(NamedTuple):
 def learn_batch(model: Model, batch: Batch) -> Iterator[LearnedRows]:
     """Learn a batch; skip a row that the model rejects, in the same way at every replay."""
     try:
-        predictions = model.learn_many(batch.X, batch.labels, batch.weights)
+        predictions, intervals = _learn(model, batch)
     except DataError as error:
         for first, last in ((0, error.row), (error.row + 1, batch.rows)):
             if first < last:
@@ -36,4 +39,11 @@ def learn_batch(model: Model, batch: Batch) -> Iterator[LearnedRows]:
         return
     assert batch.y is not None
     weights = np.ones(batch.rows) if batch.weights is None else batch.weights
-    yield LearnedRows(batch.lines, batch.y, weights, predictions)
+    yield LearnedRows(batch.lines, batch.y, weights, predictions, intervals)
+
+
+def _learn(model: Model, batch: Batch) -> tuple[Array, Array | None]:
+    rows = batch.X, batch.labels
+    if isinstance(model, Intervals):
+        return model.learn_both(*rows, LEVELS, batch.weights)
+    return model.learn_many(*rows, batch.weights), None

@@ -200,6 +200,8 @@ class State(ModelState):
             "left_out": self.left_out,
             "journal": self.journal.mark,
         }
+        if self.intervals.rows:
+            run["intervals"] = self.intervals.state()
         if self.positions:
             run["positions"] = self.positions
         if self.challenger is not None:

@@ -157,6 +157,50 @@ function classDots(pairs, classes) {
   ];
 }
 
+function drawIntervals(intervals) {
+  byId("intervals").hidden = intervals === null;
+  if (intervals === null) return;
+  drawBand(intervals);
+  drawCoverage(intervals);
+}
+
+// Draws the last intervals as a band. An infinite end reaches the edge of the chart.
+function drawBand({ rows, last }) {
+  const known = last.flatMap(([, ...values]) => values).filter((v) => v !== null);
+  const low = Math.min(...known), high = Math.max(...known);
+  const first = rows - last.length + 1;
+  const chart = createChart(760, 260, 64, [first, rows], high > low ? [low, high] : [low - 1, high + 1]);
+  const at = (k) => chart.x(first + k);
+  const tops = last.map((one, k) => [at(k), one[3] === null ? chart.top : chart.y(one[3])]);
+  const bottoms = last.map((one, k) => [at(k), one[2] === null ? chart.bottom : chart.y(one[2])]);
+  chart.parts.push(createSvg("path", { class: "band", d: `${path([...tops, ...bottoms.reverse()])}Z` }));
+  const isOutside = ([, label, from, to]) => (from !== null && label < from) || (to !== null && label > to);
+  last.forEach((one, k) => {
+    if (one[1] === null) return;
+    chart.parts.push(createSvg("circle", { class: isOutside(one) ? "outside" : "dot", cx: at(k), cy: chart.y(one[1]), r: 3 }));
+  });
+  byId("band").replaceChildren(...chart.parts);
+  byId("band").setAttribute("aria-label",
+    `Intervals and labels of the last ${count(last.length, "row")}; ` +
+    `${count(last.filter(isOutside).length, "label")} outside.`);
+}
+
+function drawCoverage({ curve, target }) {
+  if (!curve.length) return;
+  const shares = curve.map(([rows, inside], k) => {
+    const [before, covered] = k ? curve[k - 1] : [0, 0];
+    return [rows, (inside - covered) / (rows - before)];
+  });
+  const values = shares.map(([, share]) => share);
+  const end = curve[curve.length - 1][0];
+  const chart = createChart(760, 160, 64, [0, end], [Math.min(...values, target) - 0.02, Math.min(1, Math.max(...values, target) + 0.02)]);
+  chart.parts.push(createSvg("line", { class: "same", x1: chart.x(0), x2: chart.x(end), y1: chart.y(target), y2: chart.y(target) }));
+  chart.parts.push(createSvg("path", { class: "line-running", d: path(shares.map(([rows, share]) => [chart.x(rows), chart.y(share)])) }));
+  byId("coverage").replaceChildren(...chart.parts);
+  byId("coverage").setAttribute("aria-label",
+    `Share of labels inside their intervals, from ${decimals.format(Math.min(...values))} to ${decimals.format(Math.max(...values))}.`);
+}
+
 function drawMetrics({ rows, recent_rows, values }) {
   const table = byId("metrics");
   if (table.children.length !== values.length) {
@@ -254,10 +298,12 @@ function update(metrics) {
   }
   show("loss", metrics.loss, decimals);
   show("recent_loss", metrics.recent_loss, decimals);
+  show("interval_coverage", metrics.interval_coverage, aligned);
   show("learned-rate", rate(metrics, "learned"));
   show("predicted-rate", rate(metrics, "predicted"));
   drawCurve(metrics);
   drawPairs(metrics);
+  drawIntervals(metrics.intervals);
   drawMetrics(metrics.metrics);
   drawWeights(metrics.weights);
   byId("version").textContent = describeVersion(metrics);
