@@ -57,7 +57,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs(page):
 @pytest.mark.slow
 def test_the_cluster_example_runs_on_this_machine(monkeypatch):
     found = Counter(kind for kind, _ in blocks(ROOT / "docs" / "cluster.md"))
-    assert found == {"python": 1, "sh": 1}
+    assert found == {"python": 1, "sh": 2}
     (code,) = (text for kind, text in blocks(ROOT / "docs" / "cluster.md") if kind == "python")
     monkeypatch.setattr(spanboost, "Cluster", lambda address: nullcontext(None))
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
