@@ -193,6 +193,35 @@ def test_forged_trees_are_refused(edit, tmp_path):
         load(path)
 
 
+def more_columns(arrays):
+    arrays["bank.columns.used"][:] = 1000
+    return arrays
+
+
+def fewer_columns(arrays):
+    arrays["bank.columns.used"][:] = 1
+    return arrays
+
+
+@pytest.mark.parametrize("edit", [more_columns, fewer_columns])
+def test_forged_regressions_are_refused(edit, tmp_path):
+    path = tmp_path / "small.sb"
+    with plain():
+        save(trained(span("ridge"), "dense", "squared"), path, compact=True)
+    changed(path, tensors=edit)
+    with pytest.raises(ModelFileError, match="do not match its number of columns"):
+        load(path)
+
+
+def test_a_regression_takes_the_columns_in_use_only(tmp_path):
+    with plain():
+        model = trained(span("ridge"), "codes", "squared")
+        save(model, tmp_path / "small.sb", compact=True)
+    used = int(model.core.state.bank.columns.used[0])
+    _, arrays = files.read(tmp_path / "small.sb")
+    assert arrays["bank.fits.R"].shape == (1, used * (used + 1) // 2)
+
+
 def test_explanations_of_trees_are_refused():
     with plain():
         small = compact_model(trained(span("trees"), "dense", "squared"))

@@ -17,6 +17,7 @@ from spanboost.learners.tree_bank import TreeBank
 from spanboost.learners.tree_selection import select_trees
 from spanboost.learners.tree_tables import filled_part, predicting_part
 from spanboost.models.booster_core import BoosterCore
+from spanboost.models.compact_arrays import pack_array, unpack_arrays
 from spanboost.models.header import from_json, not_data_error
 from spanboost.models.kept_rows import kept_tensors, restore_memory, restore_sample, take_sample
 from spanboost.models.old_trees import pool_trees
@@ -36,7 +37,8 @@ def core_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
     """Yield the arrays of a core, by name."""
     for name, value, owner in _leaves_of_core(core, _in_file_order):
         if owner is None:
-            yield name, np.ascontiguousarray(value)
+            stored = pack_array(core.state.bank, name, value) if core.compact else value
+            yield name, np.ascontiguousarray(stored)
             continue
         if _may_be_omitted(name, owner) and not value.any():
             continue
@@ -58,6 +60,7 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
     sample = take_sample(tensors)
     _add_last_count(tensors)
     if core.compact:
+        unpack_arrays(core.state.bank, tensors)
         bank = filled_part(predicting_part(core.state.bank), "bank", tensors)
         core.state = core.state._replace(bank=bank)
     else:
