@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from spanboost.analysis.explanations import ExplainedRows
+from spanboost.analysis.explanation import Part
+from spanboost.analysis.explanations import ExplainedRows, explain
 from spanboost.compiling.arrays import Array
-from spanboost.errors import install_hint
+from spanboost.errors import UserError, install_hint
 from spanboost.losses import resolve
 from spanboost.models.emerging_classes import EmergingClasses, Example
 from spanboost.models.estimator_files import EstimatorParts
@@ -50,13 +51,15 @@ _CLASSIFIER_NAMES = {
 }
 
 
+_SHOWN = 10  # features that `debug_one` lists
+
+
 class _Boosting:
-    """Base class of the regressor and the classifier."""
+    """Base class of all estimators."""
 
     learner: Any
     loss: Any
     _model: Model
-    # names of ModelSpec parameters: names here
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -70,11 +73,34 @@ class _Boosting:
         given = {"parameters": {name: getattr(self, name) for name in names}}
         return EstimatorParts(f"river.{type(self).__name__}", given | state, models)
 
+
+class _OneTarget(_Boosting):
+    """Base class of the regressor and the classifier."""
+
+    def debug_one(self, x: dict[Any, Any], decimals: int = 5) -> str:
+        """Return the parts of the prediction for one row, the largest first, as lines of text.
+
+        River's pipelines show them in their own `debug_one`. For classes, the parts add up to a
+        score: of the second class if there are two, else of the predicted class. For losses with a
+        log link, they add up to the logarithm of the prediction.
+        """
+        try:
+            found = explain(self, x)
+        except UserError as error:  # your own learner has no contributions
+            return str(error)
+        if np.ndim(found.prediction):
+            found = found.output(int(np.argmax(found.prediction)))
+        parts = [*found.main_parts(_SHOWN), Part("(sum)", found.prediction)]
+        numbers = [f"{part.amount:+z.{decimals}f}" for part in parts]
+        width = max(map(len, numbers))
+        pairs = zip(numbers, parts, strict=True)
+        return "\n".join(f"{number:>{width}}  {part.name}" for number, part in pairs)
+
     def _predict_rows(self, X: pd.DataFrame) -> Array:
         return np.asarray(self._model.predict_many(frame_rows(X))) if len(X) else np.zeros(0)
 
 
-class BoostingRegressor(_Boosting, base.MiniBatchRegressor):
+class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
     """Online gradient boosting for regression.
 
     Features are numbers, strings (categories), dates and times (`datetime`, `pandas.Timestamp`), or
@@ -235,7 +261,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
         return ExplainedRows(list(self._models.values()), [plain_row(x)], several=True)
 
 
-class BoostingClassifier(_Boosting, base.MiniBatchClassifier):
+class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     """Online gradient boosting for classification.
 
     Labels are strings, integers, booleans or other hashable values. New classes may appear at any

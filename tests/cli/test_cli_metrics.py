@@ -145,15 +145,15 @@ def test_the_table_is_aligned_and_rounded(table, shell):
     assert shown[0].split("  ")[-1].strip() == "last 25 rows"
     assert len({len(line) for line in shown}) == 1
     names = [re.split(" {2,}", line)[0] for line in shown[1:]]
-    assert names == [  # the first label of the file is "yes", so "no" is the positive one
-        *("loss", "accuracy", "log-loss", "ROC AUC", "F1 of no"),
+    assert names == [  # "yes" is the positive label, although it is the first one of the file
+        *("loss", "accuracy", "log-loss", "ROC AUC", "F1 of yes"),
         *("Cohen's kappa", "calibration error"),
     ]
     accuracy = re.split(" {2,}", shown[2])
     assert all(re.fullmatch(r"[01]\.\d{4}", cell) for cell in accuracy[1:])
     confusion = lines[lines.index("", start) + 1 :][:3]
     cells = [re.split(" {2,}", line) for line in confusion]
-    assert cells[0] == ["label \\ prediction", "yes", "no"]
+    assert cells[0] == ["label \\ prediction", "no", "yes"]
     assert sum(int(cell) for row in cells[1:] for cell in row[1:]) == ROWS
 
 

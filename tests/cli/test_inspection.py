@@ -45,7 +45,7 @@ def test_a_table_has_names_and_classes(shell, tmp_path):
     shell("train", path, "-o", model, "--learner", "linear", "-n", "2", "--loss", "logistic")
     lines = shell("inspect", model).out.splitlines()
     assert lines[0] == "SpanBoost, 2 copies of LinearSGD, logistic loss"
-    assert fact(lines, "label") == "'sold', 2 classes: yes, no"
+    assert fact(lines, "label") == "'sold', 2 classes: no, yes"
     first = next(k for k, line in enumerate(lines) if line.startswith("  features "))
     assert [line[17:] for line in lines[first : first + 3]] == [
         "1 numeric: size",

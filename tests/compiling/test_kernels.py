@@ -137,6 +137,18 @@ def test_a_class_that_cannot_be_compiled_gets_a_short_error():
         model.learn_one([0.1], 0.5)
 
 
+class Misspelt(Broken):
+    def gradient(self, label, y):
+        return self.unknown
+
+
+def test_an_error_of_the_compiler_names_the_reason_and_the_line():
+    model = SpanBoost(LinearBall(), n=2, loss=Misspelt())
+    line = r"Unknown attribute 'unknown' of type .* \(.*test_kernels\.py:\d+\); as an ordinary"
+    with pytest.raises(TypeError, match=line):
+        model.learn_one([0.1], 0.5)
+
+
 def test_methods_of_one_name_take_one_number_of_arguments():
     class Odd(NamedTuple):
         x: float

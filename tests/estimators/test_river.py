@@ -294,3 +294,32 @@ def test_models_that_cannot_add_classes_are_replaced(options):
     whole.learn_many(X, [[*chances].index(label) for label in labels])
     scores = np.exp(whole.predict_one(X[0]))
     assert [*chances.values()] == pytest.approx(scores / scores.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("model", [BoostingRegressor("linear"), BoostingClassifier("linear")])
+def test_debug_one_shows_the_parts_of_a_prediction(model):
+    for k in range(60):
+        model.learn_one(
+            {"a": k % 5, "b": k % 2}, k % 5 if isinstance(model, BoostingRegressor) else k % 5 > 2
+        )
+    lines = [line.split() for line in model.debug_one({"a": 3, "b": 1}, decimals=8).splitlines()]
+    assert [lines[0][1], lines[-1][1]] == ["(base)", "(sum)"]
+    assert {line[1] for line in lines[1:-1]} - {"(rest)"} == {"a", "b"}
+    numbers = [float(line[0]) for line in lines]
+    assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=1e-4)
+    piped = compose.Select("a", "b") | model
+    assert model.debug_one({"a": 3, "b": 1}) in piped.debug_one({"a": 3, "b": 1})
+
+
+def test_debug_one_of_three_classes_explains_the_predicted_one():
+    model = BoostingClassifier("linear")
+    for k in range(60):
+        model.learn_one({"a": k % 3}, "xyz"[k % 3])
+    assert model.debug_one({"a": 2}).endswith("(sum)")
+
+
+def test_debug_one_of_your_own_learner_says_that_there_are_no_parts():
+    model = BoostingRegressor(linear_model.LinearRegression(), n_models=2)
+    model.learn_one({"a": 1.0}, 2.0)
+    assert model.debug_one({"a": 1.0}).startswith("cannot explain")
+    assert "Prediction: " in (preprocessing.StandardScaler() | model).debug_one({"a": 1.0})

@@ -10,6 +10,8 @@ from river import datasets, linear_model, preprocessing, tree
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from spanboost import (
@@ -89,6 +91,15 @@ def test_learners_that_are_not_regressors_are_rejected():
         SpanBoost(DecisionTreeRegressor())
     with pytest.raises(TypeError, match="HoeffdingTreeClassifier is a classifier"):
         SpanBoost(tree.HoeffdingTreeClassifier())
+    with pytest.raises(TypeError, match=r"pipeline of scikit-learn .* scale the columns first"):
+        SpanBoost(make_pipeline(StandardScaler(), SGDRegressor()))
+
+
+def test_the_row_of_an_error_is_named_with_advice():
+    model = SpanBoost(SGDRegressor(random_state=0), n=2)
+    with pytest.raises(ValueError, match="NaN") as raised:
+        model.learn_many([[0.1, 0.2], [np.nan, 0.1]], [0.1, 0.2])
+    assert "fill them in first" in raised.value.__notes__[0]
 
 
 def test_rows_that_objects_cannot_read_are_rejected():

@@ -313,6 +313,21 @@ def test_a_restart_accepts_the_same_options(tmp_path):
             )
 
 
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_before_the_first_label_there_is_no_class_to_predict(loss, tmp_path):
+    with start_service(tmp_path / "state", *SMALL, "--loss", loss) as client:
+        assert client.post("/predict?keep=false", json={"x": 1}).json() == {"prediction": None}
+
+
+def test_only_classes_that_have_appeared_are_predicted(tmp_path):
+    with start_service(tmp_path / "state", *SMALL, "--loss", "softmax") as client:
+        for known in (["elm"], ["elm", "oak"], ["elm", "oak", "ash"]):
+            client.post("/learn?wait=true", json={"x": 1, "label": known[-1]})
+            answer = client.post("/predict?keep=false", json={"x": 1}).json()
+            assert [*answer] == ["prediction", *(f"p_{name}" for name in known)]
+            assert sum(answer[f"p_{name}"] for name in known) == pytest.approx(1)
+
+
 def test_two_classes(tmp_path):
     with start_service(tmp_path / "state", *SMALL, "--loss", "logistic") as client:
         rows = [{"x": k % 2, "label": "yes" if k % 2 else "no"} for k in range(60)]

@@ -10,6 +10,7 @@ import numpy as np
 from spanboost.analysis.explanation import Explanation
 from spanboost.analysis.user_columns import column_finder, key_of
 from spanboost.compiling.arrays import Array
+from spanboost.errors import UserError
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
 from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
@@ -180,11 +181,11 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
             credits = contributions_of(state.bank, rows.rows, t)
         except TypeError:
             if is_compact(model):
-                raise ValueError(
+                raise UserError(
                     "cannot explain a compact model of trees: it does not have the number of rows "
                     "in each leaf; use the full model"
                 ) from None
-            raise ValueError(
+            raise UserError(
                 f"cannot explain {learner_text(model.learner)}: only models of linear functions, "
                 "stumps, networks or trees, and AutoBoost, have feature contributions"
             ) from None

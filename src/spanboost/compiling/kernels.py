@@ -7,6 +7,7 @@ compiled as the method of that class, so the same source runs plain and compiled
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
@@ -17,6 +18,7 @@ from spanboost.compiling.registration import add_kernels
 T = TypeVar("T", bound=Callable[..., Any] | type)
 
 _PACKAGE = __name__.partition(".")[0]
+_LONGEST_REASON = 200  # characters of a message of Numba
 _counted: set[Any] = set()  # classes that need references to be counted
 _plain = False
 
@@ -129,6 +131,17 @@ def _run_foreign(foreign: list[type], dispatcher: Callable[..., Any], *args: Any
     except NumbaError as error:
         names = ", ".join(cls.__name__ for cls in foreign)
         raise TypeError(
-            f"{names} cannot be compiled; as an ordinary class instead of a NamedTuple it "
-            "would run as plain Python"
+            f"{names} cannot be compiled: {_innermost_reason(str(error))}; as an ordinary class "
+            "instead of a NamedTuple it would run as plain Python"
         ) from error
+
+
+def _innermost_reason(message: str) -> str:
+    """Return the last reason in a message of Numba, which nests one in the other, and its place."""
+    plain = re.sub("\x1b\\[[0-9;]*m", "", message)
+    inner = plain.rpartition("nopython frontend)")[2]
+    first, *others = [line.strip() for line in inner.splitlines() if line.strip()] or ["unknown"]
+    call = next((f" {line}" for line in others[:1] if line.startswith(">>>")), "")
+    place = re.search(r"\bat (\S+) \((\d+)\)", inner)
+    where = "" if place is None else f" ({place[1]}:{place[2]})"
+    return f"{first}{call}"[:_LONGEST_REASON] + where

@@ -215,6 +215,11 @@ def _add_row(error: Exception, learner: Any, x: Any) -> None:
     note = f"{name} raised this error for the row {x!r:.200}"
     if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
         note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
+    values = [*x.values()] if isinstance(x, dict) else [*x] if np.ndim(x) == 1 else []
+    if any(
+        one is None or (isinstance(one, float | np.floating) and np.isnan(one)) for one in values
+    ):
+        note += "; the row has missing values: fill them in first"
     error.add_note(note)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.data.target import BinaryTarget, Target
+from spanboost.data.target import BinaryTarget, ClassTarget, Target
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.model import Model
 
@@ -15,6 +15,8 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
 
     For classes, it has the most probable class in the column "prediction" and a column "p_NAME"
     with the probability of each class. For hinge loss, it has the score of the second class.
+    A model that adds classes as they appear has only the classes so far; before the first label,
+    the prediction is null.
 
     learning: the model is still learning, so classes may be added later. The table then has only
         the most probable class and its "probability".
@@ -28,9 +30,14 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
     best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
     if not isinstance(model.loss_, Logistic | Softmax):
         return pa.table({"prediction": best, "score": answers})
-    shares = probabilities(scores)
     if learning:
-        return pa.table({"prediction": best, "probability": shares.max(axis=1)})
+        return pa.table({"prediction": best, "probability": probabilities(scores).max(axis=1)})
+    names = known_classes(model)[: scores.shape[1]]
+    if not names:
+        return pa.table({"prediction": pa.nulls(len(scores), pa.string())})
+    scores = scores[:, : len(names)]
+    best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
+    shares = probabilities(scores)
     each = {f"p_{name}": shares[:, k] for k, name in enumerate(names)}
     return pa.table({"prediction": best} | each)
 
@@ -49,6 +56,16 @@ def class_names(model: Model) -> list[str]:
     if isinstance(model.loss_, Softmax):
         return _all_class_names(target.values, model.loss_.d)
     return list(binary_labels(target))
+
+
+def known_classes(model: Model) -> list[str]:
+    """Return the labels of the classes, without outputs for classes that may appear later."""
+    target: Target = model.schema.target
+    if isinstance(target, ClassTarget) and target.classes is None:
+        return [*target.values]  # a copy: a service may add classes while it predicts
+    if isinstance(target, BinaryTarget) and target.positive is None and not target.values:
+        return []
+    return class_names(model)
 
 
 def _all_class_names(values: list[str], classes: int) -> list[str]:

@@ -19,7 +19,7 @@ from spanboost.models.booster import Booster
 from spanboost.models.choice import Choosing
 from spanboost.models.files import from_bytes, load
 from spanboost.models.model import Model
-from spanboost.models.predictions import class_names
+from spanboost.models.predictions import known_classes
 from spanboost.rows.block import origin_of
 
 
@@ -106,7 +106,7 @@ def _classes(model: Model) -> list[str] | None:
     """Return the names of the classes; None for numbers, and for labels without names."""
     if model.schema is None or not predicts_scores(model.loss_):
         return None
-    return class_names(model)
+    return known_classes(model)
 
 
 def _rows(model: Model) -> dict[str, Any] | None:

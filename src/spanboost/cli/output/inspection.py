@@ -78,7 +78,7 @@ def _label(facts: dict[str, Any]) -> str:
     """Return the name of the label and its values."""
     name = (facts["schema"] or {}).get("label")
     if facts["classes"] is not None:
-        values = f"{len(facts['classes']):,} classes: {_list(facts['classes'])}"
+        values = f"{len(facts['classes']):,} classes: {_list(facts['classes']) or 'no labels yet'}"
     elif facts["label_ends"] is not None:
         low, high = facts["label_ends"]
         values = f"from {low:z.10g} to {high:z.10g}"

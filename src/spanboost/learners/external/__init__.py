@@ -22,6 +22,11 @@ def adapt_external(learner: Any) -> Any:
         from spanboost.learners.external.sklearn import PartialFit
 
         return PartialFit(learner)
+    if library == "sklearn" and hasattr(learner, "steps"):
+        raise TypeError(
+            "a pipeline of scikit-learn cannot learn one row at a time: scale the columns first "
+            "and pass the regressor, or boost a pipeline of River"
+        )
     if hasattr(learner, "backward") or hasattr(learner, "state_dict"):
         raise TypeError(
             f"{type(learner).__name__} has parameters but no optimiser: pass "
