@@ -377,3 +377,18 @@ def test_deviance_is_that_of_scikit_learn(loss):
     assert found["mae"] == pytest.approx(
         exact.mean_absolute_error(y, predictions, sample_weight=weights)
     )
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_the_lower_of_two_labels_can_be_0_or_false(loss):
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    signs = np.sign(X[:, 0])
+    expected, *others = (
+        evaluate(SpanBoost(LinearSGD(), 2, loss=loss), X, y)
+        for y in (signs, (signs + 1) / 2, signs > 0, (signs > 0).tolist())
+    )
+    for one in others:
+        np.testing.assert_array_equal(one.losses, expected.losses)
+        assert one.loss == expected.loss
+    if loss == "logistic":
+        assert expected.loss == pytest.approx(expected.metrics["log_loss"])
