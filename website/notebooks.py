@@ -2,7 +2,7 @@
 
 Notebooks are stored with their output. This module runs them as Jupyter would, but without Jupyter:
 it executes the cells in order in one namespace, and keeps printed text, the value of the last
-expression and matplotlib figures.
+expression, as text and as HTML, and matplotlib figures.
 """
 
 import ast
@@ -46,9 +46,13 @@ def pages(path: Path) -> dict[str, str | bytes]:
     for number, cell in enumerate(notebook["cells"]):
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        shown = "".join(map(_text, cell.get("outputs", ())))
-        if shown:
-            parts.append(f"```text\n{shown.rstrip()}\n```")
+        for output in cell.get("outputs", ()):
+            table, text = output.get("data", {}).get("text/html"), _text(output)
+            if table:
+                # the site has a style of its own for tables, which pandas would override
+                parts.append("".join(table).replace(' border="1" class="dataframe"', ""))
+            elif text:
+                parts.append(f"```text\n{text.rstrip()}\n```")
         for picture in _pictures(cell):
             name = f"{path.stem}-{number}.png"
             made[f"notebooks/{name}"] = picture
@@ -78,6 +82,8 @@ def _outputs(cell: dict[str, Any], count: int, space: dict[str, Any]) -> list[di
         made.append({"name": "stdout", "output_type": "stream", "text": lines})
     if value is not None:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
+        if hasattr(value, "_repr_html_"):
+            data["text/html"] = value._repr_html_().splitlines(keepends=True)
         result = {"data": data, "execution_count": count, "metadata": {}}
         made.append({**result, "output_type": "execute_result"})
     for number in pyplot.get_fignums():
