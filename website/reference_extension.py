@@ -41,6 +41,8 @@ def _has_source(found: griffe.Object) -> bool:
 
 def _add_constructor(found: griffe.Object) -> None:
     running = getattr(import_module(found.module.path), found.name)
+    if found.docstring and running.__doc__:  # a decorator may have completed it
+        found.docstring.value = docstrings.markdown(running.__doc__)
     try:
         signature = inspect.signature(running)
     except ValueError:  # an exception with the constructor of Python

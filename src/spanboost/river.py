@@ -7,12 +7,13 @@ from inspect import signature
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.explanation import Part
 from spanboost.analysis.explanations import ExplainedRows, explain
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError, install_hint
-from spanboost.losses import resolve
+from spanboost.losses import Loss, resolve
 from spanboost.models.emerging_classes import EmergingClasses, Example
 from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import (
@@ -26,6 +27,7 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets
 from spanboost.models.spec import CHOOSE
+from spanboost.rows.user_types import LabelLike, LearnerLike
 
 try:
     import pandas as pd
@@ -57,8 +59,8 @@ _SHOWN = 10  # features that `debug_one` lists
 class _Boosting:
     """Base class of all estimators."""
 
-    learner: Any
-    loss: Any
+    learner: LearnerLike
+    loss: str | Loss
     _model: Model
 
     @classmethod
@@ -159,7 +161,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         model = new_model(self, _NAMES)
         self._model = Intervals(model) if self.intervals else model
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
         self._model.learn_one(x, y, w)
 
@@ -178,7 +180,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         low, high = self._model.predict_interval_one(x, coverage)
         return conf.Interval(lower=low, upper=high)
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
         if len(X):
             self._model.learn_many(frame_rows(X), np.asarray(y), row_weights(w, len(X)))
@@ -231,7 +233,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     def _new_model(self) -> Model:
         return new_model(self, _NAMES)
 
-    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, float], w: float = 1.0) -> None:
         """Learn the targets of one row with importance weight w; a refused row changes nothing."""
         if not isinstance(y, Mapping):
             raise ValueError(f"y must be a dictionary of targets and numbers (got {y!r:.60})")
@@ -309,7 +311,7 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     def _labels(self) -> list[Any]:
         return self._emerging.table.labels
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: LabelLike, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
         self._emerging.learn([Example(dict(x), y, w)])
 
@@ -327,7 +329,7 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
         (inside,) = self._model.predict_set([x], coverage)
         return {label for label, within in zip(self._labels, inside, strict=False) if within}
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""
         rows, labels = frame_rows(X), list(y.tolist() if hasattr(y, "tolist") else y)
         if len(rows) != len(labels):

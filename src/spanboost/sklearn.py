@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.conditional_methods import unless
 from spanboost.analysis.explanations import ExplainedRows
@@ -20,12 +21,18 @@ from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets
+from spanboost.rows.user_types import RowsLike
 
 try:
     from sklearn.base import ClassifierMixin, RegressorMixin
     from sklearn.utils.validation import _check_sample_weight
 
-    from spanboost.analysis.boosting_estimator import FITTING, NAMES, BoostingEstimator
+    from spanboost.analysis.boosting_estimator import (
+        FITTING,
+        NAMES,
+        BoostingEstimator,
+        with_shared_parameters,
+    )
     from spanboost.data.estimator_rows import parse_classes, parse_targets
 except ImportError as error:
     raise ImportError(
@@ -52,6 +59,7 @@ def _no_sets(estimator: Any) -> str | None:
     return None if estimator.sets else "needs sets=True in the constructor, before fit"
 
 
+@with_shared_parameters
 class BoostingRegressor(RegressorMixin, BoostingEstimator):
     """Online gradient boosting for regression.
 
@@ -60,53 +68,18 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
 
     Parameters
     ----------
-    learner : "auto", "trees", "linear", "stumps", "stumps-intercept", "network" or an object
-        The learner to boost. The default, "auto", runs many boosters at once and needs no tuning.
-        An object is a learner of this library with its parameters, such as ``Trees(depth=4)``, or
-        your own learner: see docs/bring-your-own.md.
-    booster : "span" or "hull"
-        Algorithm 1 or Algorithm 2.
-    n_estimators : int, "auto" or None
-        Number of copies of the learner. "auto" chooses it from the stream
-        (docs/online-choice.md). None is "auto" for your own learner, 100 for trees, else 32.
-    learning_rate : float, "auto" or None
-        The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n; "auto" chooses
-        it from the stream.
+    {shared_parameters}
     loss : "squared_error", "absolute_error", "huber", "quantile:TAU", "poisson", "gamma", \
             "tweedie:POWER" or a loss object
         "quantile:0.9" estimates the quantile 0.9. "poisson", "gamma" and "tweedie:1.5" are for
         counts and positive numbers, and predict their mean (docs/counts.md). A loss object is one
         of ``spanboost.losses``, or your own.
-    budget : "fast", "default" or "thorough"
-        Size of learner="auto": more boosters, lower error, more time.
     label_range : "auto", "auto-zero", "growing", "growing-zero" or (low, high)
         Range of the labels. "auto" follows the labels; a label far outside the others is learned
         as if it were closer. "growing" grows to include every label. The others do so around 0.
     intervals : bool
         Whether the model also learns prediction intervals, for one target: see
         ``predict_interval`` and docs/intervals.md. It then takes up to 1.5 times as long.
-    replay : int
-        Number of earlier rows to learn again after each row: lower error, more time.
-    memory : int
-        Number of recent rows that ``replay`` draws from.
-    replay_weight : float
-        Factor on the importance weight of replayed rows, from 0.001 to 1.
-    n_epochs : "auto" or int
-        Number of passes over the data in ``fit``. "auto" holds out a tenth of the rows (at least
-        100, at most a quarter), adds passes over the others while each lowers the loss of the
-        held-out rows by 1 %, up to ten, and learns the held-out rows at the end. With more than
-        100,000 rows, it is one pass.
-    shuffle : bool
-        Whether each pass of ``fit`` shuffles the rows. ``partial_fit`` keeps their order.
-    warm_start : bool
-        Whether ``fit`` continues with the model of the calls before instead of a new one.
-    n_jobs : int or None
-        Number of threads of learner="auto": -1 is all processors; None is 1, or what joblib's
-        ``parallel_config`` says. The model does not depend on it.
-    verbose : int
-        Whether ``fit`` prints a line for each pass.
-    random_state : int, RandomState instance or None
-        Random seed of the shuffling and of the learner.
 
     Attributes
     ----------
@@ -143,32 +116,45 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on all rows; discard what was learned before, unless ``warm_start`` is set."""
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on all rows; discard what was learned before, unless ``warm_start`` is set.
+
+        X : rows, an array, a sparse matrix, a data frame or an Arrow table. Text is a category, and
+            missing values are allowed.
+        y : labels, numbers [rows] or [rows, targets].
+        sample_weight : weights of the rows [rows]; None are ones.
+        """
         return self._fit(X, self._parse(y), sample_weight, self._loss())
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows, once, in the order given."""
+    def partial_fit(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn more rows, once, in the order given; the parameters are those of ``fit``."""
         return self._learn(X, self._parse(y), sample_weight, self._loss())
 
-    def predict(self, X: Any) -> Array:
-        """Return a number for each row."""
+    def predict(self, X: RowsLike) -> Array:
+        """Return the predictions, [rows] or [rows, targets].
+
+        X : rows with the columns that ``fit`` has seen, in the same order.
+        """
         return self._predict(X)
 
     @unless(_no_intervals)
-    def predict_interval(self, X: Any, coverage: Any = 0.9) -> tuple[Array, Array]:
+    def predict_interval(
+        self, X: RowsLike, coverage: float | Sequence[float] = 0.9
+    ) -> tuple[Array, Array]:
         """Return predictions [rows] and intervals [rows, 2, coverages], in the shapes of MAPIE.
 
         coverage : share of the labels that the intervals cover, or a list of such shares.
         """
-        shares = [coverage] if np.ndim(coverage) == 0 else list(coverage)
+        shares = np.atleast_1d(coverage).tolist()
         levels = [level for one in shares for level in interval_levels(one)]
         rows = self._read(X)
         predictions, ends = self._with_intervals().predict_both(rows, levels)
         return predictions, ends.reshape(len(ends), len(shares), 2).transpose(0, 2, 1)
 
     @unless(_no_intervals)
-    def predict_quantiles(self, X: Any, levels: Any) -> Array:
+    def predict_quantiles(self, X: RowsLike, levels: float | Sequence[float]) -> Array:
         """Return the quantiles of these levels, [rows, levels]; they never cross."""
         rows = self._read(X)
         return self._with_intervals().predict_quantiles(rows, levels)
@@ -195,7 +181,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         return labels
 
     @unless(_no_single_booster)
-    def staged_predict(self, X: Any) -> Iterator[Array]:
+    def staged_predict(self, X: RowsLike) -> Iterator[Array]:
         """Yield the predictions of the first copy, of the first two copies, and so on."""
         yield from self._staged_predictions(X)
 
@@ -203,14 +189,13 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         return sklearn_regression_loss(self.loss)
 
 
+@with_shared_parameters
 class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     """Online gradient boosting for classification.
 
-    The other parameters are those of `BoostingRegressor`, without ``label_range`` and
-    ``intervals``.
-
     Parameters
     ----------
+    {shared_parameters}
     loss : "log_loss" or "hinge"
         "log_loss" estimates probabilities for any number of classes; "hinge" is for two.
     sets : bool
@@ -248,7 +233,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     """
 
     sets: bool
-    class_weight: Any
+    class_weight: Mapping[Any, float] | str | None
     classes_: Array
     _labels: ClassLabels
     __init__ = constructor(
@@ -260,8 +245,14 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         **FITTING,
     )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on all rows; discard what was learned before, unless ``warm_start`` is set."""
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on all rows; discard what was learned before, unless ``warm_start`` is set.
+
+        X : rows, an array, a sparse matrix, a data frame or an Arrow table. Text is a category, and
+            missing values are allowed.
+        y : labels [rows]: text, integers or booleans.
+        sample_weight : weights of the rows [rows]; None are ones.
+        """
         y = parse_classes(y)
         labels = self._labels if self._continues else ClassLabels(self.class_weight, y)
         refuse_unknown_classes(self.class_weight, [*labels.classes.tolist(), *y.tolist()])
@@ -270,8 +261,14 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         self._fit(X, labels.encode(y), weights, labels.loss(self.loss))
         return self._add(labels, y)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, once, in the order given.
+    def partial_fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn more rows, once, in the order given; the other parameters are those of ``fit``.
 
         classes : all classes, in the first call; None if they are not known. The model then adds
             classes as they appear. If there are two, naming them gives better probabilities.
@@ -309,7 +306,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         rows = super().explained_rows(x)
         return rows._replace(in_order=self._labels.in_order, classes=self.classes_.tolist())
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """Return the scores of all classes; for two classes, the score of the second only.
 
         The score of the second class is positive where it is more probable.
@@ -317,25 +314,33 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         scores = self._predict(X)
         return self._labels.in_order(scores)
 
-    def predict(self, X: Any) -> Array:
-        """Return the most probable class of each row."""
+    def predict(self, X: RowsLike) -> Array:
+        """Return the most probable class of each row, [rows].
+
+        X : rows with the columns that ``fit`` has seen, in the same order.
+        """
         scores = self.decision_function(X)  # first: it checks that the model is fitted
         return self._labels.most_probable(scores)
 
     @unless(_no_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of the classes, in the order of ``classes_``."""
+    def predict_proba(self, X: RowsLike) -> Array:
+        """Return the probabilities [rows, classes], in the order of ``classes_``.
+
+        X : rows with the columns that ``fit`` has seen, in the same order.
+        """
         return probabilities(self.decision_function(X))
 
     @unless(_no_sets)
-    def predict_set(self, X: Any, coverage: Any = 0.9) -> tuple[Array, Array]:
+    def predict_set(
+        self, X: RowsLike, coverage: float | Sequence[float] = 0.9
+    ) -> tuple[Array, Array]:
         """Return classes [rows] and sets [rows, classes, coverages], in the shapes of MAPIE.
 
         A set is True for each class that it contains, in the order of ``classes_``.
 
         coverage : share of the labels that the sets contain at least, or a list of such shares.
         """
-        shares = [coverage] if np.ndim(coverage) == 0 else list(coverage)
+        shares = np.atleast_1d(coverage).tolist()
         rows = self._read(X)
         if not isinstance(self.model_, PredictionSets):
             raise ValueError("the model was fitted without sets=True; fit it again")
@@ -351,13 +356,13 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         return PredictionSets(model) if self.sets else model
 
     @unless(_no_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: RowsLike) -> Array:
         """Return the logarithms of the probabilities of the classes."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     @unless(_no_single_booster)
-    def staged_predict(self, X: Any) -> Iterator[Array]:
+    def staged_predict(self, X: RowsLike) -> Iterator[Array]:
         """Yield the predictions of the first copy, of the first two copies, and so on."""
         for scores in self._staged_predictions(X):
             yield self._labels.most_probable(self._labels.in_order(scores))

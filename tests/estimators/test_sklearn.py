@@ -594,3 +594,10 @@ def test_counts_have_positive_predictions(loss):
     assert (model.predict(X) > 0).all()
     with pytest.raises(ValueError, match=r"loss needs labels of at least 0 \(got -1\)"):
         model.partial_fit(X[:1], [-1])
+
+
+@pytest.mark.parametrize("cls", [BoostingRegressor, BoostingClassifier])
+def test_all_parameters_are_documented(cls):
+    for name in cls().get_params():
+        assert cls.__doc__.count(f"\n    {name} : ") == 1, name
+    assert "{" not in cls.__doc__

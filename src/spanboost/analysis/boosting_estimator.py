@@ -3,7 +3,8 @@
 import copy
 import pickle
 from functools import partial
-from typing import Any, ClassVar, Self
+from textwrap import indent
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,11 +23,15 @@ from spanboost.analysis.passes import Examples, Passes
 from spanboost.analysis.user_columns import feature_name
 from spanboost.compiling.arrays import Array
 from spanboost.data.estimator_rows import EstimatorRows
+from spanboost.losses import Loss
 from spanboost.models.estimator_files import EstimatorParts
 from spanboost.models.estimators import new_model, stored_parameters
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.targets import TargetModels, check_targets, join_targets, models_of
+from spanboost.rows.user_types import LearnerLike
+
+T = TypeVar("T")
 
 NAMES = {  # parameters of ModelSpec, and what scikit-learn calls them
     "learner": "learner",
@@ -43,7 +48,53 @@ FITTING: dict[str, Any] = {
     "verbose": 0,
     "random_state": None,
 }
+_SHARED_PARAMETERS = """\
+learner : str or object
+    The learner to boost: "auto", "trees", "linear", "stumps", "stumps-intercept", "network",
+    "ridge" or "ball", or an object. The default, "auto", runs many boosters at once and needs no
+    tuning. An object is a learner of this library with its parameters, such as ``Trees(depth=4)``,
+    or your own learner: see docs/bring-your-own.md.
+booster : "span" or "hull"
+    Algorithm 1 or Algorithm 2.
+n_estimators : int, "auto" or None
+    Number of copies of the learner. "auto" chooses it from the stream
+    (docs/online-choice.md). None is "auto" for your own learner, 100 for
+    trees, 1 for ridge, else 32.
+learning_rate : float, "auto" or None
+    The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n; "auto" chooses
+    it from the stream.
+budget : "fast", "default" or "thorough"
+    Size of learner="auto": more boosters, lower error, more time.
+replay : int
+    Number of earlier rows to learn again after each row: lower error, more time.
+memory : int
+    Number of recent rows that ``replay`` draws from.
+replay_weight : float
+    Factor on the importance weight of replayed rows, from 0.001 to 1.
+n_epochs : "auto" or int
+    Number of passes over the data in ``fit``. "auto" holds out a tenth of the rows (at least
+    100, at most a quarter), adds passes over the others while each lowers the loss of the
+    held-out rows by 1 %, up to ten, and learns the held-out rows at the end. With more than
+    100,000 rows, it is one pass.
+shuffle : bool
+    Whether each pass of ``fit`` shuffles the rows. ``partial_fit`` keeps their order.
+warm_start : bool
+    Whether ``fit`` continues with the model of the calls before instead of a new one.
+n_jobs : int or None
+    Number of threads of learner="auto": -1 is all processors; None is 1, or what joblib's
+    ``parallel_config`` says. The model does not depend on it.
+verbose : int
+    Whether ``fit`` prints a line for each pass.
+random_state : int, RandomState instance or None
+    Random seed of the shuffling and of the learner."""
 _ATTRIBUTES = {"n_features_in_", "feature_names_in_", "n_epochs_"}  # in files
+
+
+def with_shared_parameters(cls: type[T]) -> type[T]:
+    """Insert the parameters of all estimators into the docstring of one of them."""
+    shared = indent(_SHARED_PARAMETERS, "    ").lstrip()
+    cls.__doc__ = (cls.__doc__ or "").replace("{shared_parameters}", shared)
+    return cls
 
 
 class BoostingEstimator(BaseEstimator):
@@ -53,14 +104,14 @@ class BoostingEstimator(BaseEstimator):
     """
 
     names: ClassVar = NAMES
-    learner: Any
-    loss: Any
-    n_epochs: Any
+    learner: LearnerLike
+    loss: str | Loss
+    n_epochs: int | str
     shuffle: bool
     warm_start: bool
     n_jobs: int | None
     verbose: int
-    random_state: Any
+    random_state: int | np.random.RandomState | None
     n_features_in_: int
     n_epochs_: Any
     model_: Any

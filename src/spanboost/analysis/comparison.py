@@ -58,7 +58,7 @@ class Comparison:
         if state is not None:
             self._restore(state)
 
-    def add(self, first: Any, second: Any, weights: Any = None) -> Array:
+    def add(self, first: ArrayLike, second: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Add the losses of both models on the next rows, and the weights of the rows.
 
         Return [rows, 3]: the difference of the average losses, first - second, and both ends of its

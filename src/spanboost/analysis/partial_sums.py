@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import BoosterState, predict_row
 from spanboost.models.model import Model
 from spanboost.models.row_losses import losses_of
+from spanboost.rows.user_types import RowsLike
 
 
 def partial_predictions(model: Model, X: Any) -> Array:
@@ -31,7 +33,7 @@ def partial_predictions(model: Model, X: Any) -> Array:
     return np.stack([core.labels.to_user(stage) for stage in out])
 
 
-def moves_and_losses(model: Model, X: Any, y: Any) -> tuple[Array, Array]:
+def moves_and_losses(model: Model, X: RowsLike, y: ArrayLike) -> tuple[Array, Array]:
     """Return how far each stage moves the prediction, and the loss if it were the last stage.
 
     Both are means over the rows, [N].

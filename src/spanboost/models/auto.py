@@ -24,7 +24,7 @@ from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.row_sample import RowSample
-from spanboost.rows.user_types import RowLike, RowsLike
+from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 
 _FEW = 64  # blocks with fewer rows run in one thread
 
@@ -148,7 +148,7 @@ class AutoBoost(AutoSpec, Model):
         """Return the prediction for one row: a number, or a vector of R^d."""
         return self._combine_one([expert.predict_one(x) for expert in self.experts.values()])
 
-    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
+    def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         label = self.labels.single(y) if weight == 1 else None
         if label is None or self.encoder.single(x) is None:

@@ -32,7 +32,7 @@ from spanboost.rows.encoder import EncodedBlock, RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.replay import ReplayMemory
 from spanboost.rows.row_sample import RowSample
-from spanboost.rows.user_types import RowLike, RowsLike
+from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 
 
 class Booster(BoosterSpec, Model):
@@ -118,7 +118,7 @@ class Booster(BoosterSpec, Model):
         core.call(predict, core.prepare(rows, 0), rows.rows, self._out, 0, 1)
         return core.labels.answer(self._out)
 
-    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
+    def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         core = self.core
         label = core.labels.single(y) if weight == 1 and core.records is None else None

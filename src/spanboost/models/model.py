@@ -23,7 +23,7 @@ from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
 from spanboost.rows.row_sample import RowSample
-from spanboost.rows.user_types import RowLike, RowsLike
+from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 
 if TYPE_CHECKING:
     from spanboost.models.booster import Booster
@@ -160,7 +160,7 @@ class Model:
         """Return the prediction for one row: a number, or a vector of R^d."""
         return single_answer(self.predict_many([x]))
 
-    def learn_one(self, x: RowLike, y: Any, weight: float = 1.0) -> float | Array:
+    def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         return single_answer(self.learn_many([x], [y], [weight]))
 

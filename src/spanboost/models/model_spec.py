@@ -35,6 +35,7 @@ COMMON_PARAMETERS = ("loss", "label_range", "bits", "seed", "classes")  # of Aut
 AUTO = "auto"  # the learner that stands for AutoBoost
 if TYPE_CHECKING:
     from spanboost.losses import Loss, VectorLoss
+    from spanboost.rows.user_types import LearnerLike
 
 LEARNERS = {  # names of learners: their module, class and fixed parameters
     "linear": ("linear", "LinearSGD", {}),
@@ -80,7 +81,7 @@ class ModelSpec(SharedParameters):
     """
 
     _: KW_ONLY
-    learner: Any = parameter(
+    learner: "LearnerLike" = parameter(
         AUTO,
         option=Option(
             "Learner to boost (default: auto, which runs several boosters at once and needs no "

@@ -19,6 +19,7 @@ from spanboost.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from spanboost.losses import Loss, VectorLoss
+    from spanboost.rows.user_types import LearnerLike
 
 BUDGETS = ("fast", "default", "thorough")
 BOOSTERS = ("span", "hull")
@@ -178,7 +179,7 @@ class BoosterSpec(SharedParameters):
 
     default_n: ClassVar[Any] = COPIES  # if n is None
 
-    learner: Any
+    learner: "LearnerLike"
     n: int | Any = parameter(
         None, "a positive integer or 'auto'", is_none_or(is_auto_or(is_count(1)))
     )

@@ -18,6 +18,8 @@ class SparseMatrix(Protocol):
 if TYPE_CHECKING:
     RowLike: TypeAlias = ArrayLike | Mapping[Any, Any]
     RowsLike: TypeAlias = ArrayLike | Rows | SparseMatrix | Sequence[RowLike]
+    LabelLike: TypeAlias = Any
+    LearnerLike: TypeAlias = Any
 else:  # classes, so that `help` shows their names instead of long unions
 
     class RowLike:
@@ -25,3 +27,9 @@ else:  # classes, so that `help` shows their names instead of long unions
 
     class RowsLike:
         """Several rows: an array, a sparse matrix, `Rows`, a data frame, or a list of rows."""
+
+    class LabelLike:
+        """A label: a number, a class, or a vector."""
+
+    class LearnerLike:
+        """A learner: its name, an object such as `Trees(depth=4)`, or your own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.analysis.metrics.of_classes import ClassMetrics, new_class_metrics
 from spanboost.analysis.metrics.of_means import MeanMetrics, new_mean_metrics
@@ -75,7 +76,7 @@ class Metrics:
         """How many numbers `record` returns for each row."""
         return self._state.columns
 
-    def add(self, y: Any, predictions: Any, weights: Any = None) -> None:
+    def add(self, y: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None) -> None:
         """Add rows: their labels, the predictions, and their weights."""
         records = self.record(y, np.asarray(predictions, np.float64))
         weights = np.ones(len(records)) if weights is None else np.asarray(weights, np.float64)
