@@ -12,8 +12,8 @@ from spanboost.learners.linear import LinearBank
 from spanboost.learners.network import NetworkBank
 from spanboost.learners.ridge import RidgeBank
 from spanboost.learners.stumps import StumpBank
-from spanboost.learners.tree_tables import PredictingTrees, first_children
-from spanboost.models.exporting.c_literals import TYPES, table
+from spanboost.learners.tree_tables import PredictingTrees, TreeNodes, first_children
+from spanboost.models.exporting.c_literals import TYPES, records, table
 
 
 class BankCode(NamedTuple):
@@ -44,26 +44,40 @@ def bank_code(bank: Any, names: Names) -> BankCode:
 def _trees_code(bank: PredictingTrees, names: Names) -> BankCode:
     nodes, p, suffix = bank.nodes, names.prefix, names.suffix
     inner = nodes.inner > 0
-    link = np.empty(len(inner), np.int32)
-    link[inner] = first_children(nodes)
-    link[~inner] = -1 - np.arange(len(nodes.value))
     feature, cell = np.unique(nodes.place // 2, return_inverse=True)
-    flags = np.where(nodes.place & 2, 2, nodes.place & 1)
+    category = (nodes.place & 2) > 0
+    side = np.where(category, 0, nodes.place & 1)
+    # a leaf stays where it is: nothing is above an infinite threshold
+    left, leaf = np.arange(len(inner)), np.zeros(len(inner), np.int32)
+    left[inner], leaf[~inner] = first_children(nodes), np.arange(len(nodes.value))
+    where = np.zeros(len(inner), np.int64)
+    threshold = np.full(len(inner), np.inf, nodes.threshold.dtype)
+    where[inner] = 2 * (2 * cell.reshape(-1) + side) + category
+    threshold[inner] = nodes.threshold
     tables = [
-        table(f"{p}_link", link),
-        table(f"{p}_cell", (4 * cell.reshape(-1) + flags).astype(np.uint32)),
-        table(f"{p}_threshold", nodes.threshold),
+        records(f"static const struct node_{suffix} {p}_node", left, where, threshold),
+        table(f"{p}_leaf", leaf),
         table(f"{p}_value", nodes.value),
         table(f"{p}_feature", feature.astype(np.int64)),
-        f"static const struct trees_{suffix} {p}_trees = {{{names.copies}, {p}_link, {p}_cell, "
-        f"{p}_threshold, {p}_value}};\n",
+        f"static const struct trees_{suffix} {p}_trees = {{{names.copies}, {_levels(nodes)}, "
+        f"{p}_node, {p}_leaf, {p}_value}};\n",
     ]
     body = f"""\
-    {names.real} cell[{max(len(feature), 1)}] = {{0}};
+    {names.real} cell[{2 * max(len(feature), 1)}] = {{0}};
+    int32_t at[{names.copies}];
     load_cells_{suffix}(row, {names.mask}, {p}_feature, {len(feature)}, cell);
-    predict_trees_{suffix}(&{p}_trees, cell, h);
+    predict_trees_{suffix}(&{p}_trees, cell, at, h);
 """
     return BankCode(("trees",), "".join(tables), body)
+
+
+def _levels(nodes: TreeNodes) -> int:
+    """Return the number of splits on the longest path."""
+    depth = np.zeros(len(nodes.inner), np.int64)
+    # children come after their parents
+    for parent, child in zip(np.flatnonzero(nodes.inner), first_children(nodes), strict=True):
+        depth[child] = depth[child + 1] = depth[parent] + 1
+    return int(depth.max(initial=0))
 
 
 @bank_code.register

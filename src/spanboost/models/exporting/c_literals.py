@@ -43,10 +43,19 @@ def encoded(value: str) -> bytes:
 def table(name: str, values: Array) -> str:
     """Return the definition of a constant array; it has one element if there are no values."""
     flat = np.ravel(values)
-    convert = number if flat.dtype.kind == "f" else str
-    items = map(convert, flat) if flat.dtype.kind == "f" else map(convert, flat.tolist())
     head = f"static const {TYPES[flat.dtype.name]} {name}[{max(flat.size, 1)}] = {{"
-    return f"{head}\n{_lines(items if flat.size else ['0'])}}};\n"
+    return f"{head}\n{_lines(_items(flat) if flat.size else ['0'])}}};\n"
+
+
+def records(head: str, *fields: Array) -> str:
+    """Return the definition of a constant array of structures, given the values of each field."""
+    items = (f"{{{','.join(each)}}}" for each in zip(*map(_items, fields), strict=True))
+    return f"{head}[{len(fields[0])}] = {{\n{_lines(items)}}};\n"
+
+
+def _items(values: Array) -> Iterable[str]:
+    """Return numbers as literals."""
+    return map(number, values) if values.dtype.kind == "f" else map(str, values.tolist())
 
 
 def _lines(items: Iterable[str]) -> str:
