@@ -11,6 +11,8 @@ WORKDIR /home/spanboost
 RUN mkdir state
 VOLUME /home/spanboost/state
 ENV NUMBA_CACHE_DIR=/home/spanboost/compiled
+# so that the first model starts at once; leave it out for a smaller image
+RUN spanboost warmup
 EXPOSE 8000
 HEALTHCHECK CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/healthz')"]
 ENTRYPOINT ["spanboost", "serve", "--dir", "/home/spanboost/state", "--host", "0.0.0.0"]

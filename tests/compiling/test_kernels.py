@@ -208,8 +208,8 @@ def test_without_a_folder_to_write_to_it_still_runs(package):
 @pytest.mark.process
 def test_damaged_files_are_as_good_as_none(package):
     first = in_new_process(package)
-    kept = [*(package / "spanboost").rglob("*.nb[ci]")]
-    assert {path.suffix for path in kept} == {".nbc", ".nbi"}
+    kept = [*(package / "spanboost").rglob("*.nbc")]
+    assert kept
     for damage in (b"", b"garbage", None):
         for path in kept:
             path.write_bytes(path.read_bytes()[:100] if damage is None else damage)

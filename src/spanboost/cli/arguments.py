@@ -201,7 +201,7 @@ def _parser_of(option: Option) -> Any:
     kinds = {
         "count": between(option.least, option.most or sys.maxsize),
         "number": float,
-        "loss": _loss,
+        "loss": loss_name,
         "range": _range,
         "text": str,
     }
@@ -344,7 +344,8 @@ def _delimiter(text: str) -> str:
     return character
 
 
-def _loss(text: str) -> str:
+def loss_name(text: str) -> str:
+    """Return the name of a loss, with its number if it has one."""
     name, _, number = text.partition(":")
     forms = {one.partition(":")[0]: one for one in LOSSES}
     if name in LOSS_NUMBERS:

@@ -45,6 +45,21 @@ after the change. The first run compiles the code (up to a minute); later runs t
         "demo",
     ),
     Command(
+        "warmup",
+        "compile the code of models ahead, for container images and CI",
+        """\
+Compile the code that models need to learn and predict, in several processes. Models then start at
+once; without this command, the first model of each kind compiles its code. The code is kept on disk
+until spanboost or Numba is upgraded. If nothing is missing, the command does nothing. Set
+NUMBA_CACHE_DIR to choose the folder, and SPANBOOST_COMPILE_JOBS to limit the processes.""",
+        """examples:
+  spanboost warmup
+  spanboost warmup --loss logistic --budget fast
+  spanboost warmup --learner linear trees --loss squared quantile:0.9""",
+        "spanboost.cli.commands.warmup",
+        "warmup",
+    ),
+    Command(
         "train",
         "learn from a stream in one pass and write the model",
         """\

@@ -1,24 +1,60 @@
-"""The time that this process has spent compiling."""
+"""The time that this process has spent compiling, or waiting for a process that compiles for it."""
 
 import functools
+import threading
+import time
 from typing import Any
 
 
+class Stopwatch:
+    """Adds up the time in which at least one thread is inside its `with` block."""
+
+    def __init__(self) -> None:
+        self._seconds, self._began, self._inside = 0.0, 0.0, 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._began = time.perf_counter()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._seconds += time.perf_counter() - self._began
+
+    @property
+    def seconds(self) -> float:
+        """The time so far."""
+        with self._lock:
+            running = time.perf_counter() - self._began if self._inside else 0.0
+            return self._seconds + running
+
+
+compiling = Stopwatch()
+
+
 def compile_seconds() -> float:
-    """Return the seconds spent compiling since `measure_compiling` was first called."""
-    timer = measure_compiling() if measure_compiling.cache_info().currsize else None
-    return float(timer.duration) if timer is not None and timer.done else 0.0
+    """Return the seconds spent compiling since `measure_compiling` was first called.
+
+    Loading compiled code from disk does not count. Threads that compile at the same time count
+    once, so the result is never more than the time that has passed.
+    """
+    return compiling.seconds
 
 
 @functools.cache
 def measure_compiling() -> Any:
-    """Start to add up the time of every compilation; return Numba's timer.
-
-    Numba compiles one function at a time, so the times of threads do not overlap. Loading compiled
-    code from disk does not count.
-    """
+    """Start to add up the time of every compilation by Numba in this process."""
     from numba.core import event
 
-    timer = event.TimingListener()
-    event.register("numba:compile", timer)
-    return timer
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, _: Any) -> None:
+            compiling.__enter__()
+
+        def on_end(self, _: Any) -> None:
+            compiling.__exit__()
+
+    event.register("numba:compile", Listener())

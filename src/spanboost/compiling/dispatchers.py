@@ -19,7 +19,8 @@ from spanboost.compiling.source_stamp import source_stamp
 
 SWITCH = "SPANBOOST_PLAIN_NUMBA"
 
-_dispatchers: dict[Any, tuple[Any, bool]] = {}
+_dispatchers: dict[Any, Any] = {}
+_kept: set[Any] = set()  # dispatchers whose code goes to disk
 _lock = threading.RLock()
 
 
@@ -34,10 +35,15 @@ def get_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> A
         with _lock:
             if key not in _dispatchers:
                 _dispatchers[key] = _make_dispatcher(*key)
-    dispatcher, has_disk_cache = _dispatchers[key]
-    if not has_disk_cache:  # a disk cache registers kernels when it does not find the code
+    dispatcher = _dispatchers[key]
+    if not has_disk_cache(dispatcher):  # which registers kernels when it does not find the code
         register_waiting()
     return dispatcher
+
+
+def has_disk_cache(dispatcher: Any) -> bool:
+    """Return whether the compiled code of a dispatcher goes to disk."""
+    return dispatcher in _kept
 
 
 def find_machine_code(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
@@ -55,17 +61,16 @@ def register_waiting() -> None:
         register_kernels({"error_model": "numpy"})
 
 
-def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> tuple[Any, bool]:
-    """Return a dispatcher, and whether it has a disk cache."""
+def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:
     import numba
 
     measure_compiling()
     if not _uses_internals():
         # Numba's public disk cache would run old code after an edit of another file
-        return numba.njit(error_model="numpy", nogil=True)(function), False
+        return numba.njit(error_model="numpy", nogil=True)(function)
     dispatcher = numba_internals.make_dispatcher(function, counted)
     if not keep:
-        return dispatcher, False
+        return dispatcher
     try:
         stamp = source_stamp(function.__code__.co_filename)
         numba_internals.add_disk_cache(dispatcher, stamp, _before_compiling)
@@ -75,8 +80,9 @@ def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) ->
             "set NUMBA_CACHE_DIR to a folder",
             file=sys.stderr,
         )
-        return dispatcher, False
-    return dispatcher, True
+        return dispatcher
+    _kept.add(dispatcher)
+    return dispatcher
 
 
 @functools.cache

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 from spanboost.compiling.dispatchers import find_machine_code, get_dispatcher
+from spanboost.compiling.jobs import new_job, paused_collection
 from spanboost.compiling.registration import add_kernels
+from spanboost.compiling.rehearsal import is_recording, obtain, record
 
 T = TypeVar("T", bound=Callable[..., Any] | type)
 
@@ -56,7 +58,11 @@ def jit(function: Any = None, *, counted: bool = False) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        return _find_version(function, args, counted)(*args)
+        version = _find_version(function, args, counted)
+        if is_recording():
+            _record(version, args)
+            return function(*args)
+        return version(*args)
 
     return call
 
@@ -74,11 +80,17 @@ class Caller:
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> None:
         """Run function(*args)."""
+        if is_recording():
+            _record(_find_version(function, args, False), args)
+            function(*args)
+            return
         found = None if _plain else self._found.get(function)
         if found is None:
             found = _find_version(function, args, False)
             if hasattr(found, "overloads"):
-                found = find_machine_code(found, args)
+                _obtain(found, args)
+                with paused_collection():
+                    found = find_machine_code(found, args)
             if not _plain:
                 self._found[function] = found
         found(*args)
@@ -121,6 +133,19 @@ def _is_compilable(value: Any, classes: set[type]) -> bool:
         classes.add(type(value))
         return all(_is_compilable(item, classes) for item in value)
     return hasattr(value, "dtype") or isinstance(value, int | float)
+
+
+def _record(version: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    job = new_job(version, args) if hasattr(version, "overloads") else None
+    if job is not None:
+        record(job)
+
+
+def _obtain(dispatcher: Any, args: tuple[Any, ...]) -> None:
+    """Let helpers compile at the same time if the code for such arguments is not on disk."""
+    job = new_job(dispatcher, args)
+    if job is not None and not job.is_done:
+        obtain(job)
 
 
 def _run_foreign(foreign: list[type], dispatcher: Callable[..., Any], *args: Any) -> Any:

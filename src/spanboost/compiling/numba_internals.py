@@ -28,10 +28,9 @@ NAMES = (
     "numba.core.caching:FunctionCache.load_overload",
     "numba.core.caching:FunctionCache.save_overload",
     "numba.core.caching:FunctionCache.cache_path",
-    "numba.core.caching:IndexDataCacheFile._data_name",
-    "numba.core.caching:IndexDataCacheFile._load_index",
+    "numba.core.caching:FunctionCache._index_key",
+    "numba.core.caching:IndexDataCacheFile._load_data",
     "numba.core.caching:IndexDataCacheFile._save_data",
-    "numba.core.caching:IndexDataCacheFile._save_index",
     "numba.core.caching:CompileResultCacheImpl.filename_base",
     "numba.core.codegen:JITCPUCodegen.set_env",
     "numba.core.codegen:JITCodeLibrary._finalize_final_module",
@@ -49,9 +48,9 @@ NAMES = (
 )
 # attributes of objects, which their classes do not show
 ATTRIBUTES = {
-    "dispatcher": ("_cache",),
+    "dispatcher": ("_cache", "targetctx", "targetoptions"),
     "cache": ("_cache_file", "_impl"),
-    "file": ("_cache_path", "_version"),
+    "file": ("_cache_path", "_source_stamp", "_version"),
     "compiler": ("library", "state", "targetctx"),
     "compiler state": ("func_id",),
 }
@@ -163,14 +162,42 @@ def make_dispatcher(function: Callable[..., Any], counted: bool) -> Any:
     """Return Numba's version of a loop, which has no disk cache yet."""
     import numba
 
-    return numba.njit(error_model="numpy", nogil=True, _nrt=counted)(function)
+    options = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, "_nrt": counted}
+    return numba.njit(**options)(function)
 
 
 def find_machine_code(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """Return the compiled function for such arguments, which does not look at their types."""
+    return dispatcher.compile(signature_of(args))
+
+
+def signature_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the types of arguments."""
     import numba
 
-    return dispatcher.compile(tuple(map(numba.typeof, args)))
+    return tuple(map(numba.typeof, args))
+
+
+def classes_in(signature: tuple[Any, ...]) -> set[type]:
+    """Return the NamedTuple classes in types of arguments."""
+    found = set()
+    for kind in signature:
+        if hasattr(kind, "instance_class"):
+            found |= {kind.instance_class, *classes_in(kind.types)}
+    return found
+
+
+def counts_references(dispatcher: Any) -> bool:
+    """Return whether `make_dispatcher` got `counted`."""
+    return bool(dispatcher.targetoptions["_nrt"])
+
+
+def code_file(dispatcher: Any, signature: tuple[Any, ...]) -> Path:
+    """Return where the disk cache keeps the code for arguments of these types."""
+    cache = dispatcher._cache
+    key = cache._index_key(signature, dispatcher.targetctx.codegen())
+    path: Path = cache._cache_file.path_of(key)
+    return path
 
 
 def add_disk_cache(dispatcher: Any, stamp: str, before_compiling: Callable[[], None]) -> None:
@@ -185,21 +212,25 @@ def add_disk_cache(dispatcher: Any, stamp: str, before_compiling: Callable[[], N
     from numba.core.runtime import rtsys
 
     class StampedFile(IndexDataCacheFile):  # type: ignore[misc]
-        def save(self, key: Any, data: Any) -> None:
-            # Named by key: numbered in turn, two processes could give two kernels one name.
-            number = int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6], "big")
-            index = self._index()
-            if not index:  # the index is new or of other source: remove files it does not name
-                for old in Path(self._cache_path).glob(f"{cache._impl.filename_base}*.nbc"):
-                    old.unlink(missing_ok=True)
-            self._save_data(self._data_name(number), data)
-            self._save_index(index | {key: self._data_name(number)})
+        """Files named by what they contain, without an index: processes can save at any time."""
 
-        def _index(self) -> Any:
-            try:
-                return self._load_index()
-            except Exception:  # a damaged pickle can raise anything
-                return {}
+        def save(self, key: Any, data: Any) -> None:
+            path, base = self.path_of(key), cache._impl.filename_base
+            current = path.stem.rpartition(".")[0]
+            for old in path.parent.glob(f"{base}.*"):
+                if old.suffix in {".nbc", ".nbi"} and not old.name.startswith(f"{current}."):
+                    old.unlink(missing_ok=True)  # of other source
+            self._save_data(path.name, (key, data))
+
+        def load(self, key: Any) -> Any:
+            path = self.path_of(key)
+            saved, data = self._load_data(path.name) if path.exists() else (None, None)
+            return data if saved == key else None
+
+        def path_of(self, key: Any) -> Path:
+            version = _digest(f"{self._version} {self._source_stamp}")
+            name = f"{cache._impl.filename_base}.{version}.{_digest(repr(key))}.nbc"
+            return Path(self._cache_path, name)
 
     class StampedCache(FunctionCache):  # type: ignore[misc]
         def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -221,5 +252,8 @@ def add_disk_cache(dispatcher: Any, stamp: str, before_compiling: Callable[[], N
 
     cache = StampedCache(dispatcher.py_func)
     cache._cache_file = StampedFile(cache.cache_path, cache._impl.filename_base, stamp)
-    cache._cache_file._version += stamp  # compared before anything is unpickled
     dispatcher._cache = cache
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.rehearsal import rehearsed
 from spanboost.data.table_names import apply_schema
 from spanboost.models.health import Health, health_of
 from spanboost.models.html import model_html
 from spanboost.models.spec import unknown_parameter
+from spanboost.models.rehearsal import rehearse
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
@@ -138,7 +140,8 @@ class Model:
         and no row is learned. (If a learner of your own raises an error, the rows before, and part
         of that row, have been learned.) A row of weight 0 is predicted but not learned.
         """
-        return self.learn_checked(self.check(X, y, weights))
+        with rehearsed(lambda: rehearse(self, X, y)):
+            return self.learn_checked(self.check(X, y, weights))
 
     def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows that the model has learned before, in a further pass.

@@ -1,0 +1,31 @@
+"""Rehearsals: a copy of a model learns and predicts one row, to see which code it needs."""
+
+import copy
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spanboost.compiling.rehearsal import Need, recorded_jobs
+from spanboost.data.batch import as_batch
+
+if TYPE_CHECKING:
+    from spanboost.models.model import Model
+
+
+def rehearse(model: "Model", X: Any, y: Any) -> Need:
+    """Return the code that the model needs to learn rows like these, and to predict them.
+
+    It is only used to compile early, so it may be incomplete: if the first row is invalid, which
+    the real call reports, and if a part of the model is code of the user, which must not run more
+    often than the user asks for.
+    """
+    need = Need([], [])
+    with suppress(Exception), np.errstate(all="ignore"):
+        model.parameters()  # a ValueError if a part is code
+        double, row = copy.deepcopy(model), as_batch(X, y).part(0, 1)
+        with recorded_jobs(need.now):
+            double.learn_many(row.X, row.labels)
+        with recorded_jobs(need.later):
+            double.predict_many(row.X)
+    return need
