@@ -12,7 +12,6 @@ from spanboost.cli.arguments import (
     add_run,
     at_least,
     integers,
-    loss_name,
     names,
     numbers,
 )
@@ -22,8 +21,7 @@ from spanboost.cli.interval_options import (
     add_predict_intervals,
     add_train_intervals,
 )
-from spanboost.models.model_spec import AUTO, LEARNERS
-from spanboost.models.spec import BUDGETS
+from spanboost.models.model_spec import LEARNERS
 from spanboost.paper import published
 
 DETECTORS = ("adwin", "page-hinkley")
@@ -162,31 +160,6 @@ def add_reproduce_options(reproduce: Any) -> None:
         "--report", metavar="FILE", help="Write an HTML report with tables and plots (.html)"
     )
     reproduce.add_argument("--quiet", action="store_true", help="Print the tables, but no progress")
-
-
-def add_warmup_options(warmup: Any) -> None:
-    """Add the options of `spanboost warmup`."""
-    warmup.add_argument(
-        "--loss",
-        nargs="+",
-        type=loss_name,
-        default=["squared", "logistic", "softmax"],
-        metavar="LOSS",
-        help="Losses (default: squared logistic softmax)",
-    )
-    for name, choices, default in (
-        ("learner", (AUTO, *TUNABLE), [AUTO]),
-        ("budget", BUDGETS, [*BUDGETS]),
-    ):
-        what = {"learner": "Learners", "budget": f"Sizes of the learner {AUTO}"}[name]
-        warmup.add_argument(
-            f"--{name}",
-            nargs="+",
-            choices=choices,
-            default=default,
-            metavar="NAME",
-            help=f"{what}: {', '.join(choices)} (default: {' '.join(default)})",
-        )
 
 
 def _add_model_file(parser: Any) -> None:

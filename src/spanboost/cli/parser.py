@@ -48,16 +48,14 @@ after the change. The first run compiles the code (up to a minute); later runs t
         "warmup",
         "compile the code of models ahead, for container images and CI",
         """\
-Compile the code that models need to learn and predict, in several processes. Models then start at
-once; without this command, the first model of each kind compiles its code. The code is kept on disk
-until spanboost or Numba is upgraded. If nothing is missing, the command does nothing. Set
-NUMBA_CACHE_DIR to choose the folder, and SPANBOOST_COMPILE_JOBS to limit the processes.""",
+Compile the code that models need to learn and predict, in several processes, and keep it on disk.
+Without it, the first model of each kind compiles its code. NUMBA_CACHE_DIR sets the folder.""",
         """examples:
   spanboost warmup
-  spanboost warmup --loss logistic --budget fast
   spanboost warmup --learner linear trees --loss squared quantile:0.9""",
         "spanboost.cli.commands.warmup",
         "warmup",
+        "warmup_options",
     ),
     Command(
         "train",
