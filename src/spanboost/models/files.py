@@ -27,9 +27,10 @@ from spanboost.models.claims import check_claims
 from spanboost.models.compact import compact_model
 from spanboost.models.intervals import BASES, Intervals
 from spanboost.models.model import Model
+from spanboost.models.packing import pack_arrays, unpack_arrays
 from spanboost.models.sets import PredictionSets
 
-FORMAT = 3  # 1: up to version 0.1; 2: trees without pools
+FORMAT = 4  # 1: up to version 0.1; 2: trees without pools; 3: nothing is packed
 _ATTACHMENT = "attachment"  # name of the array with the attachment of a run
 MODELS: dict[str, type[Model]] = {
     **BASES,
@@ -79,7 +80,8 @@ def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:
     header = {"format": FORMAT, "library": __version__} | header
     header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
     text = _text(header | {"checksum": _checksum(header, tensors)})
-    return tensors_to_bytes(tensors, metadata={"spanboost": text})
+    stored, packed = pack_arrays(tensors)
+    return tensors_to_bytes(stored, metadata={"spanboost": text, "packed": packed})
 
 
 def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:
@@ -198,11 +200,11 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             raise ModelFileError("the file is empty")
     try:
         with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("spanboost")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata()
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError:
         raise ModelFileError("not a model file, or a damaged one") from None
-    return _decode_header(text), tensors
+    return _decode(metadata, stored)
 
 
 def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -211,22 +213,27 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     from safetensors.numpy import load as tensors_from_bytes
 
     try:
-        views = tensors_from_bytes(data)
+        stored = tensors_from_bytes(data)
     except (SafetensorError, KeyError):  # KeyError: an unknown dtype
         raise ModelFileError("not a model file, or a damaged one") from None
     size = int.from_bytes(data[:8], "little")  # of the header, which was checked above
-    text = (json.loads(data[8 : 8 + size]).get("__metadata__") or {}).get("spanboost")
-    return _decode_header(text), {name: view.copy() for name, view in views.items()}
+    metadata = json.loads(data[8 : 8 + size]).get("__metadata__")
+    header, arrays = _decode(metadata, stored)
+    return header, {name: array.copy() for name, array in arrays.items()}
 
 
-def _decode_header(text: str | None) -> dict[str, Any]:
-    if text is None:
+def _decode(
+    metadata: dict[str, str] | None, stored: dict[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a file, given what safetensors reads."""
+    text = (metadata or {}).get("spanboost")
+    if metadata is None or text is None:
         raise ModelFileError("a safetensors file, but not a spanboost model")
     try:
         header: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise ModelFileError(f"the header is not JSON: {error}") from None
-    return header
+    return header, unpack_arrays(stored, metadata.get("packed", "{}"))
 
 
 def _text(header: dict[str, Any]) -> str:
