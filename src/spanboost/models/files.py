@@ -79,9 +79,9 @@ def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:
 
     header = {"format": FORMAT, "library": __version__} | header
     header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
-    text = _text(header | {"checksum": _checksum(header, tensors)})
     stored, packed = pack_arrays(tensors)
-    return tensors_to_bytes(stored, metadata={"spanboost": text, "packed": packed})
+    text = _text(header | {"checksum": _checksum(header, tensors), "packed": packed})
+    return tensors_to_bytes(stored, metadata={"spanboost": text})
 
 
 def load(path: str | os.PathLike[str], *, trusted: bool = False) -> Model:
@@ -227,13 +227,15 @@ def _decode(
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a file, given what safetensors reads."""
     text = (metadata or {}).get("spanboost")
-    if metadata is None or text is None:
+    if text is None:
         raise ModelFileError("a safetensors file, but not a spanboost model")
     try:
         header: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise ModelFileError(f"the header is not JSON: {error}") from None
-    return header, unpack_arrays(stored, metadata.get("packed", "{}"))
+    if not isinstance(header, dict):
+        raise ModelFileError("the header is not a JSON object")
+    return header, unpack_arrays(stored, header.pop("packed", {}))
 
 
 def _text(header: dict[str, Any]) -> str:

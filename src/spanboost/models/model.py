@@ -6,6 +6,7 @@ Files and the service use only this interface. Explanations, importances, plots 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
@@ -19,8 +20,9 @@ from spanboost.compiling.rehearsal import rehearsed
 from spanboost.data.table_names import apply_schema
 from spanboost.models.health import Health, health_of
 from spanboost.models.html import model_html
-from spanboost.models.spec import unknown_parameter
+from spanboost.models.pickling import reduce_model
 from spanboost.models.rehearsal import rehearse
+from spanboost.models.spec import unknown_parameter
 from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import LabelHealth, Labels
@@ -204,6 +206,25 @@ class Model:
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the bytes of the model's file, if it holds everything."""
+        return reduce_model(self) or super().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy all attributes; a detour through a file would take longer."""
+        double = object.__new__(type(self))
+        memo[id(self)] = double
+        double.__setstate__(copy.deepcopy(vars(self), memo))
+        return double
+
+    def __copy__(self) -> Self:
+        double = object.__new__(type(self))
+        double.__setstate__(vars(self))
+        return double
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     def _repr_html_(self) -> str:
         return model_html(self)

@@ -11,7 +11,6 @@ it; `pack_arrays` packs less if a file would be beyond the bound.
   thresholds of one row are its values, which recur in every tree that the row has reached.
 """
 
-import json
 import math
 from typing import Any, NamedTuple
 
@@ -43,8 +42,8 @@ class Packed(NamedTuple):
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
-def pack_arrays(arrays: dict[str, Array]) -> tuple[dict[str, Array], str]:
-    """Return the arrays to store, and the description of those that are packed, as JSON."""
+def pack_arrays(arrays: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Packed]]:
+    """Return the arrays to store, and the description of those that are packed."""
     packed, stored = dict[str, Packed](), dict(arrays)
     for name, array in arrays.items():
         if array.nbytes > SMALL and array.dtype in DTYPES:
@@ -57,20 +56,20 @@ def pack_arrays(arrays: dict[str, Array]) -> tuple[dict[str, Array], str]:
         name = by_ratio.pop()
         stored[name] = arrays[name]
         del packed[name]
-    return stored, json.dumps(packed, sort_keys=True, separators=(",", ":"))
+    return stored, packed
 
 
-def unpack_arrays(stored: dict[str, Array], description: str) -> dict[str, Array]:
+def unpack_arrays(stored: dict[str, Array], description: Any) -> dict[str, Array]:
     """Return the arrays that `pack_arrays` got; a ModelFileError if they cannot be unpacked."""
     try:
-        packed = {name: _check(Packed(*one)) for name, one in json.loads(description).items()}
+        packed = {name: _check(Packed(*one)) for name, one in description.items()}
         if not _is_bounded(packed, stored):
             raise ModelFileError("the arrays would take far more memory than the file suggests")
         arrays = dict(stored)
         for name in sorted(packed, key=lambda name: packed[name].order == ROWS):  # phases first
             arrays[name] = _unpack(name, packed[name], arrays)
         return arrays
-    except (ValueError, TypeError, LookupError, AttributeError, OSError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError("the packed arrays are damaged") from None
