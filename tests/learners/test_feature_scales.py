@@ -4,9 +4,9 @@ import naive_learners
 import numpy as np
 import pytest
 from banks import arrays_of, learner_of, run_listing
+from forged import file_arrays
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import load_file
 
 from spanboost import HullBoost, LinearSGD, Network, Ridge, SpanBoost, Stumps, Trees, load, save
 from spanboost.compiling.kernels import plain
@@ -194,7 +194,7 @@ def test_doubts_are_part_of_the_file(learner, tmp_path):
         again = load(tmp_path / "model.sb")
         np.testing.assert_array_equal(again.learn_many(X[cut:], y[cut:]), expected[cut:])
         if isinstance(learner, LinearSGD):
-            assert ("bank.inputs.doubts" in load_file(tmp_path / "model.sb")) == doubtful
+            assert ("bank.inputs.doubts" in file_arrays(tmp_path / "model.sb")) == doubtful
 
 
 def test_the_sum_of_weights_follows_a_scale_that_falls():

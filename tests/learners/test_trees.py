@@ -8,11 +8,10 @@ import pickle
 import numpy as np
 import pytest
 from banks import LOSSES, Oracles, arrays_of, assert_same_state, codes_for, stream, weights_for
-from forged import changed
+from forged import changed, file_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_tree import GROUP, Tree
-from safetensors.numpy import load_file
 from scipy_free import Csr
 
 from spanboost import (
@@ -455,7 +454,7 @@ def test_files_contain_only_the_nodes_and_leaves_in_use(feedback, tmp_path):
         assert_same_state(load(path).core.state.bank, select_trees(bank, np.arange(20)))
     assert sizes[0] < sizes[1] < sizes[2]
     assert sizes[0] < 1e4
-    bank, arrays = model.core.state.bank, load_file(path)
+    bank, arrays = model.core.state.bank, file_arrays(path)
     nodes, leaves = arrays["bank.weight.touched"], arrays["bank.candidates.phases.touched"]
     began = np.count_nonzero(bank.rounds[0] > bank.start)
     assert len(nodes) == began + 2 * splits(model).sum()

@@ -5,10 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from forged import changed
+from forged import changed, read_file
 from naive_aggregation import aggregate_plainly
-from safetensors import safe_open
-from safetensors.numpy import load_file
 from scipy_free import Csr
 
 from spanboost import (
@@ -371,9 +369,7 @@ def test_invalid_files_are_refused(change, tmp_path):
     model.learn_many(X, y)
     path = tmp_path / "model.sb"
     save(model, path)
-    with safe_open(path, framework="numpy") as file:
-        header = json.loads(file.metadata()["spanboost"])
-    arrays = load_file(path)
+    header, arrays = read_file(path)
     CHANGES[change](header, arrays)
     changed(path, lambda old: old.update(header), lambda _: arrays)
     with pytest.raises(ModelFileError):

@@ -6,8 +6,8 @@ import pickle
 import frozen_models
 import numpy as np
 import pytest
-from forged import changed
-from safetensors.numpy import load_file, save_file
+from forged import changed, file_arrays
+from safetensors.numpy import save_file
 from scipy_free import Csr
 
 from spanboost import (
@@ -175,7 +175,7 @@ def test_tables_hold_the_features_that_were_seen(tmp_path):
         model.learn_many(Rows(None, np.array([[1], [100_000]])), [0.1, 0.2])
     assert len(save_and_read(model, tmp_path / "model.sb")) < 5000
     assert (
-        len(load_file(tmp_path / "model.sb")["bank.inputs.W"]) == 3
+        len(file_arrays(tmp_path / "model.sb")["bank.inputs.W"]) == 3
     )  # the constant, and two codes
 
 
@@ -298,7 +298,7 @@ def test_files_of_version_0_1_with_nan_are_refused(name, tmp_path):
 
 
 def refuse_nan_in_any_array(path):
-    data, arrays = path.read_bytes(), load_file(path)
+    data, arrays = path.read_bytes(), file_arrays(path)
     rows = ("memory.", "sample.")  # they may have missing values
     read = [name for name in arrays if not any(kind in name for kind in rows)]
     checked = [name for name in read if arrays[name].dtype.kind == "f" and arrays[name].size]

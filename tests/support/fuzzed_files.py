@@ -19,8 +19,8 @@ from pathlib import Path
 
 import frozen_models
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from forged import read_file
+from safetensors.numpy import save_file
 
 from spanboost import (
     AutoBoost,
@@ -88,12 +88,6 @@ def write_kinds(folder, compiled):
             save(model, files[1])
             kinds |= {file.stem: (file, rows) for file in files}
     return {name: kind for name, kind in kinds.items() if compiled or not name.startswith("auto")}
-
-
-def read(path):
-    with safe_open(path, framework="numpy") as file:
-        header = json.loads(file.metadata()["spanboost"])
-    return header, load_file(path)
 
 
 def write(path, header, arrays):
@@ -198,7 +192,7 @@ def main(seed, cases, compiled):
         for case in range(seed, seed + cases):
             rng = random.Random(case)
             kind = rng.choice(sorted(kinds))
-            header, arrays = read(kinds[kind][0])
+            header, arrays = read_file(kinds[kind][0])
             for _ in range(rng.choice([1, 1, 2])):
                 change_header(rng, header) if rng.random() < 0.5 else change_array(rng, arrays)
             write(folder / "changed.sb", header, arrays)

@@ -80,7 +80,8 @@ def pack(header: dict[str, Any], tensors: dict[str, Array]) -> bytes:
     header = {"format": FORMAT, "library": __version__} | header
     header = json.loads(_text(header))  # a copy: another thread may be adding to the schema
     stored, packed = pack_arrays(tensors)
-    text = _text(header | {"checksum": _checksum(header, tensors), "packed": packed})
+    header["packed"] = {name: list(one) for name, one in packed.items()}
+    text = _text(header | {"checksum": _checksum(header, stored)})
     return tensors_to_bytes(stored, metadata={"spanboost": text})
 
 
@@ -161,7 +162,10 @@ def restore(header: Any, tensors: dict[str, Array], trusted: bool) -> tuple[Mode
 
 
 def check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
-    """Raise a ModelFileError if the format is unknown or the checksum, which is removed, wrong."""
+    """Unpack the arrays; a ModelFileError if the format is unknown or the checksum is wrong.
+
+    The checksum and the description of the packed arrays are removed from the header.
+    """
     if header["format"] > FORMAT:
         raise ModelFileError(
             f"written by spanboost {header['library']} in a format that this version does not "
@@ -169,6 +173,7 @@ def check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
         )
     if header.pop("checksum") != _checksum(header, tensors):
         raise ModelFileError("the checksum does not match; the file is damaged")
+    tensors.update(unpack_arrays(tensors, header.pop("packed", {})))
 
 
 @contextmanager
@@ -192,7 +197,7 @@ def _upgrade(header: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a file."""
+    """Return the header and the arrays of a file, which `check_header` unpacks."""
     from safetensors import SafetensorError, safe_open
 
     with path.open("rb") as start:  # a missing or unreadable file is an OSError here
@@ -200,42 +205,35 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             raise ModelFileError("the file is empty")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata()
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            text = (file.metadata() or {}).get("spanboost")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError:
         raise ModelFileError("not a model file, or a damaged one") from None
-    return _decode(metadata, stored)
+    return _decode_header(text), tensors
 
 
 def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a file, given its bytes."""
+    """Return what `read` returns, given the bytes of a file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as tensors_from_bytes
 
     try:
-        stored = tensors_from_bytes(data)
+        views = tensors_from_bytes(data)
     except (SafetensorError, KeyError):  # KeyError: an unknown dtype
         raise ModelFileError("not a model file, or a damaged one") from None
     size = int.from_bytes(data[:8], "little")  # of the header, which was checked above
-    metadata = json.loads(data[8 : 8 + size]).get("__metadata__")
-    header, arrays = _decode(metadata, stored)
-    return header, {name: array.copy() for name, array in arrays.items()}
+    text = (json.loads(data[8 : 8 + size]).get("__metadata__") or {}).get("spanboost")
+    return _decode_header(text), {name: view.copy() for name, view in views.items()}
 
 
-def _decode(
-    metadata: dict[str, str] | None, stored: dict[str, Array]
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a file, given what safetensors reads."""
-    text = (metadata or {}).get("spanboost")
+def _decode_header(text: str | None) -> dict[str, Any]:
     if text is None:
         raise ModelFileError("a safetensors file, but not a spanboost model")
     try:
         header: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise ModelFileError(f"the header is not JSON: {error}") from None
-    if not isinstance(header, dict):
-        raise ModelFileError("the header is not a JSON object")
-    return header, unpack_arrays(stored, header.pop("packed", {}))
+    return header
 
 
 def _text(header: dict[str, Any]) -> str:
