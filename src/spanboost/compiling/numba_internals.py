@@ -194,9 +194,7 @@ def counts_references(dispatcher: Any) -> bool:
 
 def code_file(dispatcher: Any, signature: tuple[Any, ...]) -> Path:
     """Return where the disk cache keeps the code for arguments of these types."""
-    cache = dispatcher._cache
-    key = cache._index_key(signature, dispatcher.targetctx.codegen())
-    path: Path = cache._cache_file.path_of(key)
+    path: Path = dispatcher._cache.code_file(signature, dispatcher.targetctx.codegen())
     return path
 
 
@@ -233,6 +231,10 @@ def add_disk_cache(dispatcher: Any, stamp: str, before_compiling: Callable[[], N
             return Path(self._cache_path, name)
 
     class StampedCache(FunctionCache):  # type: ignore[misc]
+        def code_file(self, sig: Any, codegen: Any) -> Path:
+            path: Path = self._cache_file.path_of(self._index_key(sig, codegen))
+            return path
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             # Numba would set up the compiler first, which takes longer than all the rest
             rtsys.initialize(target_context)
