@@ -13,7 +13,6 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ALLOWED_PRIVATE = {
     ("compiling", "_cache"): "Numba has no public way to set the cache of a function",
     ("compiling", "_cache_file"): "Numba's cache has no public index file",
-    ("compiling", "_version"): "the index of Numba's cache has no public version",
     ("compiling", "_impl"): "Numba's cache has no public file name",
     ("parallel", "_worker_logs_enabled"): "Ray has no public way to turn off this log",
 }
