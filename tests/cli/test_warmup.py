@@ -26,7 +26,8 @@ def test_it_knows_the_functions_of_a_single_booster(loss):
 
 def test_it_knows_the_functions_of_autoboost():
     found = names(learner="auto", budget="fast")
-    assert {found.count(name) for name in ("learn", "predict")} == {4}  # one for each learner
+    for task in ("learn", "predict"):
+        assert sum(name.startswith(task) for name in found) == 4  # one for each learner
     assert {"follow_labels", "mix_rows", "mix_and_learn_rows"} <= set(found)
 
 

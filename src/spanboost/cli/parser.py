@@ -48,7 +48,7 @@ after the change. The first run compiles the code (up to a minute); later runs t
         "warmup",
         "compile the code of models ahead, for container images and CI",
         """\
-Compile the code of models in several processes, and keep it on disk (in NUMBA_CACHE_DIR, if set).""",
+Compile the code of models in several processes; keep it on disk (in NUMBA_CACHE_DIR, if set).""",
         """examples:
   spanboost warmup --learner linear trees --loss squared quantile:0.9""",
         "spanboost.cli.commands.warmup",
