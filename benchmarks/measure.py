@@ -42,6 +42,7 @@ class Setting(NamedTuple):
     learners: Sequence[str]
     repeats: int
     quick: bool
+    old: str | None = None  # the Python of an environment with another version of spanboost
 
     def stream(self, name: str) -> Stream:
         """Return a data set as a stream, repeated if it is too short."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import common, limits, rivals
+from benchmarks import auto_speed, common, limits, rivals
 from benchmarks.measure import Row, Setting, measure_all
 
 ABOUT = """\
-Time spanboost on one thread, with rows in memory. The table has one line for each measurement: our
-figure, the figure it is compared with, their ratio, the target (for the ratio, or for our figure
-if there is no other) and whether it is met.
+Time spanboost on one thread (AutoBoost on all processors), with rows in memory. The table has one
+line for each measurement: our figure, the figure it is compared with, their ratio, the target (for
+the ratio, or for our figure if there is no other) and whether it is met.
 
 Both sides of a ratio alternate in this process, and the best of several repeats counts. Compiling
 does not count, except in the lines about the first call. Measure on an idle machine: Vowpal Wabbit
@@ -20,6 +20,8 @@ examples:
   python -m benchmarks.speed --data DIR                    all parts, some minutes
   python -m benchmarks.speed --data DIR --only boosting    only the comparison with VW's boosting
   python -m benchmarks.speed --only objects one-row start  the parts that need no data
+  python -m benchmarks.speed --data DIR --only auto --old OLD/bin/python
+                             AutoBoost, next to the version that another Python has installed
 """
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "boosting": rivals.boosting,
@@ -29,6 +31,7 @@ SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "limit": limits.limit,
     "one-row": rivals.one_row,
     "start": limits.start,
+    "auto": auto_speed.auto,
 }
 
 
@@ -44,8 +47,13 @@ def main() -> None:
         default=5,
         help="Timed runs; the best counts (default: 5)",
     )
+    parser.add_argument(
+        "--old",
+        metavar="PYTHON",
+        help="Python with another version of spanboost, to compare AutoBoost with",
+    )
     args = parser.parse_args()
-    setting = Setting(args.data, args.learner, args.repeats, args.quick)
+    setting = Setting(args.data, args.learner, args.repeats, args.quick, args.old)
     measure_all(args, SECTIONS, setting, busy="the ratios to VW are too high")
 
 
