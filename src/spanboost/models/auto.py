@@ -57,13 +57,14 @@ _SIMPLE = (
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
+_RECENT = {"depth": 10, "evidence": 5.0, "delay": 10, "recency": 2}
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
-        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=2),
+        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=1),
         Expert("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
-        Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
-        Expert("trees recent", Trees, {"depth": 10, "evidence": 5.0, "recency": 2}, 100, 0.1),
+        Expert("trees slow", Trees, {}, 100, 0.05),
+        Expert("trees recent", Trees, _RECENT, 50, 0.2),
         *_SIMPLE,
     ),
     "thorough": (
