@@ -26,6 +26,8 @@ from spanboost import (
 )
 from spanboost.cli.main import main
 from spanboost.compiling.kernels import plain
+from spanboost.rows.block import block_of
+from spanboost.rows.replay import ReplayMemory
 from spanboost.theory.regret import audit_hull
 
 T, TIMES, SIZE, SEED = 60, 2, 9, 7
@@ -166,6 +168,28 @@ def test_blocks_longer_than_one_piece():
     whole = models[0].learn_many(X, y)
     ones = [models[1].learn_one(x, label) for x, label in zip(X, y, strict=True)]
     np.testing.assert_array_equal(whole, ones)
+
+
+@pytest.mark.parametrize(("times", "size", "weight"), [(2, 50, 1.0), (1, 7, 0.3), (3, 1000, 0.7)])
+def test_single_rows_draw_what_blocks_draw(times, size, weight):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.uniform(-1, 1, (200, 1)).astype(np.float32)
+    weights = rng.choice([0.0, 0.5, 1.0], 200).astype(np.float32)
+    block = block_of(X, np.float32, None)
+    one, other = (ReplayMemory(times, size, 5, weight) for _ in range(2))
+    for memory in (one, other):
+        memory.reserve(block, 1, np.float32)
+    single = [piece for t in range(200) for piece in one.pieces(block, y, weights, t, t + 1)]
+    blocks = list(other.pieces(block, y, weights, 0, 200))
+    for name in ("labels", "weights"):
+        got, want = (
+            np.concatenate([getattr(piece, name) for piece in pieces])
+            for pieces in (single, blocks)
+        )
+        assert got.tobytes() == want.tobytes()
+        assert len(got) > 200
+    rows = [np.concatenate([piece.rows.X for piece in pieces]) for pieces in (single, blocks)]
+    assert rows[0].tobytes() == rows[1].tobytes()
 
 
 @pytest.mark.parametrize("name", ["linear", "stumps", "ball"])

@@ -13,6 +13,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
 _M1, _M2 = 4294967087, 4294944443
+_ONES = 2**64 - 1
 
 
 def streams(seed: int, n: int) -> Array:
@@ -47,3 +48,11 @@ def hash_integers(bits: Any) -> Any:
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return bits ^ (bits >> np.uint64(31))
+
+
+def hash_integer(bits: int) -> int:
+    """Return the hash that `hash_integers` has for one number, sooner."""
+    bits = (bits + 0x9E3779B97F4A7C15) & _ONES
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _ONES
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _ONES
+    return bits ^ (bits >> 31)
