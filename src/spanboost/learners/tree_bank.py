@@ -152,7 +152,11 @@ class TreeBank(NamedTuple):
         All pairs of a row and a tree descend one level at a time, branch-free; one after the other,
         with a branch at each node, takes twice as long.
         """
-        values, node = self.scratch.rows.values, self.scratch.node
+        values, node, coded = (
+            self.scratch.rows.values,
+            self.scratch.node,
+            self.scratch.rows.coded[0],
+        )
         for i in range(trees):
             for t in range(rows):
                 node[i * rows + t] = first + i
@@ -163,7 +167,8 @@ class TreeBank(NamedTuple):
                 for t in range(rows):
                     v = unsigned(node[i * rows + t])
                     p, left = self.place[v], np.int64(self.link[v])
-                    right = goes_right(values[t, unsigned(p), 0], self.threshold[v], p)
+                    x, threshold = values[t, unsigned(p), 0], self.threshold[v]
+                    right = goes_right(x, threshold, p) if coded else np.int64(x > threshold)
                     inner = np.int64(left > 0)  # int() would compile to a branch
                     node[i * rows + t] += inner * (left + right - node[i * rows + t])
                     moved += inner
@@ -207,11 +212,11 @@ class TreeBank(NamedTuple):
         for k in range(queue.distance.shape[1]):
             queue.distance[e, k] = self.scratch.target[k]
         queue.length[0] = e + 1
-        if rows % self.grace == 0:
+        due = rows % self.grace == 0
+        if due or e + 1 == WAITING:
             self.count_waiting()
+        if due:
             self.try_split(v, s, rows)
-        elif e + 1 == WAITING:
-            self.count_waiting()
 
     def count_waiting(self) -> None:
         """Count the rows that wait in the queue."""
