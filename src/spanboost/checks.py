@@ -9,6 +9,7 @@ from spanboost.errors import UserError
 
 BREATHING = ("auto", "auto-zero")  # label ranges that follow the labels
 MOST_CLASSES = 1000  # of a model that adds classes: a wrong number must not use up the memory
+MOST_COPIES = 1_000_000  # of a learner
 GROWING = ("growing", "growing-zero")  # label ranges that only grow with the labels
 LABEL_RANGES = (*BREATHING, *GROWING)
 STEP_TOLERANCE = 1e-12  # 1/n need not be exact in floating point

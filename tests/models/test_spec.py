@@ -134,6 +134,8 @@ def test_specifications_check_themselves():
         SpanSpec(LinearSGD(), feedback="linear", alpha=1.0)
     with pytest.raises(ParameterError, match="label_range must be"):
         AutoSpec(label_range=(1, 0))
+    with pytest.raises(ParameterError, match=r"n must be at most 1,000,000 \(got 1,000,000,000\)"):
+        SpanSpec(LinearSGD(), n=10**9)
 
 
 @pytest.mark.parametrize("cls", [SpanBoost, HullBoost, AutoBoost])

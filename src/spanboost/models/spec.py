@@ -14,7 +14,14 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from spanboost.checks import is_integer, is_label_range, is_number, is_positive, is_step
+from spanboost.checks import (
+    MOST_COPIES,
+    is_integer,
+    is_label_range,
+    is_number,
+    is_positive,
+    is_step,
+)
 from spanboost.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
@@ -202,6 +209,8 @@ class BoosterSpec(SharedParameters):
             if self.n == CHOOSE and getattr(self, "eta", CHOOSE) is None:
                 object.__setattr__(self, "eta", CHOOSE)
         if self.n != CHOOSE:
+            if self.n > MOST_COPIES:
+                raise ParameterError("n", f"must be at most {MOST_COPIES:,} (got {self.n:,})")
             object.__setattr__(self, "n", int(self.n))  # NumPy's integers are not JSON
         for name in ("alpha", "offset"):
             if self.feedback == "linear" and getattr(self, name) is not None:
