@@ -383,3 +383,13 @@ def test_numbers_of_any_size_are_learned_or_rejected():
     assert all(np.isfinite(part).all() for part in bank_of(model).fits)
     with pytest.raises(DataError, match=r"column \d is too large for float32"):
         HullBoost(Ridge(dtype=np.float32), 1).learn_many([[1e300]], [0.5])
+
+
+def test_effects_leave_out_features_that_were_always_missing():
+    X, y = np.column_stack([np.arange(20.0), np.full(20, np.nan)]), np.arange(20.0)
+    with plain():
+        model = HullBoost(Ridge(), 1, label_range="auto")
+        model.learn_many(X, y)
+    features, sizes = model.core.state.bank.effects()
+    assert features.tolist() == [0, 1]
+    assert np.isfinite(sizes).all()

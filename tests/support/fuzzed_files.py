@@ -40,6 +40,7 @@ from spanboost import (
 from spanboost.cli.commands.inspect import as_json, report
 from spanboost.cli.output.inspection import describe
 from spanboost.compiling.kernels import plain
+from spanboost.errors import UserError
 from spanboost.models import files
 from spanboost.models.files import to_bytes
 
@@ -82,10 +83,12 @@ def write_kinds(folder, compiled):
         kinds[name] = frozen_models.FOLDER / f"{name}.sb", rows
     for name, (make, rows) in NEW.items():
         if compiled or name != "auto":
-            model, files = make(), [folder / f"{name}-{state}.sb" for state in ("fresh", "learned")]
+            states = ("fresh", "learned", "compact")
+            model, files = make(), [folder / f"{name}-{state}.sb" for state in states]
             save(model, files[0])
             model.learn_many(*rows())
             save(model, files[1])
+            save(model, files[2], compact=True)
             kinds |= {file.stem: (file, rows) for file in files}
     return {name: kind for name, kind in kinds.items() if compiled or not name.startswith("auto")}
 
@@ -163,6 +166,7 @@ def use(path, rows, compiled):
     """Load a file, and use the model in every way; return why the file was refused, if it was."""
     # rows of another kind, or tables that do not fit; in plain Python, the logarithm of 0 is wrong
     allowed = (DataError, MemoryError) if compiled else (ValueError, ArithmeticError, MemoryError)
+    allowed += (UserError,)  # a compact model does not learn
     try:
         model = load(path)
     except ModelFileError as error:

@@ -29,7 +29,7 @@ from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import ParameterError
-from spanboost.learners.columns import Columns, new_columns
+from spanboost.learners.columns import WAITING, Columns, new_columns
 from spanboost.learners.least_squares import Fits
 from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import BlockWithMissing, Row, block_of
@@ -174,7 +174,7 @@ class RidgeBank(NamedTuple):
 
     def effects(self) -> tuple[Array, Array]:
         """Return the features seen, and how far each can move the predictions [features, N]."""
-        seen = np.flatnonzero(self.columns.place)
+        seen = np.flatnonzero((self.columns.place != 0) & (self.columns.place != WAITING))
         place = self.columns.place[seen]
         reach = np.where(place > 0, self.columns.S[seen], 1.0)
         return seen, np.abs(self.weights()[np.abs(place) - 1]).sum(axis=1) * reach[:, None]
