@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from benchmarks import interval_cost
 from benchmarks.accuracy import results as accuracy
 from benchmarks.accuracy import speeds as timed
 from benchmarks.accuracy import verdicts
@@ -191,6 +192,11 @@ def memory() -> str:
     return markdown(["learner", "MiB after 100,000 rows", "MiB after 10,000,000 rows"], rows)
 
 
+def interval_times() -> str:
+    """Return the table of the times that intervals take."""
+    return interval_cost.table(_read("interval_cost")["rows"])
+
+
 def _read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text())
 
@@ -205,6 +211,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "memory": memory,
     "wild-squared": wild.squared,
     "wild-absolute": wild.absolute,
+    "interval-cost": interval_times,
     "interval-coverages": intervals.coverages,
     "interval-widths": intervals.widths,
     "interval-counts": intervals.counts,

@@ -142,7 +142,8 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         Random seed of the learner and of `replay`.
     intervals
         Whether the model also learns prediction intervals (docs/intervals.md):
-        `predict_one(x, with_interval=True)` returns them. It then takes up to 1.5 times as long.
+        `predict_one(x, with_interval=True)` returns them. AutoBoost then takes up to 1.5 times as
+        long.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         as if it were closer. "growing" grows to include every label. The others do so around 0.
     intervals : bool
         Whether the model also learns prediction intervals, for one target: see
-        ``predict_interval`` and docs/intervals.md. It then takes up to 1.5 times as long.
+        ``predict_interval`` and docs/intervals.md. AutoBoost then takes up to 1.5 times as long.
 
     Attributes
     ----------

@@ -3,12 +3,25 @@
 import numpy as np
 import pytest
 
+from benchmarks import interval_cost
 from benchmarks.accuracy.datasets import Column, Data
 from benchmarks.intervals import __main__ as command
 from benchmarks.intervals import methods, results, tables
 from benchmarks.intervals.methods import COVERAGES
 from benchmarks.intervals.results import Key
 from spanboost import AutoBoost
+
+
+@pytest.mark.slow
+def test_the_cost_is_measured_for_every_model(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(
+        interval_cost, "MODELS", {"linear": interval_cost.MODELS["HullBoost(LinearSGD(), n=16)"]}
+    )
+    monkeypatch.setattr(
+        "sys.argv", ["interval_cost", "--quick", "--json", str(tmp_path / "a.json")]
+    )
+    interval_cost.main()
+    assert "| `linear` |" in capsys.readouterr().out
 
 
 def small_data(name, order, folder, most):

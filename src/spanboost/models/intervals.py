@@ -309,13 +309,14 @@ class Intervals(WrappedModel):
 def new_scale_model(model: Model) -> Booster:
     """Return the booster that learns the square roots of a model's residuals.
 
-    It takes at most half the time of the model: AutoBoost gets trees, and a booster gets fewer
-    copies of its own learner.
+    It takes less time than the model: AutoBoost gets trees, fewer of them for its fast budget. A
+    booster gets fewer copies of its own learner.
     """
     learner = getattr(model, "learner", None)
     if learner is None:
         trees = Trees(delay=8, bits=getattr(model, "bits", None))
-        return SpanBoost(trees, n=32, eta=0.2, label_range="auto")
+        n, eta = (16, 0.3) if getattr(model, "budget", None) == "fast" else (32, 0.2)
+        return SpanBoost(trees, n=n, eta=eta, label_range="auto")
     if isinstance(learner, Trees):
         copies: Any = getattr(model, "n", None)  # a model that chooses n has none
         n = max(1, copies // 2) if is_integer(copies) else 32
