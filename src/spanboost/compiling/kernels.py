@@ -164,7 +164,7 @@ def _run_foreign(foreign: list[type], dispatcher: Callable[..., Any], *args: Any
 def _innermost_reason(message: str) -> str:
     """Return the last reason in a message of Numba, which nests one in the other, and its place."""
     plain = re.sub("\x1b\\[[0-9;]*m", "", message)
-    inner = plain.rpartition("nopython frontend)")[2]
+    inner = plain.rpartition("nopython frontend)")[2].partition("raised from")[0]
     first, *others = [line.strip() for line in inner.splitlines() if line.strip()] or ["unknown"]
     call = next((f" {line}" for line in others[:1] if line.startswith(">>>")), "")
     place = re.search(r"\bat (\S+) \((\d+)\)", inner)
