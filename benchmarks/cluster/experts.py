@@ -4,13 +4,15 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks import common
 from benchmarks.cluster.clock import Clocked, PinnedCluster
 from benchmarks.common import Stream
 from spanboost import AutoBoost, ExpertTeam
 from spanboost.compiling.threads import cpu_count
 
-BUDGETS = ("fast", "default", "thorough")
+BUDGETS = ("fast", "default", "thorough", "exhaustive")
 WORKERS = (1, 2, 4, 8)
 BLOCK = 5000  # rows that are sent at a time
 
@@ -23,6 +25,7 @@ class Row(NamedTuple):
     workers: int  # 0: no team
     measured: float | None  # rows per second; None: there are too few processors
     estimated: float  # rows per second from processor time
+    loss: float  # average squared loss of the second half, each row before it is learned
 
 
 def measure(name: str, budget: str, stream: Stream) -> Iterator[Row]:
@@ -32,9 +35,10 @@ def measure(name: str, budget: str, stream: Stream) -> Iterator[Row]:
     model = AutoBoost(budget=budget)
     model.threads = 1
     began, processor = time.perf_counter(), time.process_time()
-    learn(model, stream)
-    used = time.process_time() - processor
-    yield Row(name, budget, 0, rows / (time.perf_counter() - began), rows / used)
+    answers = learn(model, stream)
+    used, seconds = time.process_time() - processor, time.perf_counter() - began
+    loss = float(np.mean((answers - stream.y)[rows // 2 :] ** 2))
+    yield Row(name, budget, 0, rows / seconds, rows / used, loss)
     for workers in WORKERS:
         clocked = Clocked()
         learn(ExpertTeam(AutoBoost(budget=budget), workers, clocked), stream)
@@ -48,18 +52,27 @@ def measure(name: str, budget: str, stream: Stream) -> Iterator[Row]:
                 learn(team, Stream(stream.X[few:], stream.y[few:]))
                 measured = (rows - few) / (time.perf_counter() - began)
                 team.close()
-        yield Row(name, budget, workers, measured, estimated)
+        yield Row(name, budget, workers, measured, estimated, loss)
 
 
-def learn(model: Any, stream: Stream) -> None:
-    """Learn all rows in blocks."""
-    for first in range(0, len(stream.y), BLOCK):
-        model.learn_many(stream.X[first : first + BLOCK], stream.y[first : first + BLOCK])
+def learn(model: Any, stream: Stream) -> np.ndarray:
+    """Learn all rows in blocks; return the predictions."""
+    parts = [slice(first, first + BLOCK) for first in range(0, len(stream.y), BLOCK)]
+    return np.concatenate([model.learn_many(stream.X[part], stream.y[part]) for part in parts])
 
 
 def show(rows: list[Row]) -> None:
     """Print each team, compared with AutoBoost on one core."""
-    head = ["data", "budget", "workers", "rows/s", "speed-up", "estimated rows/s", "speed-up"]
+    head = [
+        "data",
+        "budget",
+        "loss",
+        "workers",
+        "rows/s",
+        "speed-up",
+        "estimated rows/s",
+        "speed-up",
+    ]
     lines = []
     for row in rows:
         one = next(
@@ -72,5 +85,7 @@ def show(rows: list[Row]) -> None:
             ("-", "-") if a is None or b is None else (f"{a:,.0f}", f"{a / b:.2f}")
             for a, b in found
         ]
-        lines.append((row.set, row.budget, str(row.workers or "-"), *cells[0], *cells[1]))
+        lines.append(
+            (row.set, row.budget, f"{row.loss:.5g}", str(row.workers or "-"), *cells[0], *cells[1])
+        )
     common.show(head, lines)

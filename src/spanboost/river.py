@@ -127,7 +127,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         "squared", "absolute", "poisson" for counts, "gamma" for positive numbers, "tweedie:1.5", or
         another loss of `spanboost.losses`.
     budget
-        Size of learner="auto": "fast", "default" or "thorough".
+        Size of learner="auto": "fast", "default", "thorough" or "exhaustive".
     label_range
         Range of the labels: "auto" follows the labels; a label far outside the others is learned
         as if it were closer. "growing" grows to include every label. "auto-zero" and

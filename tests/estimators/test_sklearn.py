@@ -496,7 +496,10 @@ def test_a_quantile_is_a_loss_by_name(diabetes):
         ({"loss": Softmax(3)}, "use BoostingClassifier for classes"),
         ({"loss": SquaredEuclidean(2)}, "SpanBoost for vectors"),
         ({"n_epochs": 0}, "n_epochs must be 'auto' or a positive integer .got 0"),
-        ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' .got 'huge'"),
+        (
+            {"budget": "huge"},
+            "budget must be 'fast', 'default', 'thorough' or 'exhaustive' .got 'huge'",
+        ),
     ],
 )
 def test_invalid_parameters_are_named(parameters, message, diabetes):

@@ -313,7 +313,10 @@ def test_budgets_list_the_experts():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' .got 'huge'"),
+        (
+            {"budget": "huge"},
+            "budget must be 'fast', 'default', 'thorough' or 'exhaustive' .got 'huge'",
+        ),
         ({"loss": "nothing"}, "loss"),
         ({"label_range": (1, 0)}, "label_range"),
         ({"seed": -1}, "seed"),

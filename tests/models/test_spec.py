@@ -110,7 +110,10 @@ def test_the_default_step():
     [
         ({"n": 0}, "n must be a positive integer or 'auto' (got 0)"),
         ({"booster": "both"}, "booster must be 'span' or 'hull' (got 'both')"),
-        ({"budget": "huge"}, "budget must be 'fast', 'default' or 'thorough' (got 'huge')"),
+        (
+            {"budget": "huge"},
+            "budget must be 'fast', 'default', 'thorough' or 'exhaustive' (got 'huge')",
+        ),
         ({"seed": -1}, "seed must be an integer of at least 0 (got -1)"),
         ({"learner": "forest"}, "learner must be 'auto', 'linear'"),
         ({"learner": "auto", "n": 3}, "n does not apply to learner 'auto'"),

@@ -58,6 +58,14 @@ _SIMPLE = (
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
 _RECENT = {"depth": 10, "evidence": 5.0, "delay": 10, "recency": 2}
+_THOROUGH = (
+    Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
+    Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
+    Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
+    Expert("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
+    Expert("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
+    Expert("trees recent", Trees, {"recency": 2}, 100, 0.1),
+)
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
@@ -67,13 +75,22 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
         Expert("trees recent", Trees, _RECENT, 50, 0.2),
         *_SIMPLE,
     ),
-    "thorough": (
-        Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
-        Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
-        Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
-        Expert("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
-        Expert("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
-        Expert("trees recent", Trees, {"recency": 2}, 100, 0.1),
+    "thorough": (*_THOROUGH, *_SIMPLE),
+    # for clusters: no expert takes longer than the slowest one of "thorough"
+    "exhaustive": (
+        *_THOROUGH,
+        Expert("trees replayed slow, 2nd", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
+        Expert(
+            "trees replayed slow, deep",
+            *(Trees, {"delay": 3, "depth": 12, "evidence": 5.0}, 200, 0.05),
+            replay=3,
+        ),
+        Expert("trees replayed late", Trees, {"delay": 8, "depth": 8}, 200, 0.05, replay=3),
+        Expert("trees replayed deep", Trees, {"depth": 12, "evidence": 5.0}, 100, 0.1, replay=3),
+        Expert("trees replayed hasty", Trees, {"depth": 10, "evidence": 2.0}, 100, 0.1, replay=3),
+        Expert("trees replayed recent", Trees, {"depth": 10, "recency": 2}, 100, 0.1, replay=3),
+        Expert("trees replayed", Trees, {"depth": 8}, 100, 0.1, replay=3),
+        Expert("trees replayed shallow", Trees, {"depth": 6}, 100, 0.15, replay=3),
         *_SIMPLE,
     ),
 }
@@ -88,7 +105,7 @@ class AutoBoost(AutoSpec, Model):
     the number of rows (docs/auto.md).
 
     loss: a name or a loss object, as for `SpanBoost`.
-    budget: "fast", "default" or "thorough": more experts, lower error, more time.
+    budget: "fast", "default", "thorough" or "exhaustive": more experts, lower error, more time.
     label_range: as for `SpanBoost`. For losses that predict scores, "auto" is (-1, 1).
     seed: random seed of the trees and the network.
     bits: hash the columns of sparse rows into 2^bits slots; None gives each column its own.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spanboost.losses import Loss, VectorLoss
     from spanboost.rows.user_types import LearnerLike
 
-BUDGETS = ("fast", "default", "thorough")
+BUDGETS = ("fast", "default", "thorough", "exhaustive")
 BOOSTERS = ("span", "hull")
 COPIES = 32
 COPIES_OF_TREES = 100
@@ -131,7 +131,8 @@ def seed_parameter(option: Option | None = None) -> Any:
 
 def budget_parameter(option: Option | None = None) -> Any:
     """Return the parameter `budget`."""
-    return parameter("default", "'fast', 'default' or 'thorough'", is_one_of(*BUDGETS), option)
+    allowed = "'fast', 'default', 'thorough' or 'exhaustive'"
+    return parameter("default", allowed, is_one_of(*BUDGETS), option)
 
 
 @dataclass(frozen=True, kw_only=True)
