@@ -63,7 +63,7 @@ n_estimators : int, "auto" or None
 learning_rate : float, "auto" or None
     The step eta of Algorithm 1, from 1 / n_estimators to 1. None is ln(n) / n; "auto" chooses
     it from the stream.
-budget : "fast", "default" or "thorough"
+budget : "fast", "default", "thorough" or "exhaustive"
     Size of learner="auto": more boosters, lower error, more time.
 replay : int
     Number of earlier rows to learn again after each row: lower error, more time.

@@ -71,7 +71,7 @@ printed loss is measured on unseen labels.""",
   zcat log.vw.gz | spanboost train - --format vw -f log.sb
   spanboost train kafka://broker:9092/rows -o rows.sb
   spanboost train sqlite:///shop.db --query 'SELECT * FROM orders' --resume-column id -o shop.sb
-  spanboost train big.parquet -o big.sb --budget thorough --ray head:6379
+  spanboost train big.parquet -o big.sb --budget exhaustive --ray head:6379
   spanboost train 'part-*.parquet' -o all.sb --learner linear --ray head:6379 --sharded
   spanboost train huge.vw.zst -o huge.sb --learner linear -n 64 --ray --workers 8""",
         "spanboost.cli.commands.train",
