@@ -139,7 +139,8 @@ def test_experts_of_autoboost(monkeypatch):
     monkeypatch.setitem(auto.EXPERTS, "default", experts)
     with plain():
         X = rows()
-        audit = audit_choice(AutoBoost(label_range=(-1, 1)), X, random_labels(None, X))
+        model = AutoBoost(label_range=(-1, 1), past=False)
+        audit = audit_choice(model, X, random_labels(None, X))
     assert list(audit) == ["trees", "linear"]
     assert all(one.regret <= one.bound for one in audit.values())
 

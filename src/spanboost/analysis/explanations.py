@@ -18,6 +18,7 @@ from spanboost.models.booster import Booster
 from spanboost.models.compact import is_compact
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, probabilities
+from spanboost.rows.encoder import count_rows
 from spanboost.rows.feature_names import are_named, feature_name
 from spanboost.rows.frame_rows import is_frame
 from spanboost.rows.user_types import RowLike
@@ -199,11 +200,12 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
 def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
     """Yield the sums of the explanations of a model's parts, multiplied by their weights."""
     each = (_explain_booster(part, X) for part in model.parts.values())
-    for explained in zip(*each, strict=True):
+    past = np.broadcast_to(model.past_corrections(X), count_rows(X))  # a part of the rest
+    for explained, correction in zip(zip(*each, strict=True), past, strict=True):
         link = np.exp if has_log_link(model.loss_) else np.asarray
         whole = model.compose([link(parts.prediction[None]) for parts in explained])
         base, contributions = _weighted_sum(explained, whole.weights)
-        prediction = scores_of(model.loss_, whole.prediction)
+        prediction = scores_of(model.loss_, whole.prediction) + correction
         yield _Parts(prediction, base + whole.constant, contributions)
 
 

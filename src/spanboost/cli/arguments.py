@@ -196,6 +196,12 @@ def parse_parameter(name: str, text: str) -> Any:
     return value
 
 
+def _key(text: str) -> str | tuple[str, ...]:
+    """Parse the names of one or more columns."""
+    names = tuple(text.split(","))
+    return names if len(names) > 1 else text
+
+
 def _parser_of(option: Option) -> Any:
     """Return the function that parses the value of an option."""
     kinds = {
@@ -203,6 +209,7 @@ def _parser_of(option: Option) -> Any:
         "number": float,
         "loss": loss_name,
         "range": _range,
+        "key": _key,
         "text": str,
     }
     parse = kinds[option.kind]

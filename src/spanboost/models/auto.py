@@ -14,15 +14,23 @@ from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
-from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
-from spanboost.models.mixture import AGGREGATOR, Mixture, Units, stack
-from spanboost.models.model import Composition, Model, own_constructor, single_answer
+from spanboost.models.mixture import AGGREGATOR, Mixture, stack
+from spanboost.models.model import Composition, own_constructor, single_answer
+from spanboost.models.past_model import AutoBlock, PastModel
+from spanboost.models.past_stage import (
+    PAST,
+    StageLabels,
+    StageRows,
+    new_past_stage,
+    take_prefixed,
+)
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
+from spanboost.rows.past_rows import split_past
 from spanboost.rows.row_sample import RowSample
 from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 
@@ -38,15 +46,6 @@ class Expert(NamedTuple):
     n: int | str = 1  # "auto": chosen online, as eta
     eta: float | str | None = None  # None: one copy, without boosting
     replay: int = 0
-
-
-class AutoBlock(NamedTuple):
-    """A checked block, in the form that every expert can learn."""
-
-    experts: list[CheckedBlock]
-    labels: Array  # [rows, d] as the aggregator scores them
-    weights: Array  # [rows] for the aggregator
-    units: Units  # before the first row
 
 
 # Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
@@ -97,7 +96,7 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
 
 
 @own_constructor
-class AutoBoost(AutoSpec, Model):
+class AutoBoost(AutoSpec, PastModel):
     """An ensemble of boosters that needs no tuning.
 
     Every expert in a fixed list learns every row. The weights of the experts are learned from the
@@ -109,6 +108,9 @@ class AutoBoost(AutoSpec, Model):
     label_range: as for `SpanBoost`. For losses that predict scores, "auto" is (-1, 1).
     seed: random seed of the trees and the network.
     bits: hash the columns of sparse rows into 2^bits slots; None gives each column its own.
+    past: whether past labels correct the predictions (docs/time.md). None: for the budgets
+        "default" and "thorough", and losses for which that is possible.
+    key: a column such as "store", or a tuple of columns; every value has past labels of its own.
 
     >>> import numpy as np
     >>> from spanboost import AutoBoost
@@ -131,6 +133,7 @@ class AutoBoost(AutoSpec, Model):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._assemble(dict(self._new_experts()))
+        self.past_stage = new_past_stage(self)
 
     @property
     def parts(self) -> Mapping[str, Booster]:
@@ -164,40 +167,55 @@ class AutoBoost(AutoSpec, Model):
 
     def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
-        return self._combine_one([expert.predict_one(x) for expert in self.experts.values()])
+        answers = [expert.predict_one(x) for expert in self.experts.values()]
+        rows = None if self.past_stage is None else self.encoder.single(x)
+        if rows is None:
+            return super().predict_one(x) if self.past_stage else self._combine_one(answers)
+        forecasts = stack([np.array([answer]) for answer in answers])
+        return single_answer(self.combine_predicted([x], rows.encoded, forecasts))
 
     def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
         label = self.labels.single(y) if weight == 1 else None
-        if label is None or self.encoder.single(x) is None:
+        rows = None if label is None else self.encoder.single(x)
+        if rows is None:
             return super().learn_one(x, y, weight)
+        stage = self.past_stage
+        past = None if stage is None else stage.known_past([x], self.schema)
         units = self.mixture.units(self.labels)
         relative = self.mixture.aggregator.relative
         known = float(self._first.core.dtype(label)) if relative else float(y)
         answers = [np.array([expert.learn_one(x, y)]) for expert in self.experts.values()]
         forecasts, out = stack(answers), np.empty((1, 1))
-        self.mixture.learn_span(units, forecasts, np.full((1, 1), known), np.ones(1), out)
+        labels = StageLabels(np.full((1, 1), float(y)), np.full((1, 1), known), np.ones(1), [])
+        self.mixture.learn_span(units, forecasts, labels.labels, labels.weights, out)
+        if stage is not None and past is not None:
+            stage_rows = StageRows(rows.encoded, out[:, 0], units, past)
+            return single_answer(stage.learn(stage_rows, labels))
         return single_answer(out[:, 0])
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
-        return self.mixture.combine(self.mixture.units(self.labels), self.forecasts(X))
+        block = self._encode(split_past(X)[0])
+        return self.combine_predicted(X, block.X, self.forecasts(block))
 
     def forecasts(self, X: Any) -> Array:
         """Return the predictions of all experts, [rows, d, K]; learn nothing."""
-        block, experts = self._encode(X), self.experts.values()
+        block, experts = self._encode(split_past(X)[0]), self.experts.values()
         return stack(self._for_each(lambda one: one.predict_many(block), experts, block.rows))
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
         """Return the block in the experts' terms; a `DataError` names the first bad row."""
-        encoded = self._encode(X, learn=True)
+        stage = self.past_stage
+        known = None if stage is None else stage.known_past(X, self.schema)
+        encoded = self._encode(split_past(X)[0], learn=True)
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
         in_units = self.labels.scores or self.mixture.aggregator.relative
         labels = np.array(block.labels if in_units else block.learned, np.float64)
         units = self.mixture.units(self.labels)
-        return AutoBlock(blocks, labels, block.weights.astype(np.float64), units)
+        return AutoBlock(blocks, labels, block.weights.astype(np.float64), units, known)
 
     def learn_checked(self, block: AutoBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
@@ -206,8 +224,7 @@ class AutoBoost(AutoSpec, Model):
             expert.core.prepare(part.rows, part.rows.features)
         rows = len(block.weights)
         answers = self._for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, rows)
-        changes = block.experts[0].changes
-        return self.mixture.learn(block.units, stack(answers), block.labels, block.weights, changes)
+        return self.combine_learned(block, answers)
 
     def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows that the experts have learned before; their weights stay.
@@ -244,7 +261,8 @@ class AutoBoost(AutoSpec, Model):
         """Return what `inspect` shows besides parameters, as JSON."""
         experts = {name: one.parameters()["parameters"] for name, one in self.experts.items()}
         best = {"best_trees": self.best_trees} if self.started else {}
-        return {"experts": experts, "weights": self.weights_} | best
+        past = {} if self.past_stage is None else {"past_weights": self.past_stage.weights}
+        return {"experts": experts, "weights": self.weights_} | past | best
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON.
@@ -254,17 +272,24 @@ class AutoBoost(AutoSpec, Model):
         names = [{"name": name} for name in self.experts]
         experts = members_header(self.experts.values())
         each = [name | expert for name, expert in zip(names, experts, strict=True)]
-        return self.parameters() | {"experts": each}
+        past = {} if self.past_stage is None else {"past": self.past_stage.header()}
+        return self.parameters() | {"experts": each} | past
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
         yield from self.mixture.tensors()
         yield from members_tensors(self.experts.values())
+        if self.past_stage is not None:
+            for name, value in self.past_stage.tensors():
+                yield f"{PAST}{name}", value
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         model = cls(**parameters_from_json(header))
+        if "past" not in header:  # models of earlier versions continue without past labels
+            model = model.without_past()
+        past = take_prefixed(tensors, PAST)
         weights = {name: tensors.pop(name) for name in list(tensors) if name.startswith(AGGREGATOR)}
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
@@ -278,6 +303,8 @@ class AutoBoost(AutoSpec, Model):
         model._assemble(experts)
         if weights or model.started:
             model.mixture.restore(weights)
+        if model.past_stage is not None:
+            model.past_stage.restore(header["past"], past)
         return model
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 def compact_model(model: M) -> M:
-    """Return a copy of a model that predicts the same and does not learn.
+    """Return a copy of a model that predicts the same, without past labels, and does not learn.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees
@@ -34,6 +34,7 @@ def compact_model(model: M) -> M:
         ...
     spanboost.errors.UserError: a compact model predicts but cannot learn; ...
     """
+    model = model.without_past()
     if not model.started:
         raise UserError("the model has not learned any rows; a compact model cannot learn them")
     for booster in model.stored_boosters():

@@ -169,6 +169,14 @@ class Model:
         """Learn one row; return the prediction made before the label was seen."""
         return single_answer(self.learn_many([x], [y], [weight]))
 
+    def without_past(self) -> Self:
+        """Return a model that predicts without past labels; most models use none."""
+        return self
+
+    def past_corrections(self, X: RowsLike) -> Array | float:
+        """Return what past labels add to the predictions of a block."""
+        return 0.0
+
     def as_booster(self) -> Booster:
         """Return the model if it is a single booster; raise a ValueError if it has several."""
         raise ValueError(f"this needs a single booster, but {self!r} consists of several")

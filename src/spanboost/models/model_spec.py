@@ -20,6 +20,7 @@ from spanboost.models.spec import (
     is_count,
     is_none_or,
     is_one_of,
+    key_parameter,
     label_range_parameter,
     parameter,
     score_bounds,
@@ -58,7 +59,7 @@ def model_options() -> dict[str, Option]:
 
 def single_booster_parameters() -> dict[str, Any]:
     """Return the parameters that AutoBoost does not have, with their defaults."""
-    others = ("learner", "budget", *COMMON_PARAMETERS)
+    others = ("learner", "budget", "past", "key", *COMMON_PARAMETERS)
     return {one.name: one.default for one in fields(ModelSpec) if one.name not in others}
 
 
@@ -78,6 +79,8 @@ class ModelSpec(SharedParameters):
     classes: number of classes for loss="softmax"; None adds classes as they appear.
     x_norm: largest norm of a row, for learner="ball".
     budget: how much work AutoBoost does.
+    past: whether AutoBoost uses past labels, "on" or "off".
+    key: the columns whose values have past labels of their own.
     """
 
     _: KW_ONLY
@@ -195,6 +198,24 @@ class ModelSpec(SharedParameters):
         Option("Random seed (default: 0)", metavar="N", kind="count"),
     )
     classes: int | None = None
+    past: str = parameter(
+        "off",
+        "'on' or 'off'",
+        is_one_of("on", "off"),
+        Option(
+            "Whether --learner auto corrects its predictions by past labels, for rows in order of "
+            "time whose labels arrive at once (default: off; --key turns it on)",
+            choices=("on", "off"),
+        ),
+    )
+    key: str | int | tuple[str | int, ...] | None = key_parameter(
+        Option(
+            "Column such as a store or a customer; --learner auto remembers the past labels of "
+            "each of its values. Several columns are separated by commas",
+            metavar="COLUMN",
+            kind="key",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -218,7 +239,14 @@ class ModelSpec(SharedParameters):
         For "auto", it is the linear learner.
         """
         learner = "linear" if self.learner == AUTO else self.learner
-        return self.replace(learner=learner, booster="hull", n=1, step=None, **shared_defaults())
+        single: dict[str, Any] = {
+            "booster": "hull",
+            "n": 1,
+            "step": None,
+            "past": "off",
+            "key": None,
+        }
+        return self.replace(learner=learner, **single, **shared_defaults())
 
     @property
     def predicts_scores(self) -> bool:
@@ -287,7 +315,12 @@ class ModelSpec(SharedParameters):
         }
         if isinstance(self.learner, str) and self.learner == AUTO:
             self._refuse_for_auto()
-            return AutoBoost(budget=self.budget, bits=self.bits, **common)
+            on = self.past == "on" or self.key is not None
+            past = on or (None if self.budget == "fast" else False)  # fast does not use it anyway
+            common |= {"budget": self.budget, "bits": self.bits, "past": past, "key": self.key}
+            return AutoBoost(**common)
+        if self.past == "on" or self.key is not None:
+            raise ParameterError("key" if self.key is not None else "past", "needs learner 'auto'")
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
         common |= shared | {"feedback": self.feedback}
         common |= score_bounds(resolve(loss), "booster")

@@ -53,7 +53,7 @@ class Option(NamedTuple):
     help: str
     flags: tuple[str, ...] = ()  # default: the name of the field
     metavar: str | None = None
-    kind: str = "text"  # how to parse the text: "count", "number", "loss", "range" or "text"
+    kind: str = "text"  # how to parse it: "count", "number", "loss", "range", "key" or "text"
     least: int = 0  # smallest count
     most: int | None = None  # largest count
     choices: tuple[str, ...] | None = None
@@ -100,6 +100,20 @@ def is_one_of(*choices: Any) -> Callable[[Any], bool]:
     return lambda value: value in choices
 
 
+def is_flag(value: Any) -> bool:
+    """Return whether a value is None, True or False."""
+    return value is None or isinstance(value, bool)
+
+
+def is_column(value: Any) -> bool:
+    """Return whether a value can be the name or the number of a column, or a tuple of those."""
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(
+            is_column(one) and not isinstance(one, tuple) for one in value
+        )
+    return isinstance(value, str) or (is_integer(value) and value >= 0)
+
+
 def is_none_or(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a check that also accepts None."""
     return lambda value: value is None or test(value)
@@ -133,6 +147,12 @@ def budget_parameter(option: Option | None = None) -> Any:
     """Return the parameter `budget`."""
     allowed = "'fast', 'default', 'thorough' or 'exhaustive'"
     return parameter("default", allowed, is_one_of(*BUDGETS), option)
+
+
+def key_parameter(option: Option | None = None) -> Any:
+    """Return the parameter `key`."""
+    allowed = "None, the name or the number of a column, or a tuple of those"
+    return parameter(None, allowed, is_none_or(is_column), option, new=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,9 +276,15 @@ class AutoSpec:
     label_range: tuple[float, float] | str = label_range_parameter("auto")
     seed: int = seed_parameter()
     bits: int | None = None
+    past: bool | None = parameter(
+        None, "None, True or False", is_one_of(None, True, False), new=True
+    )
+    key: str | int | tuple[str | int, ...] | None = key_parameter()
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.past is False and self.key is not None:
+            raise ParameterError("key", "needs past labels (got past=False)")
 
 
 def default_step(n: int) -> float:

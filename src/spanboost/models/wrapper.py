@@ -5,8 +5,9 @@ Intervals and sets of classes are such models. In files, the arrays of the parts
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,6 +107,19 @@ class WrappedModel(Model):
         The rows are no longer unseen, so what is calibrated does not change.
         """
         return self.model.learn_again(X, y, weights)
+
+    def without_past(self) -> Self:
+        """Return the same around a model that predicts without past labels."""
+        plain = self.model.without_past()
+        if plain is self.model:
+            return self
+        copied = copy.copy(self)
+        copied.model = plain
+        return copied
+
+    def past_corrections(self, X: RowsLike) -> Array | float:
+        """Return what past labels add to the predictions of a block."""
+        return self.model.past_corrections(X)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the parts compose the prediction for one row."""

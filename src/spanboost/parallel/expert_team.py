@@ -17,15 +17,17 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ParameterError
 from spanboost.losses import require_fixed_classes
-from spanboost.models.auto import AutoBlock, AutoBoost
+from spanboost.models.auto import AutoBoost
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.mixture import stack
 from spanboost.models.model import Model
+from spanboost.models.past_model import AutoBlock
 from spanboost.parallel.executor import Executor, LocalExecutor, pickle_model, unpickle_model
 from spanboost.parallel.residents import Resident
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
+from spanboost.rows.past_rows import split_past
 from spanboost.rows.user_types import RowsLike
 
 SNAPSHOT_EVERY = 100_000  # rows between two snapshots of the experts
@@ -126,8 +128,7 @@ class ExpertTeam(Model):
         for resident in self._residents:
             resident.keep()
         self._count(own)
-        parts = block.units, stack(answers), block.labels, block.weights
-        combined = self._shell.mixture.learn(*parts, own.changes)
+        combined = self._shell.combine_learned(block, answers)
         if self._rows >= SNAPSHOT_EVERY:
             self._save()
         return combined
@@ -139,10 +140,10 @@ class ExpertTeam(Model):
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
-        rows, mixture = self.encoder.read(X), self._shell.mixture
+        rows = self.encoder.read(split_past(X)[0])
         answers = self._ask_all("predict", rows)
         self.encoder.kind = rows.kind
-        return mixture.combine(mixture.units(self.labels), stack(answers))
+        return self._shell.combine_predicted(X, rows.encoded, stack(answers))
 
     def model(self) -> AutoBoost:
         """Return the model so far."""

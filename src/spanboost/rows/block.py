@@ -254,6 +254,28 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     )
 
 
+def prepend_columns(columns: Array, block: Block | None = None) -> Block:
+    """Return a block whose first columns are these; the numbers of its own columns grow by as many.
+
+    Without a block, there are no other columns.
+    """
+    more = columns.shape[1]
+    if block is None:
+        return block_of(columns, columns.dtype, None)
+    room = len(block.x) + more
+    return Block(
+        X=np.hstack([columns, block.X]),
+        indptr=block.indptr,
+        indices=block.indices + more,
+        data=block.data,
+        codes=block.codes,
+        mask=block.mask,
+        feature=np.zeros(room, np.int64),
+        x=np.zeros(room, columns.dtype),
+        z=np.zeros(room, columns.dtype),
+    )
+
+
 def features_of(block: Any) -> int:
     """Return the number of features of a block; 0 for rows of another type."""
     return block.features if isinstance(block, Block) else 0

@@ -31,7 +31,7 @@ def new_models(n: int) -> dict[str, Model]:
     """Return the base learners of the paper alone, stumps under both boosters, and AutoBoost."""
     alone = {f"{name} alone": HullBoost(learner, n=1) for name, learner in ALONE.items()}
     boosted = {"stumps Alg 1": SpanBoost(Stumps(), n=n), "stumps Alg 2": HullBoost(Stumps(), n=n)}
-    return {**alone, **boosted, AUTO: AutoBoost()}
+    return {**alone, **boosted, AUTO: AutoBoost(past=False)}
 
 
 def batches(X: Array, y: Array, size: int = 1024) -> Iterator[Batch]:

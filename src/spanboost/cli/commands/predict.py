@@ -25,6 +25,8 @@ from spanboost.models.sets import PredictionSets
 def predict(args: Namespace) -> int:
     """Write a prediction for every row, in order."""
     model = load_with_schema(args.model)
+    if not isinstance(model, Intervals | PredictionSets):  # they are calibrated with past labels
+        model = model.without_past()  # the labels of these rows never arrive
     if args.interval is not None and not isinstance(model, Intervals):
         raise UsageError(
             f"--interval: {args.model} has no intervals; train it with `train --intervals`"

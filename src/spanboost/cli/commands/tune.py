@@ -104,7 +104,9 @@ def _new_rival(args: Namespace, stream: Stream) -> Rival:
     for name, learners in {"rate": "linear, stumps or network", "hidden": "network"}.items():
         if getattr(args, name) is not None:
             raise UsageError(f"--{name} requires --learner {learners}; the default tunes trees")
-    fixed = Namespace(**vars(args) | dict.fromkeys(("budget", *single_booster_parameters())))
+    fixed = Namespace(
+        **vars(args) | dict.fromkeys(("budget", "past", "key", *single_booster_parameters()))
+    )
     spec = from_args.spec_from_args(fixed, stream.form)
     args.learner = "trees"
     return Rival(from_args.build_model(spec, stream.form))
@@ -141,7 +143,9 @@ def _rival_facts(best: Choice, rival: Rival | None) -> dict[str, Any]:
 
 def _base_booster(args: Namespace, stream: Stream) -> Booster:
     """Return a booster with the schema and the parameters that all configurations share."""
-    others = dict.fromkeys(("budget", *single_booster_parameters()))  # the grid has them
+    others = dict.fromkeys(
+        ("budget", "past", "key", *single_booster_parameters())
+    )  # the grid has them
     fixed = Namespace(**vars(args) | others)
     spec = from_args.spec_from_args(fixed, stream.form)
     base = from_args.build_model(spec, stream.form)

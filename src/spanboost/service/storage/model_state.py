@@ -43,17 +43,20 @@ class ModelState:
         self.intervals = RunningIntervals(run.get("intervals"))
         self.positions = run.get("positions", {})
         self.learned_record = run["record"]
-        self.model = model
+        # labels arrive late here, and rows are stored without their past
+        self.model = model.without_past()
 
     def obey(self, control: Control) -> None:
         """Do what the next record of the journal, a control, says."""
         number, challenger = self.learned_record + 1, self.challenger
         if control.name == ROLLBACK:
-            self.model = from_bytes(control.data)
+            self.model = from_bytes(control.data).without_past()
             if challenger is not None:
                 challenger.restart()
         elif control.name == CHALLENGE:
-            self.challenger = Challenger(from_bytes(control.data), control.values["rule"], number)
+            self.challenger = Challenger(
+                from_bytes(control.data).without_past(), control.values["rule"], number
+            )
         elif control.name in (PROMOTE, WITHDRAW):
             if control.name == PROMOTE and challenger is not None:
                 self.model = challenger.model

@@ -1,0 +1,88 @@
+"""Models that correct the forecast of a mixture by past labels: the part of AutoBoost for that."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.models.booster import Booster
+from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.mixture import Mixture, Units, stack
+from spanboost.models.model import Model
+from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
+from spanboost.rows.past_rows import RowsWithPast, split_past
+from spanboost.rows.user_types import RowsLike
+
+
+class AutoBlock(NamedTuple):
+    """A checked block, in the form that every expert can learn."""
+
+    experts: list[CheckedBlock]
+    labels: Array  # [rows, d] as the aggregator scores them
+    weights: Array  # [rows] for the aggregator
+    units: Units  # before the first row
+    known: KnownPast | None  # what is known about past labels; None if the model does not use them
+
+
+class PastModel(Model):
+    """A mixture, and a stage that reads past labels; None if the model does not use them."""
+
+    mixture: Mixture
+    past_stage: PastStage | None
+
+    def combine_predicted(self, X: Any, encoded: Any, forecasts: Array) -> Array:
+        """Return predictions for rows, given those of all experts.
+
+        encoded: the same rows as the experts read them.
+        """
+        units, stage = self.mixture.units(self.labels), self.past_stage
+        combined = self.mixture.combine(units, forecasts)
+        if stage is None:
+            return combined
+        known = stage.known_past(X, self.schema)
+        return stage.predict(StageRows(encoded, combined, units, known))
+
+    def with_past(self, X: RowsLike) -> RowsWithPast:
+        """Return rows together with what is known now about past labels.
+
+        Predict and learn the rows that this returns if labels arrive late: a row is then learned
+        with what was known when it was predicted.
+        """
+        if self.past_stage is None:
+            raise ValueError("this model does not use past labels: it has past=False")
+        keys = self.past_stage.known_past(X, self.schema).keys
+        return RowsWithPast(X, self.past_stage.read_past(keys), np.ones(len(keys), bool))
+
+    def without_past(self) -> Self:
+        """Return a model that predicts without past labels; it shares the experts of this one.
+
+        Use it for rows far ahead of the last label, and to export the model.
+        """
+        if self.past_stage is None:
+            return self
+        plain = copy.copy(self)
+        plain.past_stage = None
+        for name, value in {"past": False, "key": None}.items():
+            object.__setattr__(plain, name, value)
+        return plain
+
+    def combine_learned(self, block: AutoBlock, answers: Sequence[Array]) -> Array:
+        """Return predictions for a checked block, given those of all experts, and learn from it."""
+        first = block.experts[0]
+        labels = StageLabels(first.learned, block.labels, block.weights, first.changes)
+        combined = self.mixture.learn(block.units, stack(answers), *labels[1:])
+        if self.past_stage is None or block.known is None:
+            return combined
+        rows = StageRows(first.rows.encoded, combined, block.units, block.known)
+        return self.past_stage.learn(rows, labels)
+
+    def past_corrections(self, X: RowsLike) -> Array | float:
+        """Return what past labels add to the predictions of a block."""
+        return self.predict_many(X) - self.without_past().predict_many(split_past(X)[0])
+
+    def stored_boosters(self) -> list[Booster]:
+        """Return all boosters that take memory, with those that read past labels."""
+        past = [] if self.past_stage is None else self.past_stage.boosters
+        return [*self.boosters(), *past]
