@@ -20,6 +20,7 @@ from spanboost import (
     Trees,
 )
 from spanboost.compiling import kernels
+from spanboost.compiling.helpers import queue
 from spanboost.compiling.jobs import Job
 from spanboost.compiling.numba_internals import signature_of
 from spanboost.compiling.rehearsal import obtain, rehearsed
@@ -138,3 +139,11 @@ def test_the_outermost_block_rehearses_once():
     assert runs == ["outer"]
     obtain(job)  # outside of any block
     assert runs == ["outer"]
+
+
+def test_the_caller_does_its_own_job(monkeypatch):
+    added, own, other = [], *(Job(Path(name), "module", name, False, b"") for name in "ab")
+    monkeypatch.setattr(queue, "add", lambda *jobs: added.extend(map(list, jobs)))
+    with rehearsed(lambda: ([own, other], [own])):
+        obtain(own)
+    assert added == [[other], []]

@@ -29,12 +29,12 @@ class Rehearsal:
         self._rehearse: Callable[[], Need] | None = rehearse
         self._lock = threading.Lock()
 
-    def __call__(self) -> None:
-        """Add the jobs of the model to the queue of the helpers."""
+    def __call__(self, own: Job) -> None:
+        """Add the jobs of the model to the queue of the helpers, except the caller's own one."""
         with self._lock:
             if self._rehearse is not None:
                 rehearse, self._rehearse = self._rehearse, None
-                queue.add(*rehearse())
+                queue.add(*([job for job in jobs if job != own] for jobs in rehearse()))
 
     @property
     def was_run(self) -> bool:
@@ -66,7 +66,7 @@ def obtain(job: Job) -> None:
     """Let helpers compile what the model needs besides this job; wait if they do this job too."""
     rehearsal = _current.get()
     if rehearsal is not None:
-        rehearsal()
+        rehearsal(job)
     queue.settle(job)
 
 
