@@ -39,8 +39,8 @@ class CompileQueue:
         with self._changed:
             self._urgent += [job for job in urgent if not (job.is_done or self._is_known(job))]
             self._later += [job for job in later if not (job.is_done or self._is_known(job))]
-            # this process does one of the jobs
-            wanted = min(process_count(), len(self._urgent) + len(self._later)) - 1
+            # this process compiles too
+            wanted = min(process_count() - 1, len(self._urgent) + len(self._later))
             for _ in range(wanted - self._helpers):
                 self._helpers += 1
                 threading.Thread(target=self._lead_helper, daemon=True).start()
