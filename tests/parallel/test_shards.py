@@ -86,7 +86,7 @@ def plain_result(model, schema, paths, workers, every):
                 learn(states[-1], queue[:every])
                 queues[w] = queue[every:]
         model = average(model, states) if len(states) > 1 else states[0]
-    model.labels.rows = total
+        model.labels.rows = total - sum(map(len, queues))
     model.schema = schema
     return model
 

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from spanboost.data.schema import Schema
 from spanboost.errors import ParameterError
-from spanboost.models.booster import Booster
-from spanboost.models.committee import Committee
 from spanboost.models.model import Model
 from spanboost.parallel.executor import Executor
 from spanboost.parallel.shards import (
@@ -74,13 +72,6 @@ class ShardTeam(Team):
         """For each worker, the number of its file and the row in it that it learns next."""
         return [[queue.file, queue.row] for queue in self._queues]
 
-    def model(self) -> Booster | Committee:
-        """Return the model of all workers so far."""
-        model = super().model()
-        if self.averages:  # each worker has counted its own rows
-            model.labels.rows = self._earlier + self.rows
-        return model
-
     def rounds(self) -> Iterator[RoundResult]:
         """Learn all rows of all files; yield the sums of each round."""
         while any(queue.has_rows() for queue in self._queues):
@@ -95,10 +86,11 @@ class ShardTeam(Team):
             queues = {w: self._queues[w].rows_to_first_learned()}
         states, answers = list(self._now.states), []
         before = {w: self._queues[w].skipped for w in queues}
-        for w, rows in queues.items():
-            for piece in self._queues[w].take(rows):
-                states[w], answer = self.executor.call(learn_piece, states[w], *piece, answers=2)
-                answers.append(answer)
+        pieces = [(w, piece) for w, rows in queues.items() for piece in self._queues[w].take(rows)]
+        end = self._earlier + self.rows + sum(last - first for _, (_, first, last, _) in pieces)
+        for w, piece in pieces:
+            states[w], answer = self.executor.call(learn_piece, states[w], end, *piece, answers=2)
+            answers.append(answer)
         results: list[PieceResult] = self.executor.results(answers)
         weight = sum(one.weight for one in results)
         rows = sum(one.rows for one in results)

@@ -116,17 +116,20 @@ def add_new_names(schema: Schema, sent: list[int], facts: ShardFacts, file: str)
 
 
 def learn_piece(
-    state: bytes, batch: Batch, first: int, last: int, numbers: Renumbering
+    state: bytes, end: int, batch: Batch, first: int, last: int, numbers: Renumbering
 ) -> tuple[bytes, PieceResult]:
-    """Learn the rows first <= t < last of a file; return the new snapshot and the losses."""
+    """Learn the rows first <= t < last of a file; return the new snapshot and the losses.
+
+    end: number of rows that all workers have learned after this round.
+    """
     model, piece = unpickle_model(state), renumber(batch.part(first, last), numbers)
     y, weights = piece.labels, piece.weights
-    before, model.labels.rows = model.labels.rows, 0  # warnings name a row of the piece
+    model.labels.rows = 0  # warnings name a row of the piece
     try:
         answers, caught = capture_warnings(lambda: model.learn_many(piece.X, y, weights))
     except DataError as error:
         raise piece.locate(error) from None
-    model.labels.rows += before
+    model.labels.rows = end
     each = np.ones(piece.rows) if weights is None else weights
     loss = float((each * losses_of(model, y, answers)).sum())
     shown = [f"{piece.file}:{piece.lines[one.row]}: {one.what}" for one in caught]
