@@ -31,9 +31,11 @@ def test_arrays_have_columns(shell, tmp_path):
     assert fact(lines, "label") == f"from {Y.min():.10g} to {Y.max():.10g}"
     assert fact(lines, "features") == "2 columns of numbers"
     loss = np.mean((model.predict_many(X) - Y) ** 2)  # all 300 rows are kept
-    shown, _, what = fact(lines, "loss").partition(" on ")
+    shown, _, what = fact(lines, "current loss").partition(" on ")
     assert float(shown) == pytest.approx(loss, rel=1e-4)
-    assert what == "a sample of 300 learned rows; `evaluate` measures it on unseen rows"
+    assert (
+        what == "a sample of 300 learned rows, old and new; `evaluate` measures it on unseen rows"
+    )
     assert "parameters" not in lines
 
 
@@ -86,7 +88,7 @@ def test_a_fresh_model_has_seen_nothing(shell, tmp_path):
     lines = lines_of(shell, HullBoost(LinearSGD(), n=1, loss="absolute"), tmp_path)
     assert lines[0] == "HullBoost, 1 copy of LinearSGD, absolute loss"
     assert (fact(lines, "label"), fact(lines, "features")) == ("none seen yet", "none seen yet")
-    assert not any(line.startswith("  loss ") for line in lines)
+    assert not any(line.startswith("  current loss ") for line in lines)
     assert fact(lines, "size").startswith("0 bytes in memory, ")
 
 

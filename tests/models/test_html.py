@@ -4,8 +4,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, evaluate
+from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, evaluate, load, save
+from spanboost.losses import Softmax
 from spanboost.models.committee import Committee
 from spanboost.models.html import MOST_ROWS
 
@@ -33,14 +35,98 @@ def test_a_booster_shows_its_facts():
     assert dict(facts) == {
         "loss function": repr(model.loss_),
         "labels": f"from {Y.min():.6g} to {Y.max():.6g}",
+        "current loss": loss_text(np.mean((model.predict_many(X) - Y) ** 2), len(X)),
         "health": "good",
     }
 
 
-def test_an_untrained_model_has_no_labels():
+def loss_text(loss, rows):
+    kept = f"on a sample of {rows} learned rows, old and new"
+    return f"{loss:.6g} {kept}; `evaluate` measures it on unseen rows"
+
+
+def test_an_untrained_model_has_no_labels_and_no_loss():
     title, (facts,) = parse(HullBoost(LinearSGD(), n=2))
     assert title == "HullBoost: 2 copies of LinearSGD(), untrained"
-    assert "labels" not in dict(facts)
+    assert not {"labels", "current loss"} & set(dict(facts))
+
+
+def test_the_loss_is_that_of_all_kept_rows_with_their_weights():
+    """Of 20 rows every model keeps all; the members of a committee keep their own."""
+    weights = np.random.default_rng(1).uniform(0.1, 2, 20)
+    members = [linear(), linear()]
+    losses = []
+    for member, rows in zip(members, (slice(0, 20), slice(20, 40)), strict=True):
+        member.learn_many(X[rows], Y[rows], weights)
+        losses.append(np.average((member.predict_many(X[rows]) - Y[rows]) ** 2, weights=weights))
+    _, (facts, _) = parse(Committee(members))
+    assert dict(facts)["current loss"] == loss_text(np.mean(losses), 40)
+
+
+def sparse_rows():
+    return scipy.sparse.csr_array(np.where(X > 0, X, 0.0))
+
+
+def dictionaries():
+    return [{"a": a, "kind": "low" if b < 0 else "high"} for a, b in X.tolist()]
+
+
+@pytest.mark.parametrize("rows", [sparse_rows, dictionaries])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
+def test_the_loss_is_shown_for_all_kinds_of_rows_and_losses(rows, loss):
+    kinds = np.digitize(X[:, 0], [-0.3, 0.3])
+    y = {"squared": Y, "logistic": np.sign(X[:, 0]), "softmax": kinds}[loss]
+    of = Softmax(3) if loss == "softmax" else loss
+    ranges = {"label_range": "auto"} if loss == "squared" else {}
+    model = SpanBoost(LinearSGD(), n=2, loss=of, **ranges)
+    model.learn_many(rows(), y)
+    answers = model.predict_many(rows())
+    if loss == "squared":
+        expected = (answers - y) ** 2
+    elif loss == "logistic":
+        expected = np.log1p(np.exp(-answers * y))
+    else:
+        expected = np.log(np.exp(answers).sum(axis=1)) - answers[np.arange(len(y)), y]
+    _, (facts, *_) = parse(model)
+    assert float(dict(facts)["current loss"].split()[0]) == pytest.approx(expected.mean(), rel=1e-4)
+
+
+def test_a_model_of_rows_of_any_type_shows_its_loss():
+    class Length:
+        """A learner whose rows are texts."""
+
+        def predict(self, x):
+            return len(x) / 10
+
+        def update(self, x, loss):
+            pass
+
+    texts = ["one", "three", "fifteen"]
+    model = HullBoost(Length(), n=1)
+    model.learn_many(texts, [0.3, 0.5, 0.9])
+    expected = np.mean((model.predict_many(texts) - [0.3, 0.5, 0.9]) ** 2)
+    _, (facts,) = parse(model)
+    assert dict(facts)["current loss"] == loss_text(expected, 3)
+
+
+def test_the_loss_does_not_depend_on_the_last_labels():
+    """Past labels correct the next predictions; the sample consists of old rows."""
+    model = AutoBoost(budget="fast", past=True)
+    y = Y + np.random.default_rng(2).normal(size=len(X)).cumsum()
+    model.learn_many(X, y)
+    plain = model.without_past().predict_many(X)
+    assert (plain != model.predict_many(X)).any()
+    _, (facts, _) = parse(model)
+    assert dict(facts)["current loss"] == loss_text(np.mean((plain - y) ** 2), 300)
+
+
+def test_a_compact_model_keeps_no_rows_and_shows_no_loss(tmp_path):
+    model = linear()
+    model.learn_many(X, Y)
+    save(model, tmp_path / "compact.sb", compact=True)
+    _, (facts,) = parse(load(tmp_path / "compact.sb"))
+    assert "labels" in dict(facts)
+    assert "current loss" not in dict(facts)
 
 
 @pytest.mark.filterwarnings("ignore::spanboost.LabelWarning")

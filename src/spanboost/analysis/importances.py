@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanboost.analysis.shuffling import Change, Table, predict, table_of
+from spanboost.analysis.shuffling import Change, Table, table_of
 from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.models.model import Model, require_model
-from spanboost.models.row_losses import losses_of
+from spanboost.models.sample_loss import (
+    LabelledRows,
+    encoded_losses,
+    kept_rows,
+    sampled_models,
+)
 from spanboost.rows.user_types import RowsLike
 
 REPEATS = 5  # times that each column is shuffled
 _TOGETHER = 4096  # rows that are predicted at once
-
-
-class _Sample(NamedTuple):
-    """Rows on which importances are measured."""
-
-    rows: Any  # as encoded by the learner
-    labels: Array  # [rows, outputs] as `losses_of` takes them
-    weights: Array  # [rows]
 
 
 def feature_importances(
@@ -73,8 +70,8 @@ def column_importances(
     model: Model, column: Callable[[Any], Any], X: Any = None, y: Any = None, weights: Any = None
 ) -> dict[Any, float]:
     """Return importances as `feature_importances` does; `column` returns that of a feature."""
-    parts: list[Any] = [model] if model.row_sample is not None else list(model.parts.values())
-    return _average([_importances(part, column, X, y, weights) for part in parts])
+    each = sampled_models(model)
+    return _average([_importances(part, column, X, y, weights) for part in each])
 
 
 def _estimator_importances(estimator: Any) -> dict[str | int, float]:
@@ -93,50 +90,16 @@ def _average(each: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
     return dict(sorted(averages.items(), key=lambda share: -share[1]))
 
 
-def has_importances(model: Model) -> bool:
-    """Return whether `feature_importances` can be computed without rows."""
-    samples = [one.row_sample for one in (model, *model.parts.values())]
-    return model.started and any(one is not None and one.kept for one in samples)
-
-
-def kept_loss(model: Model) -> tuple[int, float]:
-    """Return the number of rows that the model keeps, and their average loss.
-
-    The model has learned these rows, so the loss of new rows is higher. Requires
-    `has_importances(model)`. For a committee, it is the average over its members.
-    """
-    parts: list[Any] = [model] if model.row_sample is not None else list(model.parts.values())
-    rows, total, weight = 0, 0.0, 0.0
-    for part in parts:
-        sample = _kept_sample(part)
-        table = table_of(sample.rows)
-        losses = _losses(part, table.join([table.everything()]), sample.labels)
-        rows += len(losses)
-        total += float(sample.weights @ losses)
-        weight += float(sample.weights.sum())
-    return rows, total / weight if weight > 0 else float("nan")
-
-
 def _importances(
     model: Model, column: Callable[[Any], Any], X: Any, y: Any, weights: Any
 ) -> dict[Any, float]:
-    sample = _kept_sample(model) if X is None else _given_sample(model, X, y, weights)
+    sample = kept_rows(model) if X is None else _given_sample(model, X, y, weights)
     increase = _increases(model, sample, column)
     total = sum(increase.values())
     return {name: part / total if total > 0 else 0.0 for name, part in increase.items()}
 
 
-def _kept_sample(model: Model) -> _Sample:
-    kept = model.row_sample
-    if kept is None or kept.kept == 0:
-        raise ValueError(
-            f"{model!r} has kept no rows: give X and y, as in feature_importances(model, X, y)"
-        )
-    rows = kept.rows.take(np.arange(kept.kept))
-    return _Sample(rows, kept.labels[: kept.kept], kept.weights[: kept.kept])
-
-
-def _given_sample(model: Model, X: Any, y: Any, weights: Any) -> _Sample:
+def _given_sample(model: Model, X: Any, y: Any, weights: Any) -> LabelledRows:
     if y is None:
         raise ValueError("feature_importances needs y for the rows X")
     booster = model.boosters()[0]
@@ -144,22 +107,26 @@ def _given_sample(model: Model, X: Any, y: Any, weights: Any) -> _Sample:
     if not block.weights.any():
         raise ValueError("the weights of all rows are 0")
     labels = booster.core.sampled_labels(block)
-    return _Sample(block.rows.encoded, labels, block.weights.astype(np.float64))
+    return LabelledRows(block.rows.encoded, labels, block.weights.astype(np.float64))
 
 
-def _increases(model: Model, sample: _Sample, column: Callable[[Any], Any]) -> dict[Any, float]:
+def _increases(
+    model: Model, sample: LabelledRows, column: Callable[[Any], Any]
+) -> dict[Any, float]:
     """Return how much each column increases the average loss when it is shuffled; at least 0."""
     table = table_of(sample.rows)
     columns: dict[Any, list[Any]] = {}
     for feature in table.features():
         columns.setdefault(column(feature), []).append(feature)
-    base = _losses(model, table.join([table.everything()]), sample.labels)
+    base = encoded_losses(model, table.join([table.everything()]), sample.labels)
     sums = dict.fromkeys(columns, 0.0)
     for batch in _batches(table, columns, len(sample.weights)):
         changes = [change for _, change in batch]
         rows = np.concatenate([change.rows for change in changes])
         joined = table.join([change.changed for change in changes])
-        rise = sample.weights[rows] * (_losses(model, joined, sample.labels[rows]) - base[rows])
+        rise = sample.weights[rows] * (
+            encoded_losses(model, joined, sample.labels[rows]) - base[rows]
+        )
         ends = np.cumsum([len(change.rows) for change in changes])
         for (name, _), part in zip(batch, np.split(rise, ends[:-1]), strict=True):
             sums[name] += float(part.sum())
@@ -185,8 +152,3 @@ def _batches(
 def _keys() -> Array:
     keys: Array = hash_integers(np.arange(1, REPEATS + 1, dtype=np.uint64))
     return keys
-
-
-def _losses(model: Model, rows: Any, labels: Array) -> Array:
-    answers = predict(model, rows, len(labels))
-    return losses_of(model, labels[:, 0] if labels.shape[1] == 1 else labels, answers)

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.models.model import Model
-from spanboost.rows.block import Block, ObjectRows, Rows, as_rows
-from spanboost.rows.encoder import EncodedBlock, NumberedBlock
+from spanboost.rows.block import Block, ObjectRows, Rows
 from spanboost.rows.validation import Sparse
 
 
@@ -187,18 +185,6 @@ class ObjectTable:
     def everything(self) -> Any:
         """Return all rows unchanged, as one part."""
         return self.rows
-
-
-def predict(model: Model, rows: Any, number: int) -> Array:
-    """Return the predictions for rows that `Table.join` returned."""
-    kind = model.encoder.kind
-    if kind is None:
-        raise ValueError(f"{model!r} has learned nothing")
-    if isinstance(rows, Rows):
-        numbered: Any = NumberedBlock(rows, number, kind.named, {})
-        return model.predict_many(numbered)
-    block = EncodedBlock(rows, as_rows(rows), number, 0, 0, kind, {})
-    return model.as_booster().predict_encoded(block, 0, number)
 
 
 def _different(old: Array, new: Array) -> Array:

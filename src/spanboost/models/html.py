@@ -5,6 +5,8 @@ from html import escape
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
+from spanboost.models.sample_loss import has_sample, sample_loss
+
 if TYPE_CHECKING:
     from spanboost.models.model import Model
 
@@ -31,7 +33,8 @@ class Bar(NamedTuple):
 def model_html(model: "Model") -> str:
     """Return the facts about a model, its parts and their weights as HTML.
 
-    A model does not store its losses; `Evaluation` shows them.
+    A model does not store the losses of a stream; `Evaluation` shows them. The table has the loss
+    of the rows that the model keeps.
     """
     title = repr(model).removeprefix("<").removesuffix(">")
     return section(title, table(_facts(model)) + _parts(model))
@@ -65,6 +68,8 @@ def _facts(model: "Model") -> Iterator[tuple[str, str]]:
     yield "loss function", repr(model.loss_)
     if ends is not None:
         yield "labels", f"from {ends.low:z.6g} to {ends.high:z.6g}"
+    if has_sample(model):
+        yield "current loss", str(sample_loss(model))
     yield from model.own_facts().items()
     yield "health", ", ".join(health.problems()) or "good"
 

@@ -1,12 +1,16 @@
 """The losses of predictions, as progressive validation counts them."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.losses import Softmax, is_binary, on_vectors, scores_of, values_of
-from spanboost.models.model import Model
+
+if TYPE_CHECKING:
+    from spanboost.models.model import Model
 
 
 def losses_of(model: Model, y: Any, answers: Array) -> Array:

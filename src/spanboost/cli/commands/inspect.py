@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.importances import feature_importances, has_importances, kept_loss
+from spanboost.analysis.importances import feature_importances
 from spanboost.checks import finite_or_none
 from spanboost.cli.admin_client import is_address, open_admin_client
 from spanboost.cli.output.inspection import describe
@@ -20,6 +20,7 @@ from spanboost.models.choice import Choosing
 from spanboost.models.files import from_bytes, load
 from spanboost.models.model import Model
 from spanboost.models.predictions import known_classes
+from spanboost.models.sample_loss import has_sample, sample_loss
 from spanboost.rows.block import origin_of
 
 
@@ -90,11 +91,11 @@ def _importances(model: Model, top: int) -> dict[str, Any]:
 
     It is {} if the model has kept no rows.
     """
-    if not has_importances(model):
+    if not has_sample(model):
         return {}
     found = feature_importances(model).items()
     shares = dict(islice(((name, share) for name, share in found if share > 0), top))
-    rows, loss = kept_loss(model)
+    rows, loss = sample_loss(model)
     return {
         "importances": {str(name): share for name, share in shares.items()},
         "kept_rows": rows,

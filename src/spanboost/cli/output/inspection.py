@@ -5,6 +5,7 @@ from dataclasses import fields
 from math import isnan
 from typing import Any
 
+from spanboost.models.sample_loss import SampleLoss
 from spanboost.models.spec import SharedParameters
 
 _WIDTH = 14  # of the names of facts
@@ -57,8 +58,7 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for k, text in enumerate(_features(facts)):
         yield "" if k else "features", text
     if "kept_loss" in facts:
-        kept = f"on a sample of {facts['kept_rows']:,} learned rows"
-        yield "loss", f"{facts['kept_loss']:z.6g} {kept}; `evaluate` measures it on unseen rows"
+        yield "current loss", str(SampleLoss(facts["kept_rows"], facts["kept_loss"]))
     yield from facts["facts"].items()
     yield from _health(facts["health"])
     yield "size", f"{_bytes(facts['memory_bytes'])} in memory, {_bytes(facts['bytes'])} in the file"
