@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from sklearn.metrics import mean_pinball_loss
 
 from spanboost import IntervalMetrics, QuantileMetrics, pictures
@@ -125,6 +127,15 @@ def test_windows_count_those_within_five_points():
 def test_a_short_stream_is_one_window():
     with closing(tape_of(np.arange(10) > 0)) as tape:
         assert tape.windows(0.9) == (10, 1, 0.9, 1.0)
+
+
+def test_the_legend_covers_no_labels():
+    y = np.arange(300.0)
+    figure = Figure()
+    axes = figure.subplots(1, 2)
+    band, _ = pictures.plot_intervals(y, np.column_stack([y - 1, y + 1]), ax=axes)
+    FigureCanvasAgg(figure).draw()
+    assert not band.get_legend().get_window_extent().overlaps(band.get_window_extent())
 
 
 def test_the_plot_shows_the_coverage_of_windows(tmp_path):

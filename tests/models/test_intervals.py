@@ -80,6 +80,53 @@ def test_intervals_are_infinite_until_there_are_enough_labels(coverage, residual
     assert np.isfinite(intervals[rows:]).all()
 
 
+@given(st.integers(0, 2**32), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5))
+@settings(max_examples=20, deadline=None)
+def test_quantiles_stay_within_a_fixed_range_and_lose_no_label(seed, levels):
+    """Without limits, the same forecaster gives the quantiles to compare with."""
+    rng = np.random.default_rng(seed)
+    X, levels = rng.uniform(-1, 1, (300, 2)), sorted(levels)
+    y = np.clip(0.5 + X[:, 0] / 2 + rng.normal(size=300) / 4, 0, 1)  # many are 0 or 1
+    models = [Intervals(SpanBoost(LinearSGD(), n=4, label_range=(0, 1))) for _ in range(2)]
+    models[1].labels.limits = -math.inf, math.inf
+    for quantiles, free in (
+        [model.learn_quantiles(X, y, levels) for model in models],
+        [model.predict_quantiles(X, levels) for model in models],
+    ):
+        assert ((quantiles >= 0) & (quantiles <= 1)).all()
+        assert (quantiles == np.clip(free, 0, 1)).all()
+        inner, labels = (y > 0) & (y < 1), y[:, None]
+        for clipped, before in (
+            (labels <= quantiles, labels <= free),
+            (labels >= quantiles, labels >= free),
+        ):
+            assert (clipped >= before).all()  # no label is lost
+            assert (clipped == before)[inner].all()
+
+
+def test_samples_and_bounds_stay_within_a_fixed_range():
+    X, y = stream(300)
+    model = Intervals(AutoBoost(budget="fast", label_range=(-1, 1)))
+    assert model.learn_intervals(X[:5], np.sign(y[:5]), 0.9).tolist() == [[-1.0, 1.0]] * 5
+    model.learn_many(X, np.clip(y, -1, 1))
+    assert np.abs(model.sample(X, n=50, seed=0)).max() == 1
+    assert model.predict_bound(X, 0.99).max() == 1
+    assert (model.predict_cdf(X, [-1.01, 1.0]) == [0, 1]).all()
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+@pytest.mark.parametrize("label_range", ["auto", (0, 9)])
+def test_quantiles_of_counts_and_positive_numbers_are_not_negative(loss, label_range):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (400, 1))
+    y = np.minimum(1 + rng.poisson(3 * X[:, 0]), 9)
+    model = Intervals(SpanBoost(LinearSGD(), n=4, loss=loss, label_range=label_range))
+    learned = model.learn_intervals(X, y, 0.99)
+    low, high = np.vstack([learned, model.predict_interval(X, 0.99)]).T
+    assert low.min() == 0
+    assert (high.max() == 9) == (label_range != "auto")
+
+
 def test_a_model_with_labels_has_no_intervals_before_their_residuals():
     X, y = stream(100)
     model = SpanBoost(LinearSGD(), n=4, label_range="auto")

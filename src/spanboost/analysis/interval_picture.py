@@ -96,7 +96,7 @@ def _draw(picture: IntervalPicture, panels: Panels) -> None:
     least = min(min(asked, np.nanmin(one[:, 1])) for asked, one in picture.curves.items())
     right.set_ylim(max(-0.02, min(0.6, least - 0.1)), 1.02)
     right.set_xlim(0, 1.02 * rows)
-    right.set_title("coverage in windows (dashed: asked for)")
+    right.set_title("coverage in windows (dashed: asked for)", pad=24)
     right.set_ylabel("share of labels inside")
     right.set_xlabel("rows")
     right.xaxis.set_major_formatter(format_count)
@@ -117,7 +117,8 @@ def _draw_band(axes: Any, picture: IntervalPicture, rows: int) -> None:
     outside = {"color": COLOURS[1], "markersize": 5, "label": "label outside"}
     missed = np.flatnonzero(~inside)
     axes.plot(numbers[missed], labels[missed], "x", **outside)
-    axes.set_title(f"{picture.coverage:g} intervals of the last {len(labels):,} rows")
+    axes.set_title(f"{picture.coverage:g} intervals of the last {len(labels):,} rows", pad=24)
     axes.set_xlabel("row")
     axes.yaxis.set_major_formatter(format_amount)
-    axes.legend(frameon=False, loc="upper left", ncols=2)
+    # above the panel: inside, it would cover labels
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)

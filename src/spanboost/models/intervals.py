@@ -132,7 +132,8 @@ class Intervals(WrappedModel):
         """Return the quantiles of these levels for a block of rows, [rows, level].
 
         They never cross. A quantile is infinite while there are too few labels for its level, fewer
-        than 19 for a 90 % interval, and while labels have been beyond it too often.
+        than 19 for a 90 % interval, and while labels have been beyond it too often. Quantiles stay
+        within a fixed `label_range`, and those of counts and positive numbers are at least 0.
         """
         return self.predict_both(X, levels)[1]
 
@@ -142,7 +143,7 @@ class Intervals(WrappedModel):
         forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
         out = np.empty((len(forecasts), len(self.levels)))
         self._call(predict_quantiles, self.forecaster, _plain(forecasts), _plain(roots), out)
-        return forecasts, interpolate_levels(self._possible(out), self.levels, levels)
+        return forecasts, self._of_levels(out, levels)
 
     def predict_interval(self, X: RowsLike, coverage: float = 0.9) -> Array:
         """Return intervals that cover this share of the labels, for a block of rows, [rows, 2].
@@ -206,7 +207,7 @@ class Intervals(WrappedModel):
         """Learn a block; return predictions and quantiles, each made before its label."""
         levels = parse_levels(levels, "levels")
         forecasts, quantiles = self._learn(self.check(X, y, weights))
-        return forecasts, interpolate_levels(quantiles, self.levels, levels)
+        return forecasts, self._of_levels(quantiles, levels)
 
     def learn_intervals(
         self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
@@ -299,11 +300,18 @@ class Intervals(WrappedModel):
         out = np.empty((len(forecasts), len(self.levels)))
         each = (_plain(forecasts), _plain(roots), block.labels, weights, out)
         self._call(learn_quantiles, self.forecaster, *each)
-        return forecasts, self._possible(out)
+        return forecasts, out
 
-    def _possible(self, quantiles: Array) -> Array:
-        """Return quantiles that labels can have: those of counts and positive numbers are >= 0."""
-        return np.maximum(quantiles, 0) if has_log_link(self.model.loss_) else quantiles
+    def _of_levels(self, quantiles: Array, levels: Sequence[float]) -> Array:
+        """Return the quantiles of these levels, clipped to numbers that labels can be.
+
+        All labels are within a fixed range, and those of a log link are not negative. An interval
+        that is clipped to such limits covers every label that it covered before.
+        """
+        low, high = self.labels.limits
+        if has_log_link(self.model.loss_):
+            low = max(low, 0.0)
+        return np.clip(interpolate_levels(quantiles, self.levels, levels), low, high)
 
 
 def new_scale_model(model: Model) -> Booster:
