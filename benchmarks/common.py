@@ -61,9 +61,23 @@ def parser(name: str, about: str, ends: str) -> argparse.ArgumentParser:
     return made
 
 
+class _ResumableParser(argparse.ArgumentParser):
+    """A parser that refuses to print a table without results."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments, and check that --table has results."""
+        found, rest = super().parse_known_args(args, namespace)
+        if found.table and not found.results.is_file():
+            self.error(
+                f"{found.results} does not exist, so there are no results to print; "
+                f"`{self.prog} --data DIR` makes them"
+            )
+        return found, rest
+
+
 def resumable_parser(name: str, about: str, ends: str, file: Path) -> argparse.ArgumentParser:
     """Return the parser of a benchmark that stores each run and continues where it stopped."""
-    made = argparse.ArgumentParser(
+    made = _ResumableParser(
         prog=f"python -m benchmarks.{name}",
         description=about,
         epilog=ends,

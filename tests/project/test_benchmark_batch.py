@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from benchmarks import batch
 
@@ -54,3 +55,14 @@ def test_the_summary_counts_sets_within_two_percent():
     lines = list(batch.table(runs))
     assert "| 0.950 | 0.100 | 0.950 | +0.0 % | 2 |" in lines[0]
     assert lines[-1] == "1 of 2 sets within 2 % or better; smallest difference -3.0 %"
+
+
+def test_a_table_without_results_says_which_command_makes_them(monkeypatch, tmp_path, capsys):
+    options = ["--results", str(tmp_path / "results.jsonl"), "--table"]
+    monkeypatch.setattr("sys.argv", ["batch", *options])
+    with pytest.raises(SystemExit):
+        batch.main()
+    shown = capsys.readouterr()
+    assert "results.jsonl does not exist" in shown.err
+    assert "`python -m benchmarks.batch --data DIR` makes them" in shown.err
+    assert not shown.out
