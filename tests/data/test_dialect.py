@@ -107,6 +107,21 @@ def test_a_file_without_names_is_read_again_by_its_positions():
     assert "column 'y' not found; columns are named 1 to 2" in wrong.error
 
 
+def test_names_in_a_later_file_are_not_data():
+    schema = table_schema()
+    read(b"5,x,1,2\n6,y,4,3\n", schema)
+    later = b"size,town,age,rent\n7,y,8,1\n"
+    refused, _ = read(later, schema, labelled=False)
+    assert "line 1 seems to contain column names ('size')" in refused.error
+    assert "use --header" in refused.error
+    found, _ = read(later, schema, labelled=False, header=True)
+    assert (found.numbers, found.codes) == ([[7, 8]], [[1]])
+    found, _ = read(b"age,2,3,4\n7,y,8,1\n", schema, labelled=False, header=False)
+    assert found.error is not None  # --no-header reads line 1 as data
+    wrong, _ = read(b"?,y,big,1\n", schema, labelled=False)  # a bad row, not names
+    assert "'big' is not a number" in wrong.error
+
+
 @pytest.mark.parametrize("names", ["0,1,2", "0,1,y", "3,5,y", "2019,2020,2021"])
 def test_names_that_are_numbers_are_found_again(names):
     """Pandas calls columns 0, 1, 2, ... if they have no names."""

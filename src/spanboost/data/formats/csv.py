@@ -25,6 +25,7 @@ from spanboost.data.formats.dialect import (
     find_decimal,
     find_dialect,
     match_dialect,
+    refuse_names,
 )
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.kinds import SAMPLE_ROWS
@@ -113,6 +114,9 @@ class CsvReader:
             found = match_dialect(records[0], names, self.delimiter, self.header, numbered=numbered)
             mark = find_decimal(records, found.delimiter, self.schema.decimal)
             found = found._replace(decimal=self.decimal or mark)
+            if numbered and self.header is None and not found.header and not self.problems.skip:
+                numbers = [column.name for column in self.schema.numbers]
+                refuse_names(file, records[0], found, numbers)
         self._note_dialect(file, found)
         return found, pieces
 
@@ -163,15 +167,16 @@ def _read_names(file: str, pieces: Iterator[_Piece], dialect: Dialect) -> tuple[
         bad += piece.bad
         for record in read_records(piece.chunk):
             fields = split_record(record.text, dialect.delimiter)
+            numbers = [str(position) for position in range(1, len(fields) + 1)]
             if not dialect.header and not isinstance(fields, str):
-                names = [str(position) for position in range(1, len(fields) + 1)]
-                return names, piece._replace(bad=bad)
+                return numbers, piece._replace(bad=bad)
             if isinstance(fields, str):
                 bad.append((record.line, fields))
             for line, what in bad:  # the bad line may have been the header
                 raise StreamError(f"{file}:{line}: {what}")
             rest = Chunk(piece.chunk.data[record.end :], record.next_line)
-            return [field.strip() for field in fields], piece._replace(chunk=rest)
+            names = numbers if dialect.numbered else [field.strip() for field in fields]
+            return names, piece._replace(chunk=rest)
         if piece.error is not None:
             raise piece.error
     for line, what in bad:

@@ -18,6 +18,7 @@ class Dialect(NamedTuple):
     delimiter: str
     header: bool
     decimal: str = POINT
+    numbered: bool = False  # whether columns are called 1, 2, 3, ..., whatever names line 1 has
 
 
 def find_dialect(
@@ -80,8 +81,27 @@ def match_dialect(
             return Dialect(each, False)
         if header is not False and {*names} <= {*given}:
             return Dialect(each, True)
+        if header is True and by_position:
+            return Dialect(each, True, numbered=True)
     widest = max(splits, key=lambda each: len(splits[each]), default=delimiter or ",")
     return Dialect(widest, header is not False)
+
+
+def refuse_names(file: str, record: str, dialect: Dialect, numbers: Collection[str]) -> None:
+    """Raise StreamError if the first record of a file contains names, but a model has none.
+
+    numbers: the positions of the columns that the model reads as numbers. If none of them has one,
+        the record contains names.
+    """
+    fields = split_record(record, dialect.delimiter)
+    texts = [str(fields[int(name) - 1]).strip() for name in numbers]
+    values = (text in MISSING or is_of_kind(NUMBER, text, dialect.decimal) for text in texts)
+    if texts and not any(values):
+        raise StreamError(
+            f"{file}: line 1 seems to contain column names ({texts[0]!r:.40}), but the model was "
+            "trained on a file without names; use --header to skip line 1 and read the columns by "
+            "position"
+        )
 
 
 def _find_delimiter(file: str, records: Sequence[str]) -> str:
