@@ -519,7 +519,7 @@ def test_attributes_that_do_not_apply_are_missing(diabetes):
 def test_bad_rows_are_named_as_they_were_given(diabetes):
     """The message has the row's position in the input, although rows are shuffled."""
     X, y = diabetes
-    with pytest.raises(ValueError, match=r"^row 7: the label must be finite \(got nan\)"):
+    with pytest.raises(ValueError, match=r"^row 7: the label is missing"):
         named("linear").fit(X, np.where(np.arange(len(y)) == 7, np.nan, y))
     weights = np.where(np.arange(len(y)) == 5, -1.0, 1.0)
     with pytest.raises(ValueError, match=r"^row 5: the weight must be between 0 and .* \(got -1\)"):

@@ -231,7 +231,7 @@ def test_messages_name_the_invalid_value():
     booster = SpanBoost(LinearBall(), 4, label_range=(0, 10))
     for label, message in [
         (12.0, r"12 is outside label_range=\(0, 10\)"),
-        (NAN, r"label must be finite \(got nan\)"),
+        (NAN, r"the label is missing \(None or NaN\); leave out rows without"),
     ]:
         with pytest.raises(DataError, match=message):
             booster.learn_one(X[0], label)

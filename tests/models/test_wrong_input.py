@@ -1,5 +1,6 @@
 """Input that does not fit a model gets one sentence that says what to do, and changes nothing."""
 
+import math
 from inspect import signature
 
 import numpy as np
@@ -222,6 +223,15 @@ def test_a_label_that_is_not_a_number_says_what_to_do(y, message):
     with pytest.raises(ValueError, match=message):
         model.learn_one(X[0], y)
     assert model.labels.rows == 0
+
+
+def test_a_label_that_is_none_is_missing():
+    missing = r"row 0: the label is missing \(None or NaN\); leave out rows without a label"
+    for y in (None, math.nan):
+        with pytest.raises(DataError, match=missing):
+            linear().learn_one(X[0], y)
+    with pytest.raises(DataError, match=r"row 0: the label must be finite \(got inf\)"):
+        linear().learn_one(X[0], math.inf)
 
 
 def test_labels_that_are_one_text_are_refused():

@@ -525,7 +525,7 @@ def test_an_extreme_vector_is_named():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("label", math.nan, r"the label must be finite \(got nan\)"),
+        ("label", math.nan, r"the label is missing"),
         ("label", -math.inf, r"the label must be finite \(got -inf\)"),
         ("label", -1.1e300, r"the label -1.1e\+300 is too large; the limit is 1e\+300"),
         ("feature", math.inf, "infinite"),

@@ -371,7 +371,7 @@ def test_a_bad_row_is_reported_by_its_number(monkeypatch):
     monkeypatch.setattr(search, "ROWS", 50)
     X, y, _ = stream()
     y[123] = np.nan
-    with pytest.raises(DataError, match=r"row 123: the label must be finite \(got nan\)"):
+    with pytest.raises(DataError, match=r"row 123: the label is missing"):
         tune(X, y, learner=LinearSGD(), n=2, label_range="auto")
 
 

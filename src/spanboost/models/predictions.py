@@ -9,6 +9,8 @@ from spanboost.data.target import BinaryTarget, ClassTarget, Target
 from spanboost.losses import Logistic, Softmax, predicts_scores
 from spanboost.models.model import Model
 
+_SIGNS = {"-1", "0", "1"}  # labels whose meaning is known before both have appeared
+
 
 def prediction_table(model: Model, answers: Array, *, learning: bool = False) -> Any:
     """Return predictions as a table: numbers, or classes and probabilities.
@@ -32,10 +34,10 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
         return pa.table({"prediction": best, "score": answers})
     if learning:
         return pa.table({"prediction": best, "probability": probabilities(scores).max(axis=1)})
-    names = known_classes(model)[: scores.shape[1]]
-    if not names:
+    known = {k: name for k, name in _known_outputs(model).items() if k < scores.shape[1]}
+    if not known:
         return pa.table({"prediction": pa.nulls(len(scores), pa.string())})
-    scores = scores[:, : len(names)]
+    names, scores = [*known.values()], scores[:, [*known]]
     best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
     shares = probabilities(scores)
     each = {f"p_{name}": shares[:, k] for k, name in enumerate(names)}
@@ -60,12 +62,21 @@ def class_names(model: Model) -> list[str]:
 
 def known_classes(model: Model) -> list[str]:
     """Return the labels of the classes, without outputs for classes that may appear later."""
+    return [*_known_outputs(model).values()]
+
+
+def _known_outputs(model: Model) -> dict[int, str]:
+    """Return the labels of the classes so far, by the numbers of their outputs."""
     target: Target = model.schema.target
+    values = [*target.values]  # a copy: a service may add classes while it predicts
     if isinstance(target, ClassTarget) and target.classes is None:
-        return [*target.values]  # a copy: a service may add classes while it predicts
-    if isinstance(target, BinaryTarget) and target.positive is None and not target.values:
-        return []
-    return class_names(model)
+        return dict(enumerate(values))
+    if isinstance(target, BinaryTarget) and target.positive is None:
+        if not values:
+            return {}
+        if len(values) == 1 and values[0] not in _SIGNS:
+            return {int(target.affirmed): values[0]}
+    return dict(enumerate(class_names(model)))
 
 
 def _all_class_names(values: list[str], classes: int) -> list[str]:
@@ -79,7 +90,7 @@ def binary_labels(target: Target) -> tuple[str, str]:
     if isinstance(target, BinaryTarget) and target.positive is not None:
         others = target.values
         return (others[0] if len(others) == 1 else f"not {target.positive}"), target.positive
-    if set(target.values) <= {"-1", "0", "1"}:
+    if set(target.values) <= _SIGNS:
         return ("0" if "0" in target.values else "-1"), "1"
     negative, positive = _all_class_names(target.values, 2)
     if isinstance(target, BinaryTarget) and target.affirmed and len(target.values) == 1:

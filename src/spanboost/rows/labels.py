@@ -199,6 +199,10 @@ class Labels:
     def _finite(self, y: Any, rows: int) -> Array:
         given = to_matrix(y, rows, self.d, "labels")
         refuse_first(
+            np.isnan(given).any(axis=1),
+            lambda t: "the label is missing (None or NaN); leave out rows without a label",
+        )
+        refuse_first(
             ~np.isfinite(given).all(axis=1),
             lambda t: f"the label must be finite (got {show_label(given[t])})",
         )
