@@ -143,7 +143,7 @@ def test_specifications_check_themselves():
 
 @pytest.mark.parametrize("cls", [SpanBoost, HullBoost, AutoBoost])
 def test_errors_about_arguments_name_the_class_that_was_called(cls):
-    with pytest.raises(TypeError, match=rf"^{cls.__name__}\.__init__\(\) got an unexpected"):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__} has no parameter 'unknown'"):
         cls(unknown=1)
 
 

@@ -40,12 +40,14 @@ MUTANTS = {
                 "(self.scale * trace.h[k, i])\n            trace.output.project",
                 "trace.h[k, i]\n            trace.output.project",
             ),
-            ("    at = trace.before\n", "    at = trace.kept\n"),
-            ("    if at_final:\n", "    if False:\n"),
-            ("            slope[i] *= weight\n", "            slope[i] *= 1\n"),
             # Algorithm 2
             ("keep = one - self.eta[i]\n", "keep = one\n"),
             ("slope[i] /= self.L_D", "slope[i] *= self.L_D"),
+        ],
+        "core/trace.py": [
+            ("    at = trace.before\n", "    at = trace.kept\n"),
+            ("    if at_final:\n", "    if False:\n"),
+            ("            slope[i] *= weight\n", "            slope[i] *= 1\n"),
         ],
         "models/booster.py": [
             ('constant(self.loss_, "L", self.B_)', 'constant(self.loss_, "L", self.D)'),

@@ -24,8 +24,9 @@ Both predict y^N. Then copy i receives the linear loss h -> (1 / L_B) grad l(y^{
 learns to predict a descent direction of the loss at the partial sum that it is added to.
 
 - algorithms.py: both algorithms, line by line.
+- trace.py: the arrays of one round, and the gradients of the loss.
 - feedback.py: the losses that the copies receive.
 - projection.py: the projection onto a ball, for predictions in R and in R^d.
-- loop.py: the rounds.
+- loop.py: the rounds, row by row; stages.py: the same, copy by copy.
 - experts.py: algorithms that combine the forecasts of several models.
 """

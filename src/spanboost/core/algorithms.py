@@ -3,53 +3,20 @@
 Each round has four steps (see loop.py). All N copies of the weak learner predict; `forward`
 combines their predictions h into the answer; `backward` derives a loss per copy; all copies learn.
 
-A `Trace` holds the arrays of one round. They are indexed [output, copy]: ``h[k, i]`` is output k of
-copy A^{i+1}. Predictions are vectors in R^d, plain numbers when d = 1.
+The arrays of one round are in a `Trace` (trace.py): ``h[k, i]`` is output k of copy A^{i+1}.
 
 `only(i)` is the part of the round that belongs to copy i. Unless `at_final`, it needs nothing from
 the copies after it, so a block of rows can also be learned copy by copy (stages.py).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.projection import Output, output_of
+from spanboost.core.trace import Trace, gradients
 from spanboost.losses import VectorLoss
-
-
-@kernel
-class Trace(NamedTuple):
-    """The values of one round t."""
-
-    output: Output
-
-    h: Array  # [d, N] the weak predictions A^i(x_t)
-    before: Array  # [d, N] the partial sums y_t^{i-1}
-    kept: Array  # [d, N] the shrunken partial sums, to which A^i(x_t) is added
-    y: Array  # [d] y_t^i during the loop over i; afterwards y_t^N, the answer
-    slope: Array  # [d, N] the slopes of the linear losses of line 13 (Algorithm 2: line 11)
-    point: Array  # [d, N] scratch space
-
-    def only(self, i: int) -> "Trace":
-        """Return the arrays of copy i; they share y with those of all others."""
-        return Trace(
-            self.output,
-            self.h[:, i, None],
-            self.before[:, i, None],
-            self.kept[:, i, None],
-            self.y,
-            self.slope[:, i, None],
-            self.point[:, i, None],
-        )
-
-
-def new_trace(d: int, N: int, dtype: Any) -> Trace:
-    """Allocate the arrays of one round."""
-    h, before, kept, slope, point = (np.zeros((d, N), dtype) for _ in range(5))
-    return Trace(output_of(d), h, before, kept, np.zeros(d, dtype), slope, point)
 
 
 @kernel
@@ -149,19 +116,3 @@ class Hull(NamedTuple):
             slope = trace.slope[k]
             for i in range(slope.shape[0]):  # lines 10-11
                 slope[i] /= self.L_D
-
-
-@kernel
-def gradients(loss: VectorLoss, label: Array, weight: float, at_final: bool, trace: Trace) -> None:
-    """Set slope[:, i] to the gradient of w l_t at y_t^{i-1}, or at y_t^N (corollary 1)."""
-    at = trace.before
-    if at_final:
-        at = trace.point
-        for k in range(at.shape[0]):
-            for i in range(at.shape[1]):
-                at[k, i] = trace.y[k]
-    loss.gradients(label, at, trace.slope)
-    for k in range(at.shape[0]):
-        slope = trace.slope[k]
-        for i in range(slope.shape[0]):
-            slope[i] *= weight

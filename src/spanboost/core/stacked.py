@@ -10,9 +10,10 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.algorithms import Hull, Span, Trace, new_trace
+from spanboost.core.algorithms import Hull, Span
 from spanboost.core.loop import BoosterState, learn_row, predict_row
 from spanboost.core.projection import Output
+from spanboost.core.trace import Trace, new_trace
 from spanboost.losses import VectorLoss
 
 

@@ -9,15 +9,15 @@ import numpy as np
 from spanboost import losses
 from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
-from spanboost.core.algorithms import Hull, Span, new_trace
+from spanboost.core.algorithms import Hull, Span
 from spanboost.core.coefficients import coefficients
 from spanboost.core.loop import BoosterState, predict
+from spanboost.core.trace import new_trace
 from spanboost.errors import ParameterError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Learner
 from spanboost.learners.text import copies_text
-from spanboost.losses import constant, radius
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.default_choice import chooses_by_default
 from spanboost.models.header import parameters_from_json, parameters_to_json
@@ -68,7 +68,7 @@ class Booster(BoosterSpec, Model):
         learner = as_learner(self.learner)
         self.loss_ = loss
         self.offset_ = self.offset or self.default_offset
-        self.smooth_ = not math.isinf(constant(self.loss_, "beta", self.scale * self.D))
+        self.smooth_ = not math.isinf(losses.constant(self.loss_, "beta", self.scale * self.D))
         labels = new_labels(self, learner)
         if not (
             self.smooth_ or self.feedback == "greedy" or getattr(learner, "deterministic", True)
@@ -325,7 +325,7 @@ class SpanBoost(Booster, SpanSpec):
         reach = self.scale * self.D
         if not self.smooth_ and self.feedback == "linear":
             return self.eta_ * self.n * reach  # Corollary 1
-        return radius(self.loss_, self.eta_, self.n, reach)
+        return losses.radius(self.loss_, self.eta_, self.n, reach)
 
     @property
     def sigma_(self) -> Array:
@@ -357,7 +357,7 @@ class SpanBoost(Booster, SpanSpec):
         self.B_ = self.reach_ = self.paper_radius() if self.B is None else float(self.B)
         if not math.isfinite(self.B_):
             raise ValueError(f"n, D and scale are too large: B = {self.B_:g} is not finite")
-        self.L_B_ = constant(self.loss_, "L", self.B_)
+        self.L_B_ = losses.constant(self.loss_, "L", self.B_)
 
     def lipschitz(self) -> float:
         """Return the Lipschitz constant of the loss over the ball of the partial sums."""
@@ -393,7 +393,7 @@ class HullBoost(Booster):
     def _set_steps(self) -> None:
         self.steps_ = 2 / (np.arange(1, self.n + 1) + 1.0)
         self.reach_ = self.scale * self.D
-        self.L_D_ = constant(self.loss_, "L", self.reach_)
+        self.L_D_ = losses.constant(self.loss_, "L", self.reach_)
 
     def lipschitz(self) -> float:
         """Return the Lipschitz constant of the loss over the ball of the partial sums."""
