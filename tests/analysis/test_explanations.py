@@ -230,6 +230,24 @@ def test_autoboost_is_the_weighted_sum_of_its_experts(loss, monkeypatch):
         assert max(abs(one.rest) for one in inside) < 1e-5
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_what_past_labels_add_is_a_part_of_the_rest(loss, monkeypatch):
+    monkeypatch.setitem(auto.EXPERTS, "fast", auto.EXPERTS["fast"][1:])
+    X, _ = stream()
+    y = np.sin(np.arange(120) / 4)  # the rows do not contain it, past labels do
+    model = AutoBoost(budget="fast", loss=loss, past=True)
+    with plain():
+        model.learn_many(X, labels_for(loss, y))
+        answers, found = model.predict_many(X), list(explain_many(model, X))
+        without = list(explain_many(model.without_past(), X))
+        added = answers - model.without_past().predict_many(X)
+    assert np.abs(added).max() > 0.1
+    for answer, one, other, part in zip(answers, found, without, added, strict=True):
+        assert one.prediction == pytest.approx(answer, abs=1e-12)
+        assert total(one) == pytest.approx(total(other), abs=1e-12)
+        assert one.rest == pytest.approx(other.rest + part, abs=1e-12)
+
+
 def test_a_committee_is_the_mean_of_its_members():
     X, y = stream()
     members = [HullBoost(LEARNERS["trees"], n=3, label_range=(-2, 2)) for _ in range(2)]

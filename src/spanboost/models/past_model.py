@@ -80,6 +80,8 @@ class PastModel(Model):
 
     def past_corrections(self, X: RowsLike) -> Array | float:
         """Return what past labels add to the predictions of a block."""
+        if self.past_stage is None:
+            return 0.0
         return self.predict_many(X) - self.without_past().predict_many(split_past(X)[0])
 
     def stored_boosters(self) -> list[Booster]:
