@@ -27,21 +27,26 @@ def prediction_table(model: Model, answers: Array, *, learning: bool = False) ->
 
     if not predicts_scores(model.loss_):
         return pa.table({"prediction": answers})
-    names = class_names(model)
     scores = answers if answers.ndim > 1 else np.column_stack([np.zeros_like(answers), answers])
-    best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
-    if not isinstance(model.loss_, Logistic | Softmax):
-        return pa.table({"prediction": best, "score": answers})
-    if learning:
+    has_chances = isinstance(model.loss_, Logistic | Softmax)
+    if learning or not has_chances:
+        best = _best_classes(class_names(model), scores)
+        if not has_chances:
+            return pa.table({"prediction": best, "score": answers})
         return pa.table({"prediction": best, "probability": probabilities(scores).max(axis=1)})
     known = {k: name for k, name in _known_outputs(model).items() if k < scores.shape[1]}
     if not known:
         return pa.table({"prediction": pa.nulls(len(scores), pa.string())})
     names, scores = [*known.values()], scores[:, [*known]]
-    best = pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
     shares = probabilities(scores)
     each = {f"p_{name}": shares[:, k] for k, name in enumerate(names)}
-    return pa.table({"prediction": best} | each)
+    return pa.table({"prediction": _best_classes(names, scores)} | each)
+
+
+def _best_classes(names: list[str], scores: Array) -> Any:
+    import pyarrow as pa
+
+    return pa.array([names[k] for k in scores.argmax(axis=1)], pa.string())
 
 
 def probabilities(scores: Array) -> Array:
@@ -68,10 +73,10 @@ def known_classes(model: Model) -> list[str]:
 def _known_outputs(model: Model) -> dict[int, str]:
     """Return the labels of the classes so far, by the numbers of their outputs."""
     target: Target = model.schema.target
-    values = [*target.values]  # a copy: a service may add classes while it predicts
     if isinstance(target, ClassTarget) and target.classes is None:
-        return dict(enumerate(values))
+        return dict(enumerate([*target.values]))  # a copy: a service may add classes meanwhile
     if isinstance(target, BinaryTarget) and target.positive is None:
+        values = [*target.values]
         if not values:
             return {}
         if len(values) == 1 and values[0] not in _SIGNS:
