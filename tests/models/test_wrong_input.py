@@ -174,6 +174,8 @@ def test_constructors_keep_their_signatures():
         "label_range",
         "seed",
         "bits",
+        "past",
+        "key",
     ]
     with pytest.raises(TypeError, match=r"SpanBoost.__init__\(\) missing 1 required"):
         SpanBoost()
