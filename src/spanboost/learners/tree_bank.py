@@ -62,7 +62,10 @@ class TreeBank(NamedTuple):
         """Return the same trees with room for more features and wider rows."""
         if features > 2**29:
             raise ValueError("a column number is too large for trees")
-        return self._replace(scratch=self.scratch.renewed(len(self.start), features, width))
+        number = len(self.start)
+        scratch = self.scratch.renewed(number, features, width)
+        scratch.node[:number] = self.scratch.node[:number]  # `update` may follow: keep the leaves
+        return self._replace(scratch=scratch)
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply function values by a and slopes by b.
