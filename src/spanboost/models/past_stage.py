@@ -11,6 +11,7 @@ logistic loss, where that has no meaning, they predict log-odds themselves, from
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,8 @@ PAST = "past."  # prefix of the arrays of this stage in a file
 _SURE = 0.02  # the smallest probability that a past label stands for
 
 
-class KnownPast(NamedTuple):
+@dataclass(frozen=True)
+class KnownPast:
     """The keys of rows, and what was known about past labels when they were predicted."""
 
     keys: Array  # [rows] numbers of the keys
@@ -151,7 +153,7 @@ class PastStage:
         errors = labels - forecasts
         if self.direct:
             errors = (1 + labels) / 2 - _probability(forecasts)
-        keys, _, has_past = rows.known
+        keys, has_past = rows.known.keys, rows.known.given
         past = rows.known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
         self._call(learn_past, self.state, *arrays)
