@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from banks import bits_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy_free import Csr
@@ -48,17 +49,10 @@ def dicts(X, names="abcd"):
 
 def state(model):
     """Return every array of a model except scratch space, its labels and its feature names."""
-
-    def flat(value):
-        if isinstance(value, tuple):
-            kept = [name for name in value._fields if name not in ("scratch", "trace")]
-            return [item for name in kept for item in flat(getattr(value, name))]
-        return [np.asarray(value).tobytes()]
-
     labels = {k: str(v) for k, v in vars(model.labels).items() if not k.startswith("_")}
     labels["history"] = str(model.labels.history and model.labels.history[:5])
     columns = dict(model.encoder.names.columns) if model.encoder.names else {}
-    return flat(model.core.state) if model.started else [], labels, columns
+    return bits_of(model.core.state) if model.started else {}, labels, columns
 
 
 @EVERY

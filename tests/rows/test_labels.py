@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from banks import bits_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,23 +66,15 @@ def stream(T=40, seed=0, d=1):
     return X, y[:, 0] if d == 1 else y
 
 
-def flat(value):
-    """Return the bytes of every array of a model except scratch space, by name."""
-    if isinstance(value, tuple):
-        kept = [name for name in value._fields if name not in ("scratch", "trace")]
-        return {(name, *rest): v for name in kept for rest, v in flat(getattr(value, name)).items()}
-    return {(): np.asarray(value).tobytes()}
-
-
 def label_state(model):
     public = {name for name in vars(model.labels) if not name.startswith("_")}
     parts = {name: getattr(model.labels, name) for name in public - {"loss"}}
-    history = flat(model.labels.history) if model.labels.history else None
+    history = bits_of(model.labels.history) if model.labels.history else None
     return {name: np.array(v).tolist() for name, v in parts.items()} | {"history": history}
 
 
 def state(model):
-    return model.started and flat(model.core.state), label_state(model)
+    return model.started and bits_of(model.core.state), label_state(model)
 
 
 def is_unclipped(model, X):
@@ -308,7 +301,7 @@ def test_where_the_labels_lie_does_not_matter(case):
     with plain():
         here, there = make(case), make(case)
         expected, got = here.learn_many(X, y), there.learn_many(X, y + 5000)
-    assert flat(here.core.state) == flat(there.core.state)
+    assert bits_of(here.core.state) == bits_of(there.core.state)
     np.testing.assert_allclose(got[1:], expected[1:] + 5000, rtol=1e-14)
     assert got[0] == expected[0] == 0
 

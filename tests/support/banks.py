@@ -211,19 +211,33 @@ class CopyFeedback:
 # State
 
 
-def arrays_of(state):
-    """Return copies of all arrays and numbers of a model, in order, without scratch space.
+def kept_fields(state):
+    """Return the fields of a NamedTuple by name, without scratch space.
 
-    The nodes of trees are in an order that does not depend on the sizes of blocks.
+    The nodes of trees are in the order that files use, which does not depend on the sizes of
+    blocks.
     """
-    if isinstance(state, np.ndarray):
-        return [state.copy()]
     if isinstance(state, TreeBank):
         state = select_trees(state, np.arange(len(state.start)))
+    fields = state._asdict().items()
+    return {name: item for name, item in fields if name not in ("scratch", "trace")}
+
+
+def arrays_of(state):
+    """Return copies of all arrays and numbers of a model, in order."""
+    if isinstance(state, np.ndarray):
+        return [state.copy()]
     if isinstance(state, tuple):
-        kept = [item for name, item in state._asdict().items() if name not in ("scratch", "trace")]
-        return [array for item in kept for array in arrays_of(item)]
+        return [array for item in kept_fields(state).values() for array in arrays_of(item)]
     return [np.asarray(state)] if isinstance(state, int | float | np.number) else []
+
+
+def bits_of(state):
+    """Return the bytes of every field of a model, by path."""
+    if isinstance(state, tuple):
+        parts = {name: bits_of(item) for name, item in kept_fields(state).items()}
+        return {(name, *rest): bits for name in parts for rest, bits in parts[name].items()}
+    return {(): np.asarray(state).tobytes()}
 
 
 def assert_same_state(first, second):
