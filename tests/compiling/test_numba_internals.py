@@ -57,6 +57,7 @@ print(values_of(on_vectors(Squared()), labels, Y).tobytes().hex())
 """
 
 PATTERNS = {  # names that mean something else elsewhere
+    "compiler.targetctx": r"(?<=state\.)targetctx\b|(?<=states\.)targetctx\b",
     "codegen": r"(?<!core)(?<=\.)codegen\b|(?<=def )codegen\b",
     "_nrt": r"\b_nrt(?= = _mapping)|(?<=\")_nrt(?=\")|\b_nrt(?==)",
     "initialize": r"(?<=rtsys\.)initialize\b|(?<=def )initialize(?=\(self, ctx)",
@@ -85,7 +86,8 @@ def private_names():
 
 
 def assert_same_without(full, name, script, expected):
-    rename = RENAME.format(pattern=PATTERNS.get(name, rf"\b{name}\b"), name=name)
+    pattern = PATTERNS.get(full) or PATTERNS.get(name, rf"\b{name}\b")
+    rename = RENAME.format(pattern=pattern, name=name)
     done = run(rename + script)
     assert done.stdout == expected[script]
     assert done.stderr.count("Warning: ") == 1

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from forged import read_file
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
@@ -146,7 +147,7 @@ def test_other_readers_name_the_estimator(tmp_path):
 
 def forge(path, change):
     """Change the header of a file, and write it with the right checksum."""
-    header, arrays = files.read(path)
+    header, arrays = read_file(path)
     header.pop("checksum")
     change(header, arrays)
     path.write_bytes(files.pack(header, arrays))
