@@ -69,6 +69,10 @@ class _Boosting:
         for learner in ("trees", "linear", "stumps", "network"):
             yield {"learner": learner}
 
+    def to_parts(self) -> EstimatorParts:
+        """Return the estimator as data, for `spanboost.save`."""
+        raise NotImplementedError
+
     def _parts(self, models: Sequence[Model], **state: Any) -> EstimatorParts:
         """Return the estimator as data."""
         names = signature(type(self)).parameters

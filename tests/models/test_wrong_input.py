@@ -18,6 +18,7 @@ from spanboost import (
     Trees,
     compare,
     evaluate,
+    explain,
     feature_importances,
     load,
     save,
@@ -122,6 +123,8 @@ def test_an_estimator_is_not_a_model(tmp_path):
             call()
     with pytest.raises(TypeError, match=rf"{wanted}.* \(got 'int'\)$"):
         feature_importances(3)
+    with pytest.raises(TypeError, match=rf"^explain {wanted}.* \(got 'int'\)$"):
+        explain(3, X[0])
     with pytest.raises(TypeError, match=rf"^save {wanted}.* \(got 'dict'\)$"):
         save({"a": 1}, tmp_path / "m.sb")
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError, did_you_mean, install_hint
-from spanboost.losses import degree, predicts_scores, resolve
+from spanboost.losses import Loss, VectorLoss, degree, predicts_scores, resolve
 
 WIDTH = 2.0  # errors of more mean deviations of the labels count as 1
 SHOWN = 10  # moments in the text of a detector
@@ -37,7 +37,7 @@ class Drift:
     (1, True)
     """
 
-    def __init__(self, detector: str, loss: Any) -> None:
+    def __init__(self, detector: str, loss: str | Loss | VectorLoss) -> None:
         if detector not in ("adwin", "page-hinkley"):
             hint = did_you_mean(detector, ("adwin", "page-hinkley"))
             raise ValueError(f"detector must be 'adwin' or 'page-hinkley' (got {detector!r}){hint}")

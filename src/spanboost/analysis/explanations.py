@@ -16,7 +16,8 @@ from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
 from spanboost.models.compact import is_compact
-from spanboost.models.model import Model
+from spanboost.models.estimator_files import ModelOrEstimator
+from spanboost.models.model import Model, require_model
 from spanboost.models.predictions import class_names, probabilities
 from spanboost.rows.encoder import count_rows
 from spanboost.rows.feature_names import are_named, feature_name
@@ -43,7 +44,7 @@ class ExplainedRows(NamedTuple):
     classes: Sequence[Any] = ()  # the labels of classes, in the user's order
 
 
-def explain(model: Any, x: RowLike) -> Explanation:
+def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     """Return the contribution of each feature of row x to its prediction.
 
     model: a model, or a fitted estimator of `spanboost.sklearn` or `spanboost.river`.
@@ -87,7 +88,7 @@ def explain(model: Any, x: RowLike) -> Explanation:
     """
     if hasattr(model, "explained_rows"):
         return _explain_estimator(model.explained_rows(x))
-    (explanation,) = explain_many(model, x if is_frame(x) else [x])
+    (explanation,) = explain_many(require_model(model, "explain"), x if is_frame(x) else [x])
     return explanation
 
 

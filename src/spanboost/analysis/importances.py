@@ -12,6 +12,7 @@ from spanboost.analysis.shuffling import Change, Table, table_of
 from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
+from spanboost.models.estimator_files import ModelOrEstimator
 from spanboost.models.model import Model, require_model
 from spanboost.models.sample_loss import (
     LabelledRows,
@@ -26,7 +27,7 @@ _TOGETHER = 4096  # rows that are predicted at once
 
 
 def feature_importances(
-    model: Any,
+    model: ModelOrEstimator,
     X: RowsLike | None = None,
     y: ArrayLike | None = None,
     weights: ArrayLike | None = None,

@@ -21,7 +21,7 @@ from spanboost import __version__
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError, install_hint
 from spanboost.losses import Logistic, Softmax
-from spanboost.models.estimator_files import load, save
+from spanboost.models.estimator_files import ModelOrEstimator, load, save
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table, probabilities
 from spanboost.models.row_losses import losses_of
@@ -43,7 +43,7 @@ def import_mlflow() -> Any:
 
 
 def save_model(
-    model: Any,
+    model: ModelOrEstimator,
     path: str | os.PathLike[str],
     *,
     compact: bool = False,
@@ -94,7 +94,7 @@ def save_model(
 
 
 def log_model(
-    model: Any,
+    model: ModelOrEstimator,
     name: str = "model",
     *,
     registered_model_name: str | None = None,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -34,8 +34,22 @@ class EstimatorParts(NamedTuple):
     models: Sequence[Model]
 
 
+class FittedEstimator(Protocol):
+    """A fitted estimator of `spanboost.sklearn` or `spanboost.river`."""
+
+    def to_parts(self) -> EstimatorParts:
+        """Return the estimator as data."""
+
+
+ModelOrEstimator: TypeAlias = Model | FittedEstimator
+
+
 def save(
-    model: Any, path: str | os.PathLike[str], *, private: bool = False, compact: bool = False
+    model: ModelOrEstimator,
+    path: str | os.PathLike[str],
+    *,
+    private: bool = False,
+    compact: bool = False,
 ) -> None:
     """Write a model to a file, or a fitted estimator of `spanboost.sklearn` or `spanboost.river`.
 
@@ -45,9 +59,8 @@ def save(
     compact: write a smaller file for prediction only. The loaded model predicts the same numbers
         and refuses to learn. The file contains no training rows.
     """
-    if not hasattr(model, "to_parts"):
-        require_model(model, "save")
-        files.save(model, path, private=private, compact=compact)
+    if isinstance(model, Model) or not hasattr(model, "to_parts"):
+        files.save(require_model(model, "save"), path, private=private, compact=compact)
         return
     name, state, models = model.to_parts()
     if compact:

@@ -145,7 +145,7 @@ class Model:
         with rehearsed(lambda: rehearse(self, X, y)):
             return self.learn_checked(self.check(X, y, weights))
 
-    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+    def learn_again(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows that the model has learned before, in a further pass.
 
         The rows are no longer unseen, so weights of experts or candidates do not change.
@@ -153,7 +153,11 @@ class Model:
         return self.learn_many(X, y, weights)
 
     def learn_held_out(
-        self, X: Any, y: Any, weights: Any = None, forecasts: Array | None = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        weights: ArrayLike | None = None,
+        forecasts: Array | None = None,
     ) -> Array:
         """Learn a block of rows that all passes before have left out; calibrate intervals and sets.
 
@@ -262,10 +266,10 @@ def own_constructor(cls: type[T]) -> type[T]:
     return cls
 
 
-def require_model(given: Any, what: str) -> None:
-    """Raise a TypeError if this is not a model of this package."""
+def require_model(given: Any, what: str) -> Model:
+    """Return the model; raise a TypeError if this is not a model of this package."""
     if isinstance(given, Model):
-        return
+        return given
     kind, advice = repr(type(given).__name__), ""
     if hasattr(given, "to_parts"):
         kind = "an estimator"

@@ -132,7 +132,11 @@ class PredictionSets(WrappedModel):
         return self._learn(block)[0]
 
     def learn_held_out(
-        self, X: Any, y: Any, weights: Any = None, forecasts: Array | None = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        weights: ArrayLike | None = None,
+        forecasts: Array | None = None,
     ) -> Array:
         """Learn a block of rows that all passes before have left out.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
@@ -101,7 +102,7 @@ class WrappedModel(Model):
         """Return the predictions of the model; learn nothing."""
         return self.model.predict_many(X)
 
-    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+    def learn_again(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows that the model has learned before, in a further pass.
 
         The rows are no longer unseen, so what is calibrated does not change.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
@@ -133,7 +134,7 @@ class ExpertTeam(Model):
             self._save()
         return combined
 
-    def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
+    def learn_again(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """Learn a block of rows that the experts have learned before; their weights stay."""
         block = self.check(X, y, weights)
         return self.learn_checked(block._replace(weights=0 * block.weights))

@@ -22,7 +22,9 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.losses import (
     Logistic,
+    Loss,
     Softmax,
+    VectorLoss,
     has_log_link,
     on_vectors,
     predicts_scores,
@@ -65,7 +67,7 @@ class Metrics:
     8
     """
 
-    def __init__(self, loss: Any, state: dict[str, Any] | None = None) -> None:
+    def __init__(self, loss: str | Loss | VectorLoss, state: dict[str, Any] | None = None) -> None:
         self.loss, self.rows = resolve(loss), 0
         self._state: Any = _new_state(self.loss)
         if state is not None:

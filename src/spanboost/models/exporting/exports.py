@@ -2,20 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from spanboost.atomic_files import atomic_write
 from spanboost.errors import ParameterError
 from spanboost.models.exporting.c_source import c_source
 from spanboost.models.exporting.onnx_model import onnx_bytes
 from spanboost.models.exporting.program import program_of
-from spanboost.models.model import require_model
+from spanboost.models.model import Model, require_model
 
 FORMS = ("c", "onnx")
 
 
 def export(
-    model: Any, path: str | os.PathLike[str], to: str | None = None, *, name: str = "model"
+    model: Model, path: str | os.PathLike[str], to: str | None = None, *, name: str = "model"
 ) -> None:
     """Write the predictions of a model as a program in another form. It contains no training rows.
 
