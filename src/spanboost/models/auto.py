@@ -108,8 +108,8 @@ class AutoBoost(AutoSpec, PastModel):
     label_range: as for `SpanBoost`. For losses that predict scores, "auto" is (-1, 1).
     seed: random seed of the trees and the network.
     bits: hash the columns of sparse rows into 2^bits slots; None gives each column its own.
-    past: whether past labels correct the predictions (docs/time.md). None: for the budgets
-        "default" and "thorough", and losses for which that is possible.
+    past: whether past labels correct the predictions (docs/time.md). None: for all budgets
+        except "fast", and losses for which that is possible.
     key: a column such as "store", or a tuple of columns; every value has past labels of its own.
 
     >>> import numpy as np
