@@ -193,10 +193,17 @@ def drawn():
         lambda t: t | {"bank.rng": np.zeros_like(t["bank.rng"])},
         lambda t: t | {"bank.rng": t["bank.rng"] - 2**62},
         lambda t: t | {"bank.t": t["bank.t"] - 2**40},
+        lambda t: t | {"bank.t": np.full(1, 2**63 - 1)},
     ],
 )
 def test_sums_of_a_finite_class_that_no_draw_could_accept(file_of, damage):
     refuse(file_of(drawn()), "invalid number or index", tensors=damage)
+
+
+@pytest.mark.parametrize("t", [0, -1, 2**62, 2**63 - 1])
+def test_rounds_of_a_symmetrised_learner_without_a_learning_rate(file_of, t):
+    path = file_of(HullBoost(Symmetrised(LinearBall(4.0)), 2, feedback="linear"))
+    refuse(path, "invalid number or index", tensors=lambda a: a | {"bank.t": np.full(1, t)})
 
 
 def test_streams_stay_streams():

@@ -32,6 +32,15 @@ def hedge_rate(M: int, t: int, spread: float) -> float:
     return math.sqrt(8 * math.log(M) / t) / spread
 
 
+def is_round(t: int) -> bool:
+    """Return whether t, from a file, is a round that `hedge_rate` accepts and counting can follow.
+
+    >>> is_round(1), is_round(0), is_round(2**63 - 1)
+    (True, False, False)
+    """
+    return bool(0 < t < 2**62)
+
+
 def hedge_regret(M: int, T: int, spread: float) -> float:
     """Bound Hedge's regret after T rounds, for losses in an interval of width `spread` (PLG 2.3).
 

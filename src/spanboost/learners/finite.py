@@ -16,7 +16,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import are_streams, streams, uniform
-from spanboost.core.experts import hedge_rate, hedge_regret
+from spanboost.core.experts import hedge_rate, hedge_regret, is_round
 from spanboost.errors import ParameterError
 from spanboost.learners.protocol import Feedback, Task
 from spanboost.rows.validation import parse_rows, refuse_first
@@ -145,7 +145,8 @@ class FiniteBank(NamedTuple):
     def sound(self) -> bool:
         """Whether `_draw` ends: some function has the smallest sum, and the streams are random."""
         best = bool((self.best == self.sums.min(axis=0, initial=np.inf)).all())
-        return best and bool((self.spread > 0).all()) and self.t[0] > 0 and are_streams(self.rng)
+        rates = bool((self.spread > 0).all()) and is_round(self.t[0])
+        return best and rates and are_streams(self.rng)
 
     def predict(self, x: Array, h: Array) -> None:
         """Predict Hedge's weighted mean of the functions, or one function drawn by the weights."""

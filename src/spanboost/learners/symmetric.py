@@ -18,7 +18,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.core.experts import hedge_rate, hedge_regret
+from spanboost.core.experts import hedge_rate, hedge_regret, is_round
 from spanboost.core.feedback import LinearFeedback
 from spanboost.core.projection import Output, output_of
 from spanboost.learners.objects import as_learner
@@ -131,6 +131,11 @@ class SymmetrisedBank(NamedTuple):
     D: float
     output: Output
     scratch: SymmetrisedScratch
+
+    @property
+    def sound(self) -> bool:
+        """Whether Hedge has a learning rate in this round and all that follow."""
+        return is_round(self.t[0])
 
     def grown(self, features: int, width: int) -> "SymmetrisedBank":
         """Return the same pairs with room for more features and wider rows."""
