@@ -95,7 +95,7 @@ def test_an_invalid_row_is_found_before_any_is_learned():
     model.learn_many(X, y)
     before = model.predict_many(X)
     y[290] = np.nan  # among the rows that are held out
-    with pytest.raises(ValueError, match=r"^row 290: the label must be finite"):
+    with pytest.raises(ValueError, match=r"^row 290: the label is missing"):
         Passes(examples(X, y), np.array).choose(model)
     np.testing.assert_array_equal(model.predict_many(X), before)
 

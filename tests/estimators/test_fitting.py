@@ -64,7 +64,7 @@ def test_a_refused_warm_start_changes_nothing():
     model = linear(warm_start=True).fit(frame, np.arange(120.0))
     twin = copy.deepcopy(model)
     new = frame.assign(city="Kiel")
-    with pytest.raises(ValueError, match="row 7: the label must be finite"):
+    with pytest.raises(ValueError, match="row 7: the label is missing"):
         model.fit(new, np.where(np.arange(120) == 7, np.nan, 1.0))
     for one in (model, twin):
         one.partial_fit(frame.assign(city="Jena"), np.arange(120.0))

@@ -44,13 +44,13 @@ def test_streams_of_several_targets():
     before = model.predict(X)
     bad = BOTH.copy()
     bad[7, 1] = np.nan  # valid for the first target
-    with pytest.raises(ValueError, match=r"^row 7: the label must be finite"):
+    with pytest.raises(ValueError, match=r"^row 7: the label is missing"):
         model.partial_fit(X, bad)
     with pytest.raises(ValueError, match=r"y must have the shape \[rows, 2\], .* \(got \[rows\]\)"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match=r"shape \[rows, 2\], .* \(got \[rows, 3\]\)"):
         model.set_params(warm_start=True).fit(X, np.column_stack([BOTH, y]))
-    with pytest.raises(ValueError, match=r"^row 7: the label must be finite"):
+    with pytest.raises(ValueError, match=r"^row 7: the label is missing"):
         model.fit(X, bad)
     np.testing.assert_array_equal(model.predict(X), before)
     again = copy.deepcopy(model).set_params(n_epochs=1, shuffle=False).fit(X, BOTH)
