@@ -154,7 +154,7 @@ def _leaf_values(bank: TreeBank, leaves: Array) -> Array:
 
 
 def _with_nodes(nodes: TreeNodes, features: int, width: int) -> PredictingTrees:
-    """Return trees with these nodes, and room for rows of so many features."""
+    """Return trees with these nodes, and room for rows with this number of features."""
     inner, dtype = nodes.inner > 0, nodes.value.dtype
     link = np.empty(len(inner), np.int32)
     link[inner] = first_children(nodes)

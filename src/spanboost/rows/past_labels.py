@@ -41,7 +41,7 @@ class PastLabels(NamedTuple):
     labels: Array  # [2 REACH] the last labels, twice in a row, so that lags are contiguous
     errors: Array  # [2 REACH] label minus forecast
     seen: Array  # [1] labels learned
-    season: Array  # [1] 0 if there is none
+    season: Array  # [1] length of the season in labels; 0 if no season was found
     means: Array  # [5, 2] decayed sums and weights: of labels, then of errors
     distances: Array  # [REACH] decayed sums of squared distances between labels, by lag
     masses: Array  # [REACH] weights of these sums
