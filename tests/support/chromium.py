@@ -53,7 +53,10 @@ class Browser:
     def _next_message(self, seconds):
         end = time.monotonic() + seconds
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._receive], [], [], max(0, end - time.monotonic()))
+            # poll: unlike select, it accepts descriptors above 1,024
+            waiting = select.poll()
+            waiting.register(self._receive, select.POLLIN)
+            ready = waiting.poll(max(0, end - time.monotonic()) * 1000)
             assert ready, "the browser does not respond"
             self._buffer += os.read(self._receive, 1 << 16)
         message, _, self._buffer = self._buffer.partition(b"\0")
