@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from serving import serving_app, wait_until
 from state_folders import (
+    add_pending,
     build_entry,
     commit_and_learn,
     journal_files,
@@ -23,7 +24,7 @@ from spanboost.service.http.app import build_app
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.jobs import LearnJob
 from spanboost.service.limits import StateLimits
-from spanboost.service.request_rows import Example
+from spanboost.service.request_rows import Example, collect_examples
 from spanboost.service.storage import backup as backups
 from spanboost.service.storage.state import State
 
@@ -64,7 +65,7 @@ def check_folder(folder, rows, pending):
 def write_stopped_folder(folder):
     write_folder(folder, STEPS, DATA, ROWS)
     state = State(folder, new_model)
-    state.pending.add({f"row {k}": DATA[0][k] for k in range(100, 110)})
+    add_pending(state.pending, {f"row {k}": DATA[0][k] for k in range(100, 110)})
     state.pending.remove(["row 103"])
     state.close()
 
@@ -112,8 +113,10 @@ def test_a_running_service_is_backed_up_while_it_learns(tmp_path, run):
         def learn():
             while not stop.is_set() and len(learned) < 500:
                 k = len(learned)
-                engine.state.pending.add({f"row {k}": DATA[0][k]})
-                job = LearnJob({0: Example(f"row {k}", None, DATA[1][k], 1.0)}, False)
+                add_pending(engine.state.pending, {f"row {k}": DATA[0][k]})
+                job = LearnJob(
+                    collect_examples({0: Example(f"row {k}", None, DATA[1][k], 1.0)}), False
+                )
                 engine.writer.submit(job)
                 assert job.result().learned == 1
                 learned.append(k)
@@ -143,10 +146,10 @@ def test_a_running_service_is_backed_up_while_it_learns(tmp_path, run):
 def test_files_that_are_deleted_or_grow_are_sent_as_they_were(tmp_path):
     state = State(tmp_path / "state", new_model, StateLimits(remembered_ids=1))
     commit_and_learn(state, 0, 5, DATA)
-    state.pending.add({"row 7": DATA[0][7]})
+    add_pending(state.pending, {"row 7": DATA[0][7]})
     before = content(tmp_path / "state")
     opened = state.open_backup()
-    state.pending.add({"row 8": DATA[0][8]})
+    add_pending(state.pending, {"row 8": DATA[0][8]})
     for k in range(1, 5):
         commit_and_learn(state, 5 * k, 5 * k + 5, DATA)
         state.save()

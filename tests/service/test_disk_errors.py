@@ -9,6 +9,7 @@ import shutil
 import pytest
 from faulty_disk import KILLED, FaultyDisk
 from state_folders import (
+    add_pending,
     build_entry,
     new_model,
     some_rows,
@@ -49,7 +50,7 @@ def serve(folder, first, on_acknowledged=lambda rows: None):
         return n
     for attempt in range(ATTEMPTS):
         try:
-            state.pending.add({f"pending {n} {attempt}": {"x": 1.0}})
+            add_pending(state.pending, {f"pending {n} {attempt}": {"x": 1.0}})
             entry = build_entry(n, n + BLOCK, DATA)
             state.commit(entry)
             n += BLOCK
@@ -170,9 +171,7 @@ def test_no_error_of_a_system_call_spoils_a_journal(tmp_path, monkeypatch, lasti
         assert len(records) <= len(acknowledged) + 1
         journal.append(b"more")
         journal.close()
-        again = Journal(folder)
-        assert [bytes(record.payload) for record in again.read()] == [*records, b"more"]
-        again.close()
+        assert [bytes(record.payload) for record in Journal(folder).read()] == [*records, b"more"]
         shutil.rmtree(folder)
         k += 1
     assert k > 60

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from state_folders import build_entry, journal_files, new_model, some_rows, write_folder
+from state_folders import (
+    add_pending,
+    build_entry,
+    journal_files,
+    new_model,
+    some_rows,
+    write_folder,
+)
 
 from spanboost.cli.main import main
 from spanboost.models.files import to_bytes
@@ -149,7 +156,7 @@ def test_a_challenger_that_came_after_a_row_is_named(tmp_path, run):
 
 def test_pending_rows_are_erased_whether_they_wait_or_not(tmp_path, run):
     state = State(tmp_path, new_model)
-    state.pending.add({f"row {k}": DATA[0][k] for k in range(10)})
+    add_pending(state.pending, {f"row {k}": DATA[0][k] for k in range(10)})
     entry = build_entry(0, 5, DATA)
     state.commit(entry)
     state.learn(entry, 0, 5)
@@ -179,7 +186,7 @@ def test_other_pending_rows_stay_as_they_were(tmp_path_factory, groups, data):
     pending.open(lambda id: False)
     for group in groups:
         rows = {f"id {len(expected) + k}": row for k, row in enumerate(group)}
-        pending.add(rows)
+        add_pending(pending, rows)
         expected |= rows
     ids = data.draw(st.lists(st.sampled_from(sorted(expected)), unique=True)) if expected else []
     half = len(ids) // 2

@@ -16,7 +16,7 @@ from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.learning.replica import Replica
 from spanboost.service.limits import RequestLimits, StateLimits
 from spanboost.service.memory import MIB, MemoryPlan, plan_memory
-from spanboost.service.request_rows import Example
+from spanboost.service.request_rows import Example, collect_examples
 from spanboost.service.storage.challenger import BY_HAND, challenge_with, model_from_options
 from spanboost.service.storage.replica import ReplicaState
 from spanboost.service.storage.state import State
@@ -45,7 +45,7 @@ def open_engine(folder, limits=DEFAULT):
 
 
 def learn(engine, rows, skip=False):
-    job = LearnJob(dict(enumerate(rows)), skip, wait=True)
+    job = LearnJob(collect_examples(dict(enumerate(rows))), skip, wait=True)
     engine.writer.submit(job)
     return job.result(60)
 

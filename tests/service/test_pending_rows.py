@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from state_folders import add_pending
 
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.layout_cache import LayoutCache
@@ -29,28 +30,28 @@ def test_new_rows_are_refused_while_too_many_wait(tmp_path):
     clock = Clock()
     pending = open_rows(tmp_path, 80, clock=clock)
     for k in range(80):
-        pending.add({str(k): {"k": k}})
+        add_pending(pending, {str(k): {"k": k}})
         clock.now += 0.1
     for rows in ({"new": {"k": 1}}, {f"new {k}": {} for k in range(1000)}):
         with pytest.raises(PendingFullError, match="--pending"):
-            pending.add(rows)
+            add_pending(pending, rows)
     assert all(pending.get(str(k)) == {"k": k} for k in range(80))
     pending.remove(["5"])
-    pending.add({"new": {"k": 1}})
+    add_pending(pending, {"new": {"k": 1}})
     with pytest.raises(PendingFullError):
-        pending.add({"another": {"k": 1}})
+        add_pending(pending, {"another": {"k": 1}})
     assert pending.dropped == 0
 
 
 def test_rows_expire(tmp_path):
     clock = Clock()
     pending = open_rows(tmp_path, 10, 100.0, clock=clock)
-    pending.add({str(k): {"k": k} for k in range(10)})
+    add_pending(pending, {str(k): {"k": k} for k in range(10)})
     clock.now += 99
     assert pending.get("1") == {"k": 1}
     clock.now += 2
     assert pending.get("1") is None
-    pending.add({f"new {k}": {"k": k} for k in range(10)})
+    add_pending(pending, {f"new {k}": {"k": k} for k in range(10)})
     assert (len(pending), pending.dropped) == (10, 10)
 
 
@@ -58,13 +59,13 @@ def test_rows_are_limited_in_bytes(tmp_path):
     pending = open_rows(tmp_path, 1000, size=100_000)
     text = "x" * 9000
     for k in range(10):
-        pending.add({str(k): {"text": text, "k": k}})
+        add_pending(pending, {str(k): {"text": text, "k": k}})
     with pytest.raises(PendingFullError, match="--pending-bytes"):
-        pending.add({"a": {"text": text}, "b": {"text": text}})
+        add_pending(pending, {"a": {"text": text}, "b": {"text": text}})
     assert 9000 < pending.row_bytes("0") < 9200
     assert pending.waiting_bytes <= 100_000
     pending.remove(["0"])
-    pending.add({"again": {"text": text}})
+    add_pending(pending, {"again": {"text": text}})
     assert (pending.row_bytes("0"), pending.row_bytes("unknown")) == (0, 0)
 
 
@@ -72,7 +73,7 @@ def test_missing_labels_do_not_keep_many_files_and_no_row_is_lost(tmp_path):
     pending = open_rows(tmp_path, 800)
     for k in range(200):
         ids = [f"{k} {j}" for j in range(100)]
-        pending.add({id: {"k": float(k), "of": id} for id in ids})
+        add_pending(pending, {id: {"k": float(k), "of": id} for id in ids})
         pending.remove(ids[1:])
         assert len(list(tmp_path.iterdir())) <= MAX_FILES
     for rows in (pending, open_rows(tmp_path, 800)):
@@ -85,7 +86,7 @@ def test_files_stay_small_while_rows_come_and_go(tmp_path):
     size = 200_000
     pending = open_rows(tmp_path, 10_000, size=size)
     for k in range(1000):
-        pending.add({f"{k}": {"text": "x" * 5000}})
+        add_pending(pending, {f"{k}": {"text": "x" * 5000}})
         if k >= 10:
             pending.remove([f"{k - 10}"])
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2.5 * size
@@ -93,28 +94,28 @@ def test_files_stay_small_while_rows_come_and_go(tmp_path):
 
 def test_a_row_that_waits_is_not_replaced(tmp_path):
     pending = open_rows(tmp_path)
-    pending.add({"a": {"k": 1}})
-    pending.add({"a": {"k": 2}, "b": {"k": 3}})
+    add_pending(pending, {"a": {"k": 1}})
+    add_pending(pending, {"a": {"k": 2}, "b": {"k": 3}})
     assert (pending.get("a"), pending.get("b"), len(pending)) == ({"k": 1}, {"k": 3}, 2)
 
 
 def test_a_restart_restores_only_rows_without_labels(tmp_path):
     pending = open_rows(tmp_path)
     for k in range(40):
-        pending.add({str(k): {"k": float(k), "name": "ü"}})
+        add_pending(pending, {str(k): {"k": float(k), "name": "ü"}})
     pending.remove(["3", "unknown", "39"])
     again = open_rows(tmp_path, learned={"7"})
     assert len(again) == 37
     assert again.get("8") == {"k": 8.0, "name": "ü"}
     assert [again.get(id) for id in ("3", "7", "39")] == [None] * 3
-    again.add({"more": {"k": 1}})
+    add_pending(again, {"more": {"k": 1}})
     assert again.get("more") == {"k": 1}
 
 
 def test_pending_rows_survive_an_interrupted_write(tmp_path):
     pending = open_rows(tmp_path)
-    pending.add({"a": {"k": 1}})
-    pending.add({"b": {"k": 2}})
+    add_pending(pending, {"a": {"k": 1}})
+    add_pending(pending, {"b": {"k": 2}})
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     again = open_rows(tmp_path)
@@ -125,7 +126,7 @@ def test_pending_rows_survive_an_interrupted_write(tmp_path):
 def test_names_that_change_all_the_time_are_not_held_in_memory(tmp_path):
     pending = open_rows(tmp_path, 1000, size=1 << 24)
     for k in range(100):
-        pending.add({str(k): {f"{'name' * 100} {k} {j}": float(j) for j in range(100)}})
+        add_pending(pending, {str(k): {f"{'name' * 100} {k} {j}": float(j) for j in range(100)}})
     for k in (0, 99, 50, 0):
         assert pending.get(str(k)) == {f"{'name' * 100} {k} {j}": float(j) for j in range(100)}
 
@@ -164,9 +165,9 @@ def test_pending_rows_are_a_dictionary_with_times(tmp_path_factory, steps):
             new = {id: (clock.now, row) for id, row in rows.items() if id not in expected}
             if len(expected) + len(new) > 20:
                 with pytest.raises(PendingFullError):
-                    pending.add(rows)
+                    add_pending(pending, rows)
             else:
-                pending.add(rows)
+                add_pending(pending, rows)
                 expected |= new
         elif action == "remove":
             pending.remove(map(str, argument))

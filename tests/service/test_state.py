@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from serving import wait_until
 from state_folders import (
     SPEC,
+    add_pending,
     build_entry,
     commit_and_learn,
     new_model,
@@ -33,7 +34,7 @@ from spanboost.service.learning.engine import (
 from spanboost.service.learning.row_predictions import MAX_SINGLE_ROWS, predict_rows
 from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import StateLimits
-from spanboost.service.request_rows import GONE, Example
+from spanboost.service.request_rows import GONE, Example, collect_examples
 from spanboost.service.storage import record_files
 from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.journal import Journal
@@ -361,7 +362,7 @@ def test_only_the_owner_can_read_files(tmp_path):
     state = State(tmp_path, new_model)
     commit_and_learn(state, 0, 10, some_rows(10))
     state.save()
-    state.pending.add({"a": {"x": 1.0}})
+    add_pending(state.pending, {"a": {"x": 1.0}})
     state.close()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 6
@@ -400,7 +401,7 @@ def engine(tmp_path):
 
 
 def learn(engine, examples, skip=False):
-    job = LearnJob(dict(enumerate(examples)), skip)
+    job = LearnJob(collect_examples(dict(enumerate(examples))), skip)
     engine.writer.submit(job)
     return job.result(60)
 

@@ -1,7 +1,7 @@
 """The journal holds the positions in streams, together with what was learned."""
 
 import pytest
-from state_folders import build_entry, new_model, some_rows
+from state_folders import add_pending, build_entry, new_model, some_rows
 
 from spanboost.cli.main import main
 from spanboost.models.files import read_run
@@ -88,7 +88,7 @@ def test_pending_rows_are_synced_before_the_position_after_them(tmp_path, monkey
     monkeypatch.setattr(
         Journal, "append", lambda *words: (order.append("position"), append(*words))[1]
     )
-    state.pending.add({"row": {"x": 1.0}}, 1)
+    add_pending(state.pending, {"row": {"x": 1.0}}, 1)
     commit(state, 0, 0, a=1)
     assert order == ["rows", "position"]
     commit(state, 0, 5)  # a request, not a stream
@@ -99,15 +99,15 @@ def test_pending_rows_are_synced_before_the_position_after_them(tmp_path, monkey
 def test_rows_whose_position_is_not_in_the_journal_do_not_wait(tmp_path):
     """They are read again, and a label that came before them must not find them."""
     state = State(tmp_path, new_model)
-    state.pending.add({"request": {"x": 1.0}})
-    state.pending.add({"first": {"x": 1.0}}, state.journal.last + 1)
+    add_pending(state.pending, {"request": {"x": 1.0}})
+    add_pending(state.pending, {"first": {"x": 1.0}}, state.journal.last + 1)
     commit(state, 0, 0, a=1)
-    state.pending.add({"second": {"x": 1.0}}, state.journal.last + 1)
+    add_pending(state.pending, {"second": {"x": 1.0}}, state.journal.last + 1)
     state.close()
     again = State(tmp_path, new_model)
     assert again.pending.get("request") == again.pending.get("first") == {"x": 1.0}
     assert again.pending.get("second") is None
-    again.pending.add({"second": {"x": 1.0}}, again.journal.last + 1)
+    add_pending(again.pending, {"second": {"x": 1.0}}, again.journal.last + 1)
     commit(again, 0, 0, a=2)
     again.close()
     last = State(tmp_path, new_model)
@@ -118,11 +118,11 @@ def test_rows_whose_position_is_not_in_the_journal_do_not_wait(tmp_path):
 
 def test_moved_rows_are_synced_before_their_old_file_is_deleted(tmp_path, monkeypatch):
     pending = PendingRows(tmp_path, StateLimits(pending_rows=16))
-    pending.add({"old": {"x": 1.0}})
+    add_pending(pending, {"old": {"x": 1.0}})
     calls = []
     monkeypatch.setattr("spanboost.service.storage.record_files._sync", calls.append)
     for k in range(200):
-        pending.add({f"{k}": {"x": 1.0}})
+        add_pending(pending, {f"{k}": {"x": 1.0}})
         pending.remove([f"{k}"])
         if calls:
             break

@@ -48,6 +48,11 @@ def commit_and_learn(state, first, last, data):
     state.learn(one, 0, len(one.rows))
 
 
+def add_pending(pending, rows, record=None):
+    """Store rows, given by id, until their labels arrive."""
+    pending.add([*rows], [*rows.values()], record)
+
+
 def write_folder(folder, steps, data, rows=25):
     """Learn blocks of rows; a step is the number of blocks before a snapshot."""
     state, n = State(folder, new_model), 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from spanboost.errors import DataError
 from spanboost.rows.block import Block, as_rows, features_of, shape_of
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.rows.frame_rows import (
     check_frame,
@@ -113,6 +114,11 @@ class RowEncoder:
         if isinstance(X, NumberedBlock):
             return X
         number, columns = count_rows(X), None
+        if isinstance(X, ColumnRows):
+            matrix = None if self.names is None else self.names.read_columns(X)
+            if matrix is not None and self.table is None:
+                return NumberedBlock(matrix, number, True, {})
+            X = [*X]
         if self.names is not None:
             X = join_series(X)
         if self.table is not None and (is_frame(X) or are_named(X)):

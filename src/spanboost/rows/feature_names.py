@@ -9,12 +9,13 @@ keys in a dictionary does not matter.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from spanboost.errors import DataError, did_you_mean, warn_caller
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.key_kinds import KeyKinds, NewNames, NumeralWarnings
 from spanboost.rows.times import expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
@@ -98,11 +99,26 @@ class FeatureNames:
         uniform = all(type(row) is dict and row.keys() == keys for row in rows)
         if not uniform or any(type(name) is not str for name in names):  # 1 and True are one key
             return None
-        indices = np.empty((len(rows), len(names)), np.int64)
+        return self._read_columns(names, len(rows), lambda name: [row[name] for row in rows])
+
+    def read_columns(self, rows: ColumnRows) -> Sparse | None:
+        """Return rows in columns as a sparse matrix.
+
+        Return None unless all names are known, and no string is a time.
+        """
+        if not self.ignored.isdisjoint(rows.names):
+            return None
+        return self._read_columns(canonical_order(rows.names), len(rows), rows.column)
+
+    def _read_columns(
+        self, names: list[str], rows: int, column_of: Callable[[str], Any]
+    ) -> Sparse | None:
+        """Return columns as a sparse matrix; `column_of` returns the values of a name."""
+        indices = np.empty((rows, len(names)), np.int64)
         data = np.ones(indices.shape)
         for j, name in enumerate(names):
-            values = [row[name] for row in rows]
-            kinds = {*map(type, values)}
+            values = column_of(name)
+            kinds = {float} if isinstance(values, np.ndarray) else {*map(type, values)}
             if kinds == {float}:
                 column = self.column(name)
                 if column is None or self._fills(name, values):
@@ -119,8 +135,8 @@ class FeatureNames:
                 indices[:, j] = np.array(columns)
             else:
                 return None
-        ends = np.arange(len(rows) + 1) * len(names)
-        return Sparse(ends, indices.ravel(), data.ravel(), (len(rows),))
+        ends = np.arange(rows + 1) * len(names)
+        return Sparse(ends, indices.ravel(), data.ravel(), (rows,))
 
     def find_mistake(self, row: dict[Any, Any]) -> str | None:
         """Return why a value of a row does not fit the learned ones of its name; None if all do."""
@@ -136,7 +152,7 @@ class FeatureNames:
             return None
         return self.kinds.watch(str(name), value, self.columns, new)
 
-    def _fills(self, name: str, numbers: list[float]) -> bool:
+    def _fills(self, name: str, numbers: Any) -> bool:
         """Return whether a name gets its first number."""
         blank = self.kinds is not None and name in self.kinds.blank
         return blank and not np.isnan(numbers).all()
@@ -195,7 +211,8 @@ def canonical_order(names: Iterable[Any]) -> list[Any]:
 
 def are_named(X: Any) -> bool:
     """Return whether the rows of a block are dictionaries."""
-    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], dict)
+    named = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], dict)
+    return named or isinstance(X, ColumnRows)
 
 
 def feature_name(name: Any, value: Any) -> str:

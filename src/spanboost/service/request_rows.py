@@ -1,6 +1,6 @@
 """Validation of the rows of a request, and their conversion to what `spanboost train` reads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.errors import did_you_mean
+from spanboost.rows.column_rows import ColumnRows, take_rows
 from spanboost.rows.times import parse_time
 
 MAX_ID_LENGTH = 128
@@ -43,6 +44,68 @@ class Example(NamedTuple):
     weight: float
 
 
+class FeatureRows(NamedTuple):
+    """Rows of a request to predict."""
+
+    numbers: Sequence[int]  # of the rows in the request
+    ids: Sequence[str | None]
+    rows: Sequence[Row]
+
+    def without(self, positions: Collection[int]) -> "FeatureRows":
+        """Return the other rows, without those at some positions."""
+        kept = [t for t in range(len(self.numbers)) if t not in positions]
+        return FeatureRows(
+            [self.numbers[t] for t in kept],
+            [self.ids[t] for t in kept],
+            take_rows(self.rows, kept),
+        )
+
+
+class Examples(NamedTuple):
+    """Labelled rows of a request."""
+
+    numbers: Sequence[int]  # of the rows in the request
+    ids: Sequence[str | None]
+    rows: Sequence[Row | None]  # None: the pending row with this id
+    labels: Sequence[float | str]  # as their target takes them
+    weights: Sequence[float]
+
+    def pending_ids(self) -> list[str]:
+        """Return the ids of pending rows."""
+        if isinstance(self.rows, ColumnRows):
+            return []
+        named = zip(self.ids, self.rows, strict=True)
+        return [id for id, row in named if row is None and id is not None]
+
+    def without(self, numbers: Collection[int]) -> "Examples":
+        """Return the other rows, without those that have some numbers."""
+        kept = [t for t, number in enumerate(self.numbers) if number not in numbers]
+        return Examples(
+            [self.numbers[t] for t in kept],
+            [self.ids[t] for t in kept],
+            take_rows(self.rows, kept),
+            [self.labels[t] for t in kept],
+            [self.weights[t] for t in kept],
+        )
+
+
+def collect_examples(examples: Mapping[int, Example]) -> Examples:
+    """Return single examples, given by their numbers, together."""
+    several = examples.values()
+    return Examples(
+        [*examples],
+        [one.id for one in several],
+        [one.row for one in several],
+        [one.label for one in several],
+        [one.weight for one in several],
+    )
+
+
+def collect_features(rows: Mapping[int, tuple[str | None, Row]]) -> FeatureRows:
+    """Return single rows to predict, given by their numbers, together."""
+    return FeatureRows([*rows], [id for id, _ in rows.values()], [row for _, row in rows.values()])
+
+
 def parse_rows(
     parse: Callable[[Any], Parsed], values: Sequence[Any]
 ) -> tuple[dict[int, Parsed], list[RejectedRow]]:
@@ -63,9 +126,9 @@ class RowParser:
         """Create a parser; `id` is the key of ids in rows."""
         self.schema, self.id, self.max_keys = schema, id, max_keys
         self._reader = JsonReader(schema, Problems(), labelled=True)
-        self._columns = None
+        self.table_columns = None
         if schema.columns is not None:
-            self._columns = {column.name: column for column in schema.columns}
+            self.table_columns = {column.name: column for column in schema.columns}
 
     @property
     def label(self) -> str:
@@ -108,7 +171,7 @@ class RowParser:
 
     def _split(self, row: Row) -> tuple[str | None, Any, Any]:
         """Remove the id, the label and the weight from a row and return them."""
-        id = _parse_id(row.pop(self.id, None), self.id)
+        id = parse_id(row.pop(self.id, None), self.id)
         label, weight = self._reader.split(row)
         return id, label, weight
 
@@ -119,16 +182,17 @@ class RowParser:
 
     def _select_columns(self, row: Row) -> Row:
         """Return the values of the table's columns; all values if the model reads no table."""
-        if self._columns is None:
+        if self.table_columns is None:
             return row
         return {
-            name: _parse_cell(self._columns[name], row[name])
+            name: _parse_cell(self.table_columns[name], row[name])
             for name in row
-            if name in self._columns
+            if name in self.table_columns
         }
 
 
-def _parse_id(value: Any, name: str) -> str | None:
+def parse_id(value: Any, name: str) -> str | None:
+    """Return an id as text; None if there is none. `name` is the key of ids."""
     if value is None:
         return None
     text = str(value) if type(value) is int and -(2**63) <= value < 2**64 else value
@@ -161,6 +225,10 @@ def split_by_cells(rows: Sequence[Row], first: int, last: int) -> Iterator[tuple
 
     The number of values in a block is limited, because the model needs a hundred bytes for each.
     """
+    if isinstance(rows, ColumnRows):
+        step = max(BLOCK_CELLS // len(rows.names), 1)
+        yield from ((start, min(start + step, last)) for start in range(first, last, step))
+        return
     start, cells = first, 0
     for t in range(first, last):
         cells += len(rows[t])
@@ -188,7 +256,7 @@ def encode_labels(target: Target, labels: Sequence[float | str]) -> Array:
 
 
 def learning_batches(
-    schema: Schema, rows: list[Row], labels: list[float | str], weights: Array | None
+    schema: Schema, rows: Sequence[Row], labels: Sequence[float | str], weights: Array | None
 ) -> Iterator[Batch]:
     """Yield rows to learn, in blocks; the schema learns new classes and categories."""
     y = encode_labels(schema.target, labels)
@@ -198,12 +266,12 @@ def learning_batches(
         yield batch._replace(y=y[first:last], weights=part)
 
 
-def prediction_batches(schema: Schema, rows: list[Row]) -> Iterator[Batch]:
+def prediction_batches(schema: Schema, rows: Sequence[Row]) -> Iterator[Batch]:
     """Yield rows to predict, in blocks; the schema does not change."""
     return _batches(schema, rows, learn=False)
 
 
-def _batches(schema: Schema, rows: list[Row], *, learn: bool) -> Iterator[Batch]:
+def _batches(schema: Schema, rows: Sequence[Row], *, learn: bool) -> Iterator[Batch]:
     """Yield rows in blocks, with line numbers from 0; `learn`: the schema learns new categories."""
     lines = np.arange(len(rows))
     if schema.columns is None:
@@ -214,6 +282,12 @@ def _batches(schema: Schema, rows: list[Row], *, learn: bool) -> Iterator[Batch]
     from spanboost.data.columns import BatchBuilder, ColumnPart
 
     def column(name: str, type: Any) -> Any:
+        if isinstance(rows, ColumnRows):
+            return (
+                pa.array(rows.column(name), type)
+                if name in rows.names
+                else pa.nulls(len(rows), type)
+            )
         return pa.array([row.get(name) for row in rows], type)
 
     part = ColumnPart(

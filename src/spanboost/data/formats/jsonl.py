@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from spanboost.data.messages.message_rows import MessageRows
     from spanboost.data.schema import Schema
 
-_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, a number overflows a 32-bit float
-_LARGEST_WEIGHT = 1e19
+TOO_LARGE = 2.0**128 - 2.0**103  # from here on, a number overflows a 32-bit float
+LARGEST_WEIGHT = 1e19
 _NUMBERS = {float, int}
 _LONG_INTEGER = re.compile("[0-9]{19}")
 
@@ -189,8 +189,8 @@ class JsonReader:
         name = self.schema.weight
         if weight is None:
             raise BadRowError("the weight is missing", name)
-        if not _is_number(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
-            limits = f"a number between 0 and {_LARGEST_WEIGHT:g}"
+        if not _is_number(weight) or not 0 <= weight <= LARGEST_WEIGHT:
+            limits = f"a number between 0 and {LARGEST_WEIGHT:g}"
             raise BadRowError(f"the weight must be {limits} (got {_show(weight)})", name)
         return float(weight)
 
@@ -293,14 +293,14 @@ def _decode_slowly(text: str) -> Any:
 def _convert_features(row: dict[str, Any]) -> None:
     values = row.values()
     kinds = {*map(type, values)}
-    if kinds <= _NUMBERS and math.hypot(*values) < _TOO_LARGE:  # true for most rows
+    if kinds <= _NUMBERS and math.hypot(*values) < TOO_LARGE:  # true for most rows
         if int in kinds:
             row.update(zip(row, map(float, values), strict=True))
         return
     for name, value in row.items():
         kind = type(value)
         if kind is float or kind is int:
-            if not -_TOO_LARGE < value < _TOO_LARGE:
+            if not -TOO_LARGE < value < TOO_LARGE:
                 raise BadRowError(f"{name!r:.40} is too large for a 32-bit float", name)
             row[name] = float(value)
         elif kind is bool:

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from spanboost.service.column_parser import parse_examples
 from spanboost.service.http.backups import BackupHandler
 from spanboost.service.http.challenger_paths import (
     CHALLENGER_PATH,
@@ -90,10 +91,10 @@ class Service(PredictionHandler):
         """
         skip, wait = skips_bad_rows(request), parse_flag(request, "wait", False)
         with Reservation(self.engine.work_memory) as memory:
-            parsed = await self.parse(request, self.parser.parse_example, memory)
-            examples = parsed.rows.values()
-            if any(example.row is None for example in examples):
-                await memory.enlarge(await run_in_threadpool(self.engine.pending_memory, examples))
+            parsed = await self.parse(request, parse_examples, memory)
+            ids = parsed.rows.pending_ids()
+            if ids:
+                await memory.enlarge(await run_in_threadpool(self.engine.pending_memory, ids))
             return await self._learn(parsed, skip, wait, memory)
 
     async def _learn(
@@ -103,7 +104,7 @@ class Service(PredictionHandler):
         if rejected and not skip:
             return self.reject(rejected)
         learned = duplicates = 0
-        if parsed.rows:
+        if parsed.rows.numbers:
             job = LearnJob(parsed.rows, skip, wait, memory)
             learned, duplicates, more = await self.engine.writer.run(job)
             rejected = sorted([*rejected, *more])

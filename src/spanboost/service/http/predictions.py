@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from spanboost.errors import DataError
+from spanboost.service.column_parser import parse_features
 from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.request_bodies import (
     MEDIA_TYPES,
@@ -29,9 +30,9 @@ from spanboost.service.memory import MemoryPlan
 from spanboost.service.request_rows import (
     CONFLICT,
     UNPROCESSABLE,
+    FeatureRows,
     RejectedRow,
     RowParser,
-    parse_rows,
 )
 from spanboost.service.storage.model_state import ModelState
 
@@ -74,7 +75,7 @@ class PredictionHandler:
         keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
         coverage = parse_coverage(request)
         with Reservation(self._predicting.work_memory) as memory:
-            parsed = await self.parse(request, self.parser.parse_features, memory)
+            parsed = await self.parse(request, parse_features, memory)
             return await self._predict(parsed, keep, skip, coverage, memory)
 
     async def _predict(
@@ -88,33 +89,35 @@ class PredictionHandler:
         if parsed.rejected and not skip:
             return self.reject(parsed.rejected)
         predictions = Predictions([] if keep else None, {"prediction": []})
-        while parsed.rows:
-            numbers = list(parsed.rows)
-            ids, rows = zip(*parsed.rows.values(), strict=True)
+        rows: FeatureRows = parsed.rows
+        while rows.numbers:
             try:
-                job = PredictJob(rows, ids, keep, memory, coverage)
+                job = PredictJob(rows.rows, rows.ids, keep, memory, coverage)
                 predictions = await self._predicting.predictor.run(job)
                 break
             except DataError as error:
-                return self.reject([RejectedRow(numbers[error.row], None, error.what)])
+                return self.reject([RejectedRow(rows.numbers[error.row], None, error.what)])
             except RowConflictError as error:
                 for t, what in error.reasons.items():
-                    parsed.rejected.append(RejectedRow(numbers[t], self.parser.id, what, CONFLICT))
-                    del parsed.rows[numbers[t]]
+                    number = rows.numbers[t]
+                    parsed.rejected.append(RejectedRow(number, self.parser.id, what, CONFLICT))
+                rows = rows.without(error.reasons)
                 if not skip:
                     return self.reject(parsed.rejected)
-        numbers = list(parsed.rows)
         self.counters.refused_rows += len(parsed.rejected)
         columns: dict[str, list[Any]] = {} if predictions.ids is None else {"id": predictions.ids}
         columns |= predictions.columns
         if skip:
-            columns = {"row": numbers, **columns}
+            columns = {"row": [*rows.numbers], **columns}
         return format_predictions(parsed, columns, with_problems=skip)
 
     async def parse(
-        self, request: Request, parse: Callable[[Any], Any], memory: Reservation
+        self,
+        request: Request,
+        parse: Callable[[RowParser, Sequence[Any]], tuple[Any, list[RejectedRow]]],
+        memory: Reservation,
     ) -> ParsedRequest:
-        """Read the body of a request, reserve memory, and apply `parse` to each of its rows."""
+        """Read the body of a request, reserve memory, and apply `parse` to its rows."""
         media_type = MEDIA_TYPES.get(content_type(request))
         if media_type is None:
             raise HTTPException(415, describe_content_type(request, MEDIA_TYPES))
@@ -126,7 +129,7 @@ class PredictionHandler:
 
         def parse_all() -> ParsedRequest:
             body = parse_body(media_type, data, self.limits, self.parser.exact)
-            return ParsedRequest(*parse_rows(parse, body.rows), media_type, body.single)
+            return ParsedRequest(*parse(self.parser, body.rows), media_type, body.single)
 
         if len(data) <= SMALL_BODY:
             await memory.grow(estimate_memory(media_type, data))

@@ -53,7 +53,7 @@ def estimate_memory(media_type: str, data: bytes) -> int:
     if media_type == ARROW:
         with _body_errors():
             return _BYTE_MEMORY * len(data) + _TOKEN_MEMORY * count_arrow_cells(data)
-    tokens = sum(map(data.count, (b",", b":", b"[", b"{", b"\n")))
+    tokens = len(data) - len(data.translate(None, b",:[{\n"))
     return _BYTE_MEMORY * len(data) + _TOKEN_MEMORY * tokens
 
 

@@ -10,9 +10,9 @@ from spanboost.service.request_rows import RejectedRow
 
 
 class ParsedRequest(NamedTuple):
-    """The rows of a request by row number, the rejected ones, and the format of the request."""
+    """The rows of a request, the rejected ones, and the format of the request."""
 
-    rows: dict[int, Any]
+    rows: Any  # FeatureRows or Examples
     rejected: list[RejectedRow]
     media_type: str
     single: bool  # whether the body is one object, so that the response is one, too

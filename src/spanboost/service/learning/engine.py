@@ -15,6 +15,7 @@ from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
 from spanboost.models.memory import fixed_bytes
 from spanboost.models.model import Model
+from spanboost.rows.column_rows import join_rows, take_rows
 from spanboost.service.histogram import Histogram
 from spanboost.service.learning.class_limit import limit_classes
 from spanboost.service.learning.example_rows import label_marks, validate_job
@@ -39,7 +40,7 @@ from spanboost.service.learning.worker import Job, Worker
 from spanboost.service.limits import RequestLimits
 from spanboost.service.log import write_log
 from spanboost.service.memory import plan_memory
-from spanboost.service.request_rows import Example
+from spanboost.service.request_rows import Examples, Row
 from spanboost.service.storage.challenger import WHEN_BETTER
 from spanboost.service.storage.control import (
     PROMOTE,
@@ -111,10 +112,9 @@ class Engine:
         fixed = fixed_bytes(self.state.model) + fixed_bytes(challenger)
         plan_memory(self._limits.memory_bytes, fixed, self._limits.memory_share)
 
-    def pending_memory(self, examples: Iterable[Example]) -> int:
-        """Return an estimate of the memory for the pending rows whose labels these are."""
-        ids = (example.id for example in examples if example.row is None)
-        return PENDING_FACTOR * sum(self.state.pending.row_bytes(id or "") for id in ids)
+    def pending_memory(self, ids: Iterable[str]) -> int:
+        """Return an estimate of the memory for the pending rows with these ids."""
+        return PENDING_FACTOR * sum(map(self.state.pending.row_bytes, ids))
 
     @property
     def failure(self) -> str | None:
@@ -149,18 +149,13 @@ class Engine:
     def _predict_group(self, jobs: Sequence[PredictJob]) -> None:
         self._shared.note_prediction()
         jobs = refuse_conflicts(jobs, self.state.pending)
-        rows = [row for job in jobs for row in job.features]
-        if not rows:
+        if not jobs:
             return
+        rows = join_rows([job.features for job in jobs])
         try:
             columns = self._shared.predict(rows, jobs[0].coverage)
             ids = self._fill_ids([id for job in jobs for id in job.ids])
-            keep = [job.keep for job in jobs for _ in job.features]
-            learned = self.state.ids  # their labels would be duplicates
-            named = zip(ids, rows, keep, strict=True)
-            self.state.pending.add(
-                {id: row for id, row, kept in named if kept and id not in learned}, jobs[0].record
-            )
+            self._keep_rows(jobs, ids, rows)
         except NoIntervalsError as error:
             _fail(jobs, error)
             return
@@ -180,6 +175,17 @@ class Engine:
             own = {name: values[part] for name, values in columns.items()}
             job.set_result(Predictions(ids[part] if job.keep else None, own))
 
+    def _keep_rows(
+        self, jobs: Sequence[PredictJob], ids: Sequence[str], rows: Sequence[Row]
+    ) -> None:
+        """Store the rows of jobs until their labels arrive."""
+        learned = self.state.ids  # their labels would be duplicates
+        if not all(job.keep for job in jobs) or not learned.isdisjoint(ids):
+            keep = [job.keep for job in jobs for _ in range(job.rows)]
+            kept = [t for t, id in enumerate(ids) if keep[t] and id not in learned]
+            ids, rows = [ids[t] for t in kept], take_rows(rows, kept)
+        self.state.pending.add(ids, rows, jobs[0].record)
+
     def _predict_separately(self, jobs: Sequence[PredictJob], error: Exception) -> None:
         """Predict job by job, so that only the jobs at fault are refused."""
         if len(jobs) == 1:
@@ -190,7 +196,12 @@ class Engine:
 
     def _fill_ids(self, ids: list[str | None]) -> list[str]:
         """Replace missing ids by new ones that other clients cannot guess."""
-        return [token_hex(ID_BYTES) if id is None else id for id in ids]
+        digits, length = token_hex(ID_BYTES * ids.count(None)), 2 * ID_BYTES
+        new = [digits[k : k + length] for k in range(0, len(digits), length)]
+        if len(new) == len(ids):
+            return new
+        made = iter(new)
+        return [next(made) if id is None else id for id in ids]
 
     def _write(self, jobs: Sequence[Job]) -> None:
         entry, waiting = self._commit([job for job in jobs if isinstance(job, LearnJob)])
@@ -277,15 +288,16 @@ class Engine:
 
         Returns the entry to learn, and the jobs to acknowledge after that with their outcomes.
         """
-        accepted, growth, positions = list[Example](), Growth(), dict[str, Any]()
+        accepted, growth, positions = list[Examples](), Growth(), dict[str, Any]()
         taken_ids, outcomes = dict[str, int](), list[Outcome]()
         target = limit_classes(self.state.model.schema.target, *self._budget.most_classes())
         for job in jobs:
             examples, outcome, target = validate_job(
                 self.state, self._budget, job, taken_ids, target, growth
             )
-            accepted += examples
-            taken_ids |= label_marks(examples)
+            if examples.numbers:
+                accepted.append(examples)
+                taken_ids |= label_marks(examples)
             outcomes.append(outcome)
             if job.skip or not outcome.rejected:
                 positions |= job.positions
@@ -309,13 +321,13 @@ class Engine:
                 job.set_result(outcome)
         return entry if accepted or positions else None, waiting
 
-    def _build_entry(self, examples: Sequence[Example]) -> Entry:
+    def _build_entry(self, accepted: Sequence[Examples]) -> Entry:
         weighted = self.state.model.schema.weight is not None
         return Entry(
-            [example.id for example in examples],
-            [example.row or {} for example in examples],
-            [example.label for example in examples],
-            [example.weight for example in examples] if weighted else None,
+            [id for examples in accepted for id in examples.ids],
+            join_rows([examples.rows for examples in accepted]) if accepted else [],
+            [label for examples in accepted for label in examples.labels],
+            [one for examples in accepted for one in examples.weights] if weighted else None,
         )
 
     def _follow(self, job: ShipmentJob) -> None:

@@ -1,17 +1,20 @@
 """Which labelled rows of a request can be learned: their rows, ids, labels and sizes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import deepcopy
 
 from spanboost.data.target import Target
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.service.learning.jobs import LearnJob, Outcome
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.limits import describe_duration
 from spanboost.service.request_rows import (
     CONFLICT,
     GONE,
-    Example,
+    Examples,
     RejectedRow,
+    Row,
+    collect_examples,
     find_invalid_labels,
 )
 from spanboost.service.storage.learned_ids import label_mark
@@ -25,7 +28,7 @@ def validate_job(
     taken_ids: Mapping[str, int],
     target: Target,
     growth: Growth,
-) -> tuple[list[Example], Outcome, Target]:
+) -> tuple[Examples, Outcome, Target]:
     """Return the rows of a request to learn, its outcome, and the target after these rows.
 
     taken_ids: ids of rows accepted from earlier requests of the same group, with label marks.
@@ -36,62 +39,79 @@ def validate_job(
     while True:
         good, duplicates, refused = _find_rows(state, examples, taken_ids, field)
         after = deepcopy(target) if target.as_text else target
-        numbers, labels = list(good), [example.label for example in good.values()]
-        wrong = {numbers[t]: what for t, what in find_invalid_labels(after, labels).items()}
-        rejected += [RejectedRow(number, field, what) for number, what in wrong.items()]
-        rows = {number: one.row or {} for number, one in good.items() if number not in wrong}
-        excess, own = budget.check(rows, growth, len(after.values))
-        rejected += [RejectedRow(number, None, what) for number, what in excess.items()]
-        wrong |= excess
+        wrong = find_invalid_labels(after, good.labels)
+        excess, own = _check_growth(budget, good.rows, wrong, growth, len(after.values))
+        numbers = good.numbers
+        rejected += [RejectedRow(numbers[t], field, what) for t, what in wrong.items()]
+        rejected += [RejectedRow(numbers[t], None, what) for t, what in excess.items()]
         if (rejected or refused) and not job.skip:
-            return [], Outcome(0, 0, rejected + refused), target
-        if not wrong:
+            return collect_examples({}), Outcome(0, 0, rejected + refused), target
+        if not wrong and not excess:
             growth.add(own.features, own.cells)
-            return list(good.values()), Outcome(len(good), duplicates, rejected + refused), after
+            return good, Outcome(len(good.numbers), duplicates, rejected + refused), after
         # repeat without them: a later row with the id of a bad one is not a duplicate
-        examples = {number: one for number, one in examples.items() if number not in wrong}
+        examples = examples.without({numbers[t] for t in wrong | excess})
 
 
-def label_marks(examples: Sequence[Example]) -> dict[str, int]:
+def _check_growth(
+    budget: ModelBudget,
+    rows: Sequence[Row | None],
+    left_out: Container[int],
+    before: Growth,
+    classes: int,
+) -> tuple[dict[int, str], Growth]:
+    """Return why some rows, by position, cannot be learned; and the growth by the others.
+
+    left_out: positions of rows that are not learned for another reason.
+    """
+    known = budget.known_growth(rows) if isinstance(rows, ColumnRows) else None
+    if known is not None:
+        return {}, known
+    chosen = {t: row or {} for t, row in enumerate(rows) if t not in left_out}
+    return budget.check(chosen, before, classes)
+
+
+def label_marks(examples: Examples) -> dict[str, int]:
     """Return the marks of the labels of rows that have an id."""
-    return {one.id: label_mark(one.label) for one in examples if one.id is not None}
+    marked = zip(examples.ids, examples.labels, strict=True)
+    return {id: label_mark(label) for id, label in marked if id is not None}
 
 
 def _find_rows(
-    state: State, examples: dict[int, Example], taken_ids: Mapping[str, int], field: str
-) -> tuple[dict[int, Example], int, list[RejectedRow]]:
+    state: State, examples: Examples, taken_ids: Mapping[str, int], field: str
+) -> tuple[Examples, int, list[RejectedRow]]:
     """Return the examples with their rows, the number of duplicates, and the refused rows.
 
     taken_ids: ids of rows that are accepted and not in the journal yet, with label marks.
     field: the key of labels.
     """
-    good, duplicates, refused, own = dict[int, Example](), 0, list[RejectedRow](), dict[str, int]()
-    for number, example in examples.items():
-        id = example.id
-        learned = None if id is None else own.get(id, taken_ids.get(id, state.ids.mark(id)))
-        if learned is not None and learned == label_mark(example.label):
-            duplicates += 1
+    duplicates, refused, own = set[int](), list[RejectedRow](), dict[str, int]()
+    rows = examples.rows
+    pending = dict[int, Row]()  # rows that waited, by position
+    for t, id in enumerate(examples.ids):
+        if id is None:
+            continue
+        number, mark = examples.numbers[t], label_mark(examples.labels[t])
+        learned = own.get(id, taken_ids.get(id, state.ids.mark(id)))
+        if learned is not None and learned == mark:
+            duplicates.add(number)
             continue
         if learned is not None:
             why = f"the label differs from the one that was learned for the id {id!r}"
             refused.append(RejectedRow(number, field, why, CONFLICT))
             continue
-        complete = _add_row(state, example)
-        if complete is None:
-            refused.append(RejectedRow(number, None, describe_missing(state, id or ""), GONE))
-            continue
-        if id is not None:
-            own[id] = label_mark(example.label)
-        good[number] = complete
-    return good, duplicates, refused
-
-
-def _add_row(state: State, example: Example) -> Example | None:
-    """Return the example with its row; None if the row is not pending."""
-    if example.row is not None:
-        return example
-    row = state.pending.get(example.id or "")
-    return None if row is None else example._replace(row=row)
+        if not isinstance(rows, ColumnRows) and rows[t] is None:
+            row = state.pending.get(id)
+            if row is None:
+                refused.append(RejectedRow(number, None, describe_missing(state, id), GONE))
+                continue
+            pending[t] = row
+        own[id] = mark
+    if pending:
+        rows = [pending.get(t, row) for t, row in enumerate(rows)]
+        examples = examples._replace(rows=rows)
+    without = duplicates | {one.row for one in refused}
+    return examples.without(without) if without else examples, len(duplicates), refused
 
 
 def describe_missing(state: State, id: str) -> str:

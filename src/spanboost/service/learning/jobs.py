@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
-from spanboost.service.request_rows import Example, RejectedRow, Row
+from spanboost.service.request_rows import Examples, RejectedRow, Row
 from spanboost.service.storage.control import Control
 from spanboost.service.storage.journal_tail import ShippedRecord
 from spanboost.service.storage.state import State
@@ -69,7 +69,7 @@ def group_alike(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
 
 
 class LearnJob(Job):
-    """Learn labelled rows, given by their numbers in the request; with `skip`, skip bad ones.
+    """Learn the labelled rows of a request; with `skip`, skip bad ones.
 
     The result arrives when the rows are in the journal; with `wait`, when they are learned. The
     positions in streams after these rows are written in the same record of the journal.
@@ -77,13 +77,13 @@ class LearnJob(Job):
 
     def __init__(
         self,
-        examples: dict[int, Example],
+        examples: Examples,
         skip: bool,
         wait: bool = False,
         memory: Reservation | None = None,
         positions: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        super().__init__(len(examples), memory)
+        super().__init__(len(examples.numbers), memory)
         self.examples, self.skip, self.wait = examples, skip, wait
         self.positions = positions
 

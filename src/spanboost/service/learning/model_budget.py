@@ -17,7 +17,9 @@ from spanboost.models.memory import (
     replay_slots,
 )
 from spanboost.models.model import Model
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.feature_names import feature_name
+from spanboost.rows.key_kinds import is_numeral
 from spanboost.service.limits import RequestLimits
 from spanboost.service.memory import BASE_BYTES, LEAST_BYTES, MemoryPlan
 from spanboost.service.request_rows import Row
@@ -66,6 +68,19 @@ class FeatureTable:
             if column.bits is None
             if (value := row.get(column.name)) and value not in column.codes
         }
+
+    def knows(self, rows: ColumnRows) -> bool:
+        """Return whether rows in columns have only features that the model knows."""
+        texts = {(name, text) for name, values in rows.texts.items() for text in {*values}}
+        if self._schema.columns is not None:
+            return not any(self.new_features({name: text}) for name, text in texts)
+        if self._names is None:
+            return True
+        names, known = self._names, {*rows.number_names}
+        blank = names.blank(known)
+        if (names.bits is None and not known <= names.columns.keys()) or blank:
+            return False
+        return not any(is_numeral(text) or self.new_features({name: text}) for name, text in texts)
 
     def find_mistake(self, row: Row) -> str | None:
         """Return why a value does not fit the values that its key has had; None if all do."""
@@ -169,6 +184,18 @@ class ModelBudget:
             else:
                 reasons[number] = reason
         return reasons, own
+
+    def known_growth(self, rows: ColumnRows) -> Growth | None:
+        """Return the growth by rows in columns that have no new features.
+
+        Return None if `check` must look at single rows.
+        """
+        wide = self._fair_cells is not None and len(rows.names) > self._fair_cells
+        if wide or not self._table.knows(rows):
+            return None
+        growth = Growth()
+        growth.add((), len(rows) * len(rows.names))
+        return growth
 
     def accept(self, growth: Growth) -> None:
         """Count rows that were written to the journal."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from spanboost.errors import DataError
 from spanboost.models.memory import fixed_bytes
+from spanboost.rows.column_rows import join_rows
 from spanboost.service.learning.jobs import Predictions, PredictJob, group_alike
 from spanboost.service.learning.memory_pool import IdleTrimmer, MemoryPool
 from spanboost.service.learning.row_predictions import NoIntervalsError
@@ -80,7 +81,7 @@ class Replica:
 
     def _predict_group(self, jobs: Sequence[PredictJob]) -> None:
         self._shared.note_prediction()
-        rows = [row for job in jobs for row in job.features]
+        rows = join_rows([job.features for job in jobs])
         try:
             columns = self._shared.predict(rows, jobs[0].coverage)
         except NoIntervalsError as error:

@@ -16,9 +16,10 @@ def refuse_conflicts(jobs: Sequence[PredictJob], pending: PendingRows) -> list[P
     good, waiting = list[PredictJob](), dict[str, Row]()
     for job in jobs:
         reasons, own = dict[int, str](), dict[str, Row]()
-        for t, (id, row) in enumerate(zip(job.ids, job.features, strict=True)):
-            if id is None or not job.keep:
+        for t, id in enumerate(job.ids if job.keep else ()):
+            if id is None:
                 continue
+            row = job.features[t]
             other = own.get(id, waiting.get(id))
             if other is None:
                 other = pending.get(id)

@@ -1,5 +1,6 @@
 """The predictions of a model for the rows of requests."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ class NoIntervalsError(Exception):
     """Intervals were requested, but the model has none."""
 
 
-def predict_rows(model: Model, rows: list[Row], coverage: float | None = None) -> Array:
+def predict_rows(model: Model, rows: Sequence[Row], coverage: float | None = None) -> Array:
     """Return the model's predictions; DataError names the first row that it cannot read.
 
     With a coverage, they are [rows, 3]: prediction, and both ends of the interval.
@@ -65,5 +66,7 @@ def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
         columns = zip(names, predictions.T.tolist(), strict=True)
         return {name: [*map(finite_or_none, values)] for name, values in columns}
     if not predicts_scores(model.loss_):
-        return {"prediction": list(map(finite_or_none, predictions.tolist()))}
+        values = predictions.tolist()
+        finite = np.isfinite(predictions).all()
+        return {"prediction": values if finite else [*map(finite_or_none, values)]}
     return prediction_table(model, predictions).to_pydict()

@@ -1,6 +1,7 @@
 """A model that one thread teaches while another one predicts with it."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from spanboost.service.learning.fair_lock import FairLock
@@ -25,7 +26,7 @@ class SharedModel:
         """Record that a prediction was requested, so that learning uses small blocks."""
         self._lock.note_prediction()
 
-    def predict(self, rows: list[Row], coverage: float | None = None) -> dict[str, list[Any]]:
+    def predict(self, rows: Sequence[Row], coverage: float | None = None) -> dict[str, list[Any]]:
         """Return the columns of the predictions; DataError names the first row at fault.
 
         coverage: of intervals, which are returned too; NoIntervalsError if the model has none.

@@ -4,6 +4,7 @@ Both models predict each row before they learn it. A confidence sequence compare
 intervals are valid after every row, so the comparison may be looked at and stopped at any time.
 """
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -47,7 +48,11 @@ class Challenger:
         return self.comparison.better == "second"
 
     def learn(
-        self, rows: list[Row], labels: list[float | str], weights: Array | None, losses: Array
+        self,
+        rows: Sequence[Row],
+        labels: Sequence[float | str],
+        weights: Array | None,
+        losses: Array,
     ) -> None:
         """Learn a block of rows; `losses`: of the champion, NaN for rows that it did not learn."""
         for batch in learning_batches(self.model.schema, rows, labels, weights):

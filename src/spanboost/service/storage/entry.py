@@ -5,7 +5,7 @@ What was learned and how far the streams were read are in one record, so a crash
 them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from spanboost.compiling.arrays import Array
+from spanboost.rows.column_rows import take_rows
 from spanboost.service.request_rows import Row
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.record_files import StateError
@@ -22,13 +23,15 @@ from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout
 class Entry(NamedTuple):
     """The content of a journal record: rows with their labels."""
 
-    ids: list[str | None]
-    rows: list[Row]
-    labels: list[float | str]
-    weights: list[float] | None  # None if the schema has no weights: all are 1
+    ids: Sequence[str | None]
+    rows: Sequence[Row]
+    labels: Sequence[float | str]
+    weights: Sequence[float] | None  # None if the schema has no weights: all are 1
     positions: Mapping[str, Any] = MappingProxyType({})  # JSON values, by the place in a stream
 
-    def slice(self, first: int, last: int) -> tuple[list[Row], list[float | str], Array | None]:
+    def slice(
+        self, first: int, last: int
+    ) -> tuple[Sequence[Row], Sequence[float | str], Array | None]:
         """Return some of the rows, with their labels and weights."""
         weights = None if self.weights is None else np.array(self.weights[first:last])
         return self.rows[first:last], self.labels[first:last], weights
@@ -57,7 +60,7 @@ class Entry(NamedTuple):
     def _keep(self, rows: list[int]) -> "Entry":
         return self._replace(
             ids=[self.ids[k] for k in rows],
-            rows=[self.rows[k] for k in rows],
+            rows=take_rows(self.rows, rows),
             labels=[self.labels[k] for k in rows],
             weights=None if self.weights is None else [self.weights[k] for k in rows],
         )

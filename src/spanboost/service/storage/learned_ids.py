@@ -1,7 +1,7 @@
 """The ids of recently learned rows, which detect duplicates and changed labels."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from spanboost.data.target import canonical
 
@@ -22,6 +22,10 @@ class LearnedIds:
 
     def __contains__(self, id: str) -> bool:
         return id in self._new or id in self._old
+
+    def isdisjoint(self, ids: Collection[str]) -> bool:
+        """Return whether none of some ids is known."""
+        return self._new.keys().isdisjoint(ids) and self._old.keys().isdisjoint(ids)
 
     def __len__(self) -> int:
         return len(self._new) + len(self._old)

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from spanboost.atomic_files import atomic_write
-from spanboost.service.storage.pending_rows import encode_group
+from spanboost.service.storage.pending_files import GroupHead
 from spanboost.service.storage.record_files import Record, encode_record, read_records
 from spanboost.service.storage.row_codec import layout_from_json
 
@@ -59,4 +59,5 @@ def _erase(payload: bytes, erased: Collection[str]) -> bytes | None:
     parts = [rests[first:last] for first, last in pairwise([0, *ends])]
     others = [parts[k] for k in kept]
     new_ends = array("q", accumulate(map(len, others)))
-    return encode_group(now, names, layout, new_ends, [*floats, *others], *record)
+    line = GroupHead(now, names, layout, new_ends, *record).encode()
+    return b"".join([line, b"\n", *floats, *others])

@@ -13,19 +13,20 @@ in the oldest one that still wait are written again at the end of the newest one
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 
 from spanboost.atomic_files import sync_folder
+from spanboost.rows.column_rows import take_rows
 from spanboost.service.limits import StateLimits
 from spanboost.service.request_rows import Row
 from spanboost.service.storage.file_views import FileView, open_views
 from spanboost.service.storage.layout_cache import LayoutCache
-from spanboost.service.storage.record_files import LogFile, encode_record, file_number, read_records
+from spanboost.service.storage.pending_files import GroupHead, PendingFile, RowGroup
+from spanboost.service.storage.record_files import encode_record, file_number, read_records
 from spanboost.service.storage.row_codec import Layout, encode_rows, layout_from_json
 
 SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
@@ -35,62 +36,6 @@ DEFAULT_LIMITS = StateLimits()
 
 class PendingFullError(Exception):
     """Too many rows wait for their labels; the message says what to do."""
-
-
-class EncodedRow(NamedTuple):
-    """A row as bytes."""
-
-    floats: bytes
-    rest: bytes
-
-
-class RowGroup(NamedTuple):
-    """Position of the rows of one record: head, newline, floats and rests follow each other."""
-
-    time: float
-    layout: int  # its number in the cache
-    width: int  # number of bytes that the floats of one row take
-    head: int  # where the record's payload begins
-    start: int  # where the floats begin
-    ends: "array[int]"  # where each rest ends, counted from the start of the first
-    row_bytes: int  # size of the record for each row
-
-    def read_row(self, k: int, file: LogFile) -> EncodedRow:
-        """Read row k from the file."""
-        begin = self.ends[k - 1] if k else 0
-        rests = self.start + self.width * len(self.ends)
-        floats = file.read(self.start + k * self.width, self.width)
-        return EncodedRow(floats, file.read(rests + begin, self.ends[k] - begin))
-
-    def read_layout(self, file: LogFile) -> Layout:
-        """Read the layout from the file."""
-        head = file.read(self.head, self.start - 1 - self.head)
-        return layout_from_json(orjson.loads(head)[2])
-
-
-class _Segment:
-    """A file, and the rows in it that still wait."""
-
-    def __init__(self, path: Path, began: float, end: int = 0) -> None:
-        self.path, self.began, self.newest = path, began, 0.0
-        self.file = LogFile(path, end)
-        self.rows: dict[str, tuple[RowGroup, int]] = {}  # by id: its group, its index in the group
-        self.written = 0  # number of rows in the file, including those that no longer wait
-        self.waiting_bytes = 0
-
-    def add(self, ids: Sequence[str], group: RowGroup) -> None:
-        """Add the rows of a group that was written."""
-        self.rows.update((id, (group, k)) for k, id in enumerate(ids))
-        self.written += len(ids)
-        self.waiting_bytes += len(ids) * group.row_bytes
-        self.newest = max(self.newest, group.time)
-
-    def drop(self, id: str) -> bool:
-        """Remove a row from memory, and return whether it was there."""
-        row = self.rows.pop(id, None)
-        if row is not None:
-            self.waiting_bytes -= row[0].row_bytes
-        return row is not None
 
 
 class PendingRows:
@@ -104,9 +49,9 @@ class PendingRows:
     ) -> None:
         self.folder, self.limits, self.clock = folder, limits, clock
         self.dropped = 0  # rows that expired without a label since the start
-        self._segments: list[_Segment] = []
+        self._segments: list[PendingFile] = []
         self._number = 0
-        self._unsynced: list[_Segment] = []  # files with rows that may not be on the disk yet
+        self._unsynced: list[PendingFile] = []  # files with rows that may not be on the disk yet
         self._layouts = LayoutCache()
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
@@ -128,7 +73,7 @@ class PendingRows:
             data = path.read_bytes()
             records = list(read_records(memoryview(data)))
             self._number = file_number(path)
-            segment = _Segment(path, self.clock(), records[-1].end if records else 0)
+            segment = PendingFile(path, self.clock(), records[-1].end if records else 0)
             self._segments.append(segment)
             for record in records:
                 begin = record.end - len(record.payload)
@@ -137,8 +82,10 @@ class PendingRows:
                 segment.drop(id)
         self._delete_files()
 
-    def add(self, rows: Mapping[str, Row], record: int | None = None) -> None:
+    def add(self, ids: Sequence[str], rows: Sequence[Row], record: int | None = None) -> None:
         """Store rows until their labels arrive; a row that already waits is left as it is.
+
+        Rows with the same id must be equal.
 
         record: the number of the record of the journal that will contain the position after these
             rows, if they come from a stream. Without this record, they will be read again.
@@ -146,15 +93,16 @@ class PendingRows:
         written. Then none of them is stored.
         """
         with self._lock:
-            new = {id: row for id, row in rows.items() if self._find(id) is None}
-            if not new:
+            ids, rows = self._select_new(ids, rows)
+            if not ids:
                 return
-            layout, floats, rests = encode_rows(list(new.values()))
+            layout, floats, rests = encode_rows(rows)
             ends = array("q", accumulate(map(len, rests)))
-            parts = [floats, *rests]
-            payload = encode_group(self.clock(), list(new), layout, ends, parts, record)
-            self._check_space(len(new), len(payload))
-            self._write_group(payload, self._segment_for(len(new), len(payload)))
+            head = GroupHead(self.clock(), [*ids], layout, ends, record)
+            line, body = head.encode(), b"".join([floats, *rests])
+            size = len(line) + 1 + len(body)
+            self._check_space(len(ids), size)
+            self._write_group(self._segment_for(len(ids), size), head, line, body)
             self._delete_files()
 
     def get(self, id: str) -> Row | None:
@@ -194,8 +142,12 @@ class PendingRows:
     def oldest_seconds(self) -> float:
         """How long the oldest row has waited; 0 if no row waits."""
         with self._lock:  # the rows of a file are in the order in which they were added
-            first = [next(iter(one.rows.values()))[0].time for one in self._segments if one.rows]
-            return max(0.0, self.clock() - min(first)) if first else 0.0
+            oldest = [
+                one.locate(next(iter(one.rows.values())))[0].time
+                for one in self._segments
+                if one.rows
+            ]
+            return max(0.0, self.clock() - min(oldest)) if oldest else 0.0
 
     @property
     def failure(self) -> str | None:
@@ -207,11 +159,21 @@ class PendingRows:
         for segment in self._segments:
             segment.file.close()
 
-    def _find(self, id: str) -> tuple[_Segment, RowGroup, int] | None:
+    def _select_new(
+        self, ids: Sequence[str], rows: Sequence[Row]
+    ) -> tuple[Sequence[str], Sequence[Row]]:
+        """Return the rows that do not wait yet, each of them once."""
+        known = any(not one.rows.keys().isdisjoint(ids) for one in self._segments)
+        if not known and len({*ids}) == len(ids):  # true for ids that the service makes
+            return ids, rows
+        new = {id: t for t, id in enumerate(ids) if self._find(id) is None}
+        return [*new], take_rows(rows, [*new.values()])
+
+    def _find(self, id: str) -> tuple[PendingFile, RowGroup, int] | None:
         """Return the position of a row; None if there is none. An expired one is dropped."""
         for segment in self._segments:
             if id in segment.rows:
-                group, k = segment.rows[id]
+                group, k = segment.locate(segment.rows[id])
                 if self.clock() - group.time <= self.limits.pending_seconds:
                     return segment, group, k
                 segment.drop(id)
@@ -245,33 +207,36 @@ class PendingRows:
         """Drop the rows whose time is over, also those in files that hold newer rows."""
         oldest = self.clock() - self.limits.pending_seconds
         for segment in self._segments:
-            for id in [id for id, (group, _) in segment.rows.items() if group.time < oldest]:
+            for id in [id for id, n in segment.rows.items() if segment.locate(n)[0].time < oldest]:
                 segment.drop(id)
                 self.dropped += 1
 
-    def _write_group(self, payload: bytes, segment: _Segment) -> None:
-        """Append a record of rows to a file."""
+    def _write_group(self, segment: PendingFile, head: GroupHead, line: bytes, body: bytes) -> None:
+        """Append a record of rows to a file; `line`: the head as JSON."""
+        payload = b"".join([line, b"\n", body])
         data = encode_record(self._number, payload)
         end = segment.file.write(data, sync=False) + len(data)
         if segment not in self._unsynced:
             self._unsynced.append(segment)
-        self._add_group(segment, payload, end - len(payload))
+        self._add_group(segment, head, end - len(payload), len(line), len(payload))
 
-    def _add_group(self, segment: _Segment, payload: bytes, begin: int) -> None:
-        """Add the rows of a record, whose payload begins at this position of the file."""
-        head = payload[: payload.index(b"\n")]
-        now, ids, layout_state, ends, *_ = orjson.loads(head)
-        layout = layout_from_json(layout_state)
+    def _add_group(
+        self, segment: PendingFile, head: GroupHead, begin: int, line: int, size: int
+    ) -> None:
+        """Add the rows of a record.
+
+        begin, size: position of its payload in the file; line: length of its first line.
+        """
         group = RowGroup(
-            now,
-            self._layouts.add(layout),
-            layout.width,
+            head.time,
+            self._layouts.add(head.layout),
+            head.layout.width,
             begin,
-            begin + len(head) + 1,
-            array("q", ends),
-            len(payload) // len(ids),
+            begin + line + 1,
+            head.ends,
+            size // len(head.ids),
         )
-        segment.add(ids, group)
+        segment.add(head.ids, group)
 
     def _sync(self) -> None:
         for segment in self._unsynced:
@@ -280,25 +245,25 @@ class PendingRows:
             sync_folder(self.folder)  # one of the files may be new
         self._unsynced = []
 
-    def _layout(self, segment: _Segment, group: RowGroup) -> Layout:
+    def _layout(self, segment: PendingFile, group: RowGroup) -> Layout:
         layout = self._layouts.get(group.layout)
         if layout is None:
             layout = group.read_layout(segment.file)
             self._layouts.restore(group.layout, layout)
         return layout
 
-    def _segment_for(self, rows: int, size: int) -> _Segment:
+    def _segment_for(self, rows: int, size: int) -> PendingFile:
         """Return the file for new rows: the last one, or a new one if it is full or old."""
         if self._segments and not self._is_complete(self._segments[-1], rows, size):
             return self._segments[-1]
         self._number += 1
-        segment = _Segment(self.folder / f"{self._number:020}.log", self.clock())
+        segment = PendingFile(self.folder / f"{self._number:020}.log", self.clock())
         self._segments.append(segment)
         while len(self._segments) > MAX_FILES:
             self._move_oldest()
         return segment
 
-    def _is_complete(self, segment: _Segment, rows: int, size: int) -> bool:
+    def _is_complete(self, segment: PendingFile, rows: int, size: int) -> bool:
         """Return whether new rows need another file than this one."""
         limits = self.limits
         full = segment.written + rows > max(limits.pending_rows // SPREAD, 1)
@@ -311,29 +276,31 @@ class PendingRows:
         self._drop_expired()
         oldest, newest = self._segments[0], self._segments[-1]
         groups = dict[int, list[tuple[str, RowGroup, int]]]()
-        for id, (group, k) in oldest.rows.items():
+        for id, number in oldest.rows.items():
+            group, k = oldest.locate(number)
             groups.setdefault(group.head, []).append((id, group, k))
         for members in groups.values():
             ids, group = [id for id, _, _ in members], members[0][1]
             rows = [group.read_row(k, oldest.file) for _, _, k in members]
             ends = array("q", accumulate(len(row.rest) for row in rows))
             parts = [row.floats for row in rows] + [row.rest for row in rows]
-            layout = self._layout(oldest, group)
-            self._write_group(encode_group(group.time, ids, layout, ends, parts), newest)
+            head = GroupHead(group.time, ids, self._layout(oldest, group), ends)
+            self._write_group(newest, head, head.encode(), b"".join(parts))
             for id in ids:
                 oldest.drop(id)
         self._sync()  # the rows that were moved may have been synced before
         self._delete_oldest()
 
-    def _restore(self, segment: _Segment, payload: bytes, begin: int, last_record: int) -> None:
-        head = payload.partition(b"\n")[0]
-        now, ids, layout, _, *record = orjson.loads(head)
+    def _restore(self, segment: PendingFile, payload: bytes, begin: int, last_record: int) -> None:
+        line = payload.partition(b"\n")[0]
+        now, ids, layout, ends, *record = orjson.loads(line)
         if record and record[0] > last_record:
             return
         for id in ids:  # a record of `remove`, or rows of an earlier file written again
             self._drop(id)
         if layout is not None:
-            self._add_group(segment, payload, begin)
+            head = GroupHead(now, ids, layout_from_json(layout), array("q", ends))
+            self._add_group(segment, head, begin, len(line), len(payload))
             segment.began = min(segment.began, now)
 
     def _delete_files(self) -> None:
@@ -351,19 +318,3 @@ class PendingRows:
         self.dropped += len(segment.rows)
         segment.file.close()
         segment.path.unlink()
-
-
-def encode_group(
-    now: float,
-    ids: list[str],
-    layout: Layout,
-    ends: "array[int]",
-    parts: list[bytes],
-    record: int | None = None,
-) -> bytes:
-    """Return the payload of a record: a line of JSON, then the floats and the rests of the rows.
-
-    record: as in `PendingRows.add`.
-    """
-    head = [now, ids, [*layout], ends.tolist(), *([] if record is None else [record])]
-    return b"".join([orjson.dumps(head), b"\n", *parts])

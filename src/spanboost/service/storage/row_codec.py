@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.service.request_rows import Row
 
 _FLOAT = np.dtype("<f8")
@@ -51,6 +52,8 @@ class EncodedRows(NamedTuple):
 
 def encode_rows(rows: Sequence[Row]) -> EncodedRows:
     """Encode a group of rows."""
+    if isinstance(rows, ColumnRows):
+        return _encode_columns(rows)
     names = list(rows[0])
     if any(list(row) != names for row in rows):
         return EncodedRows(Layout(None, []), b"", [orjson.dumps(row) for row in rows])
@@ -63,10 +66,31 @@ def encode_rows(rows: Sequence[Row]) -> EncodedRows:
     return EncodedRows(layout, table.T.tobytes(), rests or [b""] * len(rows))
 
 
-def decode_rows(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> list[Row]:
+def _encode_columns(rows: ColumnRows) -> EncodedRows:
+    floats = [j for j, name in enumerate(rows.names) if name not in rows.texts]
+    texts = [rows.texts[name] for name in rows.names if name in rows.texts]
+    rests = [orjson.dumps(values) for values in zip(*texts, strict=True)]
+    layout = Layout([*rows.names], floats)
+    return EncodedRows(layout, rows.numbers.astype(_FLOAT).tobytes(), rests or [b""] * len(rows))
+
+
+def decode_rows(layout: Layout, floats: bytes, rests: Sequence[bytes]) -> Sequence[Row]:
     """Decode a group of rows."""
+    if layout.names:
+        others = [*zip(*(orjson.loads(rest) for rest in rests if rest), strict=True)]
+        if all({*map(type, values)} == {str} for values in others):
+            return _decode_columns(layout, floats, others, len(rests))
     size = layout.width
     return [layout.decode(floats[k * size : (k + 1) * size], rest) for k, rest in enumerate(rests)]
+
+
+def _decode_columns(
+    layout: Layout, floats: bytes, texts: Sequence[Sequence[str]], rows: int
+) -> ColumnRows:
+    names, shape = layout.names or [], (rows, len(layout.floats))
+    numbers = np.frombuffer(floats, _FLOAT).astype(np.float64).reshape(shape)
+    text_names = [name for j, name in enumerate(names) if j not in set(layout.floats)]
+    return ColumnRows(names, numbers, dict(zip(text_names, texts, strict=True)))
 
 
 def layout_from_json(state: Any) -> Layout:

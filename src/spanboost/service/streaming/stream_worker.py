@@ -30,7 +30,7 @@ from spanboost.service.learning.example_rows import describe_missing
 from spanboost.service.learning.jobs import LearnJob, Outcome, PredictJob, RowConflictError
 from spanboost.service.learning.worker import ClosedError, Job, Worker
 from spanboost.service.log import write_log
-from spanboost.service.request_rows import RowParser
+from spanboost.service.request_rows import RowParser, collect_examples
 from spanboost.service.storage.pending_rows import PendingFullError
 from spanboost.service.streaming.message_batch import BadRow, MessageBatch, RowToPredict
 from spanboost.service.streaming.open_streams import (
@@ -260,7 +260,9 @@ class StreamWorker:
         self.counts.bad_rows += len(bad)
 
     def _learn(self, examples: dict[int, Any], positions: Mapping[str, Any]) -> Outcome:
-        job = partial(LearnJob, examples, skip=False, wait=True, positions=positions)
+        job = partial(
+            LearnJob, collect_examples(examples), skip=False, wait=True, positions=positions
+        )
         outcome: Outcome = self._submit(self._engine.writer, job)
         return outcome
 
