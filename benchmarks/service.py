@@ -11,13 +11,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import common
+from benchmarks.environments import add_old, pythons
 from benchmarks.measure import Row, publish
+from benchmarks.paced_requests import Connection, Times, paced
 
 ABOUT = """\
 Start servers as separate processes on this machine and send requests over loopback. Rows have ten
@@ -25,21 +27,24 @@ numeric features. Bodies are JSON and prepared in advance. One client sends one 
 another.
 
 throughput: rows per second, predicted and learned in batches of 1,000, by `spanboost serve` (with
-its journal and its queue of rows) and by a plain FastAPI + River service (which stores nothing).
-The two alternate.
+its journal and its pending rows) and by a plain FastAPI + River service (which stores nothing).
+The two alternate. The labels come without ids, so all predicted rows stay pending.
 latency: single predictions at 500 per second, while 5,000 rows per second are learned. Each is
 timed from the moment it was due.
 workers: rows per second, predicted with `keep=false` in batches of 1,000 on eight connections, by
 `spanboost serve` with two processes and with one.
 memory: resident memory 30 seconds after 16 large bodies were learned at the same time.
 soak: mixed traffic for --minutes; reports errors, memory and times.
+
+With --old, throughput and latency are also measured with another version of spanboost, in turn.
 """
 ENDS = """\
 examples:
   python -m benchmarks.service                             throughput and latency, some minutes
+  python -m benchmarks.service --old ../old/.venv/bin/python   the same, and another version
   python -m benchmarks.service --only soak --minutes 10
 """
-IDLE = 5.0  # seconds after which an idle connection is not reused
+PENDING = ["--pending", "10000000", "--pending-bytes", "4096"]  # room for all rows
 BATCH, NAMES = 1000, [f"x{j}" for j in range(10)]
 PAIRS = {  # our options, and the model of the River service
     "one linear function": (["--learner", "linear", "-n", "1"], "linear"),
@@ -63,11 +68,13 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def running(command: Callable[[int], Sequence[str]], ready: str = "/healthz") -> Iterator[Server]:
+def running(
+    command: Callable[[int], Sequence[str]], ready: str = "/healthz", python: str = sys.executable
+) -> Iterator[Server]:
     """Start a server and wait until it answers requests to the path `ready` with status 200."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-m", *command(port)], stderr=subprocess.PIPE)
+    process = subprocess.Popen([python, "-m", *command(port)], stderr=subprocess.PIPE)
     try:
         while True:
             with suppress(OSError):
@@ -85,11 +92,11 @@ def running(command: Callable[[int], Sequence[str]], ready: str = "/healthz") ->
 
 
 @contextmanager
-def ours(options: Sequence[str]) -> Iterator[Server]:
+def ours(options: Sequence[str], python: str = sys.executable) -> Iterator[Server]:
     """Start `spanboost serve` with an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         start = ["spanboost", "serve", "--dir", folder, "--quiet", *options, "--port"]
-        with running(lambda port: [*start, str(port)], "/readyz") as server:
+        with running(lambda port: [*start, str(port)], "/readyz", python) as server:
             yield server
 
 
@@ -148,85 +155,20 @@ def throughput(args: Any) -> Iterator[Row]:
     seconds = 2.0 if args.quick else 10.0
     batches = bodies(10, BATCH)
     for name, (options, rival) in PAIRS.items():
-        best = [0.0, 0.0]
-        with (
-            ours(options) as server,
-            running(lambda port, r=rival: ["benchmarks.river_service", r, str(port)]) as other,
-        ):
+        with ExitStack() as opened:
+            servers = {
+                version: opened.enter_context(ours([*options, *PENDING], python))
+                for version, python in pythons(args.old).items()
+            }
+            start = ["benchmarks.river_service", rival]
+            servers["River"] = opened.enter_context(running(lambda port, s=start: [*s, str(port)]))
+            best = dict.fromkeys(servers, 0.0)
             for _ in range(1 if args.quick else 2):
-                for k, one in enumerate((server, other)):
-                    best[k] = max(best[k], speed(one, batches, seconds))
-        yield Row(f"predict and learn, {name}", "rows/s", best[0], best[1], ">= 20")
-
-
-class Times:
-    """The durations of requests, in seconds."""
-
-    def __init__(self) -> None:
-        self.each: list[float] = []
-
-    def quantile(self, q: float) -> float:
-        """Return a quantile in milliseconds."""
-        return 1000 * float(np.quantile(self.each, q))
-
-    def words(self) -> str:
-        """Return the main quantiles as text."""
-        most = ", ".join(f"p{100 * q:g} {self.quantile(q):.1f} ms" for q in (0.5, 0.9, 0.99, 0.999))
-        return f"{len(self.each):,} requests: {most}"
-
-
-class Connection:
-    """A keep-alive connection for asyncio."""
-
-    def __init__(self, port: int) -> None:
-        self.port, self.used = port, time.perf_counter()
-        self._streams: Any = None
-
-    async def post(self, path: str, body: bytes) -> int:
-        """Send a request and return the status."""
-        if time.perf_counter() - self.used > IDLE and self._streams is not None:
-            self._streams[1].close()  # the server may be about to close it
-            self._streams = None
-        if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self.port)
-        reader, writer = self._streams
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        self.used = time.perf_counter()
-        return int(answer.split()[1])
-
-
-async def paced(
-    port: int,
-    path: str,
-    some: Sequence[bytes],
-    rate: float,
-    seconds: float,
-    times: Times,
-    seen: dict[int, int],
-) -> None:
-    """Send requests at a fixed rate, each timed from when it was due, on many connections."""
-    free: list[Connection] = []
-    begin, running = time.perf_counter(), set[asyncio.Task[None]]()
-
-    async def one(due: float, body: bytes) -> None:
-        connection = free.pop() if free else Connection(port)
-        status = await connection.post(path, body)
-        times.each.append(time.perf_counter() - due)
-        seen[status] = seen.get(status, 0) + 1
-        free.append(connection)
-
-    for k in range(int(rate * seconds)):
-        due = begin + k / rate
-        if (early := due - time.perf_counter()) > 0:
-            await asyncio.sleep(early)
-        task = asyncio.create_task(one(due, some[k % len(some)]))
-        running.add(task)
-        task.add_done_callback(running.discard)
-    await asyncio.gather(*running)
+                for version, server in servers.items():
+                    best[version] = max(best[version], speed(server, batches, seconds))
+        target = ">= 5" if rival == "linear" else ">= 50"
+        old = "" if args.old is None else f"old: {best['old']:,.0f} rows/s"
+        yield Row(f"predict and learn, {name}", "rows/s", best["new"], best["River"], target, old)
 
 
 def latency(args: Any) -> Iterator[Row]:
@@ -235,11 +177,14 @@ def latency(args: Any) -> Iterator[Row]:
     single = [predict for predict, _ in bodies(200, 1)]
     batches = [learn for _, learn in bodies(50, 100, 1)]
     for options in (["--learner", "linear"], ["--budget", "fast"], ["--budget", "default"]):
-        with ours(options) as server:
-            speed(server, bodies(2, BATCH), 1.0)
-            times, seen = asyncio.run(while_learning(server.port, single, batches, seconds))
+        found = dict[str, tuple[Times, dict[int, int]]]()
+        for version, python in pythons(args.old).items():
+            with ours(options, python) as server:
+                speed(server, bodies(2, BATCH), 1.0)
+                found[version] = asyncio.run(while_learning(server.port, single, batches, seconds))
         name = f"single predictions, 500/s, while learning 5,000 rows/s, {' '.join(options)}: p99"
-        yield Row(name, "ms", times.quantile(0.99), None, "<= 10", f"{times.words()}; {seen}")
+        words = "; ".join(f"{one}: {times.words()}; {seen}" for one, (times, seen) in found.items())
+        yield Row(name, "ms", found["new"][0].quantile(0.99), None, "<= 10", words)
 
 
 async def while_learning(
@@ -389,6 +334,7 @@ def main() -> None:
         default=10.0,
         help="Duration of the soak test in minutes (default: 10)",
     )
+    add_old(parser)
     args = parser.parse_args()
     load = os.getloadavg()[0]
     rows: list[Row] = []
