@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
 from spanboost.compiling.kernels import plain
 from spanboost.models.files import to_bytes
+from spanboost.models.quantiles.asked_levels import interpolate_levels, levels_to_read
 from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
-from spanboost.models.quantiles.forecaster import learn_quantiles, new_forecaster
+from spanboost.models.quantiles.forecaster import EVERY, learn_quantiles, new_forecaster
 from spanboost.models.quantiles.levels import LIMIT, STEP, new_levels
-from spanboost.models.quantiles.sorted_window import WINDOW, new_window
+from spanboost.models.quantiles.sorted_window import WINDOW, count_below, new_window, read_share
 from spanboost.sklearn import BoostingRegressor
 
 LEVELS = (0.05, 0.5, 0.95)
+EACH = (0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 
 
 def stream(rows=3000, seed=0):
@@ -336,7 +338,52 @@ def test_a_window_holds_the_last_values_in_order(values, rows):
         window.add_value(value)
         kept = sorted(max(min(v, 1e100), -1e100) for v in values[max(0, t + 1 - rows) : t + 1])
         assert window.ordered[: window.counts[0]].tolist() == kept
-        assert window.rank_value(0.0) == sum(v < 0 for v in kept) / len(kept)
+        assert window.rank_of(window.place_of(0.0)) == sum(v < 0 for v in kept) / len(kept)
+
+
+@given(st.lists(st.integers(-9, 9), max_size=70), st.integers(-10, 10))
+def test_values_below_another_one_are_counted(values, value):
+    ordered = np.sort(np.array([*values, 99.0, -99.0]))
+    ordered[len(values) :] = 0  # the rest of the array does not count
+    ordered[: len(values)] = sorted(values)
+    assert count_below(ordered, len(values), value) == sum(one < value for one in values)
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=40),
+    st.lists(st.floats(1e-4, 1 - 1e-4), min_size=2, max_size=40),
+)
+def test_quantiles_of_a_window_do_not_fall_where_shares_rise(values, shares):
+    ordered = np.sort(np.array(values))
+    found = [read_share(ordered, len(values), share) for share in sorted(shares)]
+    assert found == sorted(found)
+
+
+@given(st.sets(st.floats(0.01, 0.99), min_size=1), st.lists(st.floats(0.001, 0.999), min_size=1))
+def test_some_levels_are_enough_to_interpolate(own, asked):
+    own, asked = sorted(own), [*asked, min(own)]
+    values = np.cumsum(np.arange(2.0 * len(own)).reshape(2, -1), axis=1)
+    values[0, 0], values[1, -1] = -np.inf, np.inf
+    read = levels_to_read(own, asked)
+    found = interpolate_levels(values[:, read], [own[k] for k in read], asked)
+    assert found.tobytes() == interpolate_levels(values, own, asked).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["smooth", "tied", "wild"])
+def test_levels_below_a_label_are_those_whose_quantiles_are_below(kind):
+    rng = np.random.default_rng(0)
+    state, every = new_forecaster(np.array(EACH)), np.arange(len(EACH))
+    for _ in range(300):
+        forecast, root = rng.normal(size=(2, 1))
+        label = {
+            "smooth": rng.normal(size=1),
+            "tied": rng.integers(-1, 2, 1) + forecast,
+            "wild": rng.standard_cauchy(1) ** 3,
+        }[kind]
+        before, out = state.levels.h.copy(), np.empty((1, len(EACH)))
+        learn_quantiles(state, forecast, np.abs(root), label, np.ones(1), every, out)
+        moved = before + STEP * (np.array(EACH) - (label <= out[0]))
+        np.testing.assert_allclose(state.levels.h, moved, atol=1e-12)
 
 
 def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
@@ -358,7 +405,7 @@ def test_compiled_code_plain_code_and_a_plain_oracle_agree():
     outs = []
     for compiled in (True, False):
         state, out = new_forecaster(np.array(LEVELS)), np.empty((rows, 3))
-        arguments = state, forecasts, roots, labels, weights, out
+        arguments = state, forecasts, roots, labels, weights, np.arange(3), out
         if compiled:
             from spanboost.compiling.kernels import Caller
 
@@ -398,7 +445,8 @@ def oracle(forecasts, roots, labels):
         past.append(value)
         cell = min(int(ranks[0] * FORECASTS), 7), min(int(ranks[1] * ROOTS), 1)
         cells.setdefault(cell, []).append(value)
-        seen.append((forecast, root))
+        if len(seen) < ROWS or t % EVERY == 0:
+            seen.append((forecast, root))
         if t:
             loss = 0.995 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
         else:

@@ -36,7 +36,7 @@ def run(labels, delays=None, chosen=LEVELS):
         waiting.append((t + (0 if delays is None else delays[t]), quantiles, label))
         for due in [one for one in waiting if one[0] <= t]:
             waiting.remove(due)
-            levels.move_levels(due[1], due[2])
+            levels.move_levels((due[1] < due[2]).sum())
             residuals.add_value(due[2])
     return below
 
@@ -102,7 +102,7 @@ def test_levels_are_never_further_out_of_order_than_in_the_proof():
     for t in range(3000):
         quantiles = np.array([read(residuals, levels.share_at(k)) for k in range(19)])
         label = squeeze(t, quantiles) if rng.random() < 0.8 else rng.normal()
-        levels.move_levels(quantiles, label)
+        levels.move_levels((quantiles < label).sum())
         residuals.add_value(label)
         assert (np.diff(levels.h) >= -STEP - 1e-12).all()
         assert np.abs(levels.h - levels.used).max() <= (19 - 1) / 2 * STEP + 1e-9

@@ -35,6 +35,7 @@ from spanboost.learners.tree_rows import new_tree_scratch
 from spanboost.rows.block import Cells, block_of
 
 DEEPEST = 20
+MOST_BITS = 28  # of hashed columns
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,11 @@ class Trees(ReadsFeatures):
             ("grace", _is_in(self.grace, 1, 2**31 - 1), "a positive integer below 2^31"),
             ("delay", _is_in(self.delay, 0, 2**31 - 1), "an integer from 0 to 2^31 - 1"),
             ("recency", _is_in(self.recency, 1, 100), "an integer from 1 to 100"),
-            ("bits", bits is None or _is_in(bits, 1, 28), "None or an integer from 1 to 28"),
+            (
+                "bits",
+                bits is None or _is_in(bits, 1, MOST_BITS),
+                f"None or an integer from 1 to {MOST_BITS}",
+            ),
         ):
             if not good:
                 raise ParameterError(name, f"must be {allowed} (got {getattr(self, name)!r})")

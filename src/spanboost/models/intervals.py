@@ -19,7 +19,8 @@ from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.errors import LabelWarning, ModelFileError, ParameterError
-from spanboost.learners.trees import Trees
+from spanboost.learners.protocol import ReadsFeatures
+from spanboost.learners.trees import MOST_BITS, Trees
 from spanboost.losses import has_log_link, predicts_scores
 from spanboost.models.auto import AutoBoost
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
@@ -30,6 +31,7 @@ from spanboost.models.quantiles.asked_levels import (
     check_coverage,
     check_increasing,
     interpolate_levels,
+    levels_to_read,
     parse_levels,
 )
 from spanboost.models.quantiles.distribution import distribution_function, draw_samples
@@ -101,12 +103,12 @@ class Intervals(WrappedModel):
                 "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
                 f"(got {self.model!r})",
             )
-        if predicts_scores(self.model.loss_) or getattr(self.model.loss_, "d", 1) != 1:
+        if not predicts_a_number(self.model):
             raise ParameterError(
                 "model", f"must predict one number per row (its loss is {self.model.loss_!r})"
             )
         check_increasing(levels, "levels")
-        self.scale = new_scale_model(self.model)
+        self._set_scale(new_scale_model(self.model))
         self.forecaster = new_forecaster(np.array(levels, np.float64))
         self._call = Caller()
 
@@ -141,9 +143,11 @@ class Intervals(WrappedModel):
         """Return the predictions and the quantiles for a block of rows; learn nothing."""
         levels = parse_levels(levels, "levels")
         forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
-        out = np.empty((len(forecasts), len(self.levels)))
-        self._call(predict_quantiles, self.forecaster, _plain(forecasts), _plain(roots), out)
-        return forecasts, self._of_levels(out, levels)
+        read = levels_to_read(self.levels, levels)
+        out = np.empty((len(forecasts), len(read)))
+        each = (_plain(forecasts), _plain(roots), read, out)
+        self._call(predict_quantiles, self.forecaster, *each)
+        return forecasts, self._of_levels(out, read, levels)
 
     def predict_interval(self, X: RowsLike, coverage: float = 0.9) -> Array:
         """Return intervals that cover this share of the labels, for a block of rows, [rows, 2].
@@ -206,8 +210,9 @@ class Intervals(WrappedModel):
     ) -> tuple[Array, Array]:
         """Learn a block; return predictions and quantiles, each made before its label."""
         levels = parse_levels(levels, "levels")
-        forecasts, quantiles = self._learn(self.check(X, y, weights))
-        return forecasts, self._of_levels(quantiles, levels)
+        read = levels_to_read(self.levels, levels)
+        forecasts, quantiles = self._learn(self.check(X, y, weights), read)
+        return forecasts, self._of_levels(quantiles, read, levels)
 
     def learn_intervals(
         self, X: RowsLike, y: ArrayLike, coverage: float = 0.9, weights: ArrayLike | None = None
@@ -224,7 +229,7 @@ class Intervals(WrappedModel):
 
     def learn_checked(self, block: IntervalBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
-        return self._learn(block)[0]
+        return self._learn(block, np.empty(0, np.int64))[0]
 
     def learn_held_out(
         self,
@@ -277,9 +282,10 @@ class Intervals(WrappedModel):
         inner = BASES[first["booster"]].restore(first, parts["model"])
         model = cls(inner, header["parameters"]["levels"])
         scale = BOOSTERS[second["booster"]].restore(second, parts["scale"])
-        if scale.parameters() != model.scale.parameters() or scale.started != inner.started:
+        # earlier versions learned scales by other boosters, which continue
+        if not predicts_a_number(scale) or scale.started != inner.started:
             raise ModelFileError("the two models of the file do not fit each other")
-        model.scale = scale
+        model._set_scale(scale)
         if inner.started:
             if not any(name.startswith("cells.") for name in parts[_STATE]):
                 raise ModelFileError(
@@ -291,8 +297,12 @@ class Intervals(WrappedModel):
                 raise ModelFileError("the arrays of the quantiles are invalid")
         return model
 
-    def _learn(self, block: IntervalBlock) -> tuple[Array, Array]:
-        """Return the predictions and the quantiles, each made before its label."""
+    def _set_scale(self, scale: Booster) -> None:
+        self.scale = scale
+        scale.core.sample = None  # the model keeps a sample of the rows
+
+    def _learn(self, block: IntervalBlock, read: Array) -> tuple[Array, Array]:
+        """Return the predictions and the quantiles of the levels `read`, made before the labels."""
         weights = block.weights.copy()
         if self.label_health.learned == 0 and weights.any():
             weights[(weights > 0).argmax()] = 0.0  # a prediction without a label has no residual
@@ -301,12 +311,12 @@ class Intervals(WrappedModel):
         with warnings.catch_warnings():  # the model itself has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
             roots = self.scale.learn_many(block.X, sizes, weights)
-        out = np.empty((len(forecasts), len(self.levels)))
-        each = (_plain(forecasts), _plain(roots), block.labels, weights, out)
+        out = np.empty((len(forecasts), len(read)))
+        each = (_plain(forecasts), _plain(roots), block.labels, weights, read, out)
         self._call(learn_quantiles, self.forecaster, *each)
         return forecasts, out
 
-    def _of_levels(self, quantiles: Array, levels: Sequence[float]) -> Array:
+    def _of_levels(self, quantiles: Array, read: Array, levels: Sequence[float]) -> Array:
         """Return the quantiles of these levels, clipped to numbers that labels can be.
 
         All labels are within a fixed range, and those of a log link are not negative. An interval
@@ -315,14 +325,15 @@ class Intervals(WrappedModel):
         low, high = self.labels.limits
         if has_log_link(self.model.loss_):
             low = max(low, 0.0)
-        return np.clip(interpolate_levels(quantiles, self.levels, levels), low, high)
+        own = self.forecaster.levels.level[read].tolist()
+        return np.clip(interpolate_levels(quantiles, own, levels), low, high)
 
 
 def new_scale_model(model: Model) -> Booster:
     """Return the booster that learns the square roots of a model's residuals.
 
-    It takes less time than the model: AutoBoost gets trees, fewer of them for its fast budget. A
-    booster gets fewer copies of its own learner.
+    It takes less time than the model: it consists of trees, as many as this time allows. Learners
+    of your own may read rows that trees cannot, so they get one copy of themselves instead.
     """
     learner = getattr(model, "learner", None)
     if learner is None:
@@ -331,9 +342,18 @@ def new_scale_model(model: Model) -> Booster:
         return SpanBoost(trees, n=n, eta=eta, label_range="auto")
     if isinstance(learner, Trees):
         copies: Any = getattr(model, "n", None)  # a model that chooses n has none
-        n = max(1, copies // 2) if is_integer(copies) else 32
-        return SpanBoost(learner, n=n, eta=min(1.0, max(0.15, 2 / n)), label_range="auto")
+        n = max(1, copies // 4) if is_integer(copies) else 8
+        return SpanBoost(learner, n=n, eta=min(1.0, 0.15 + 2 / n), label_range="auto")
+    if isinstance(learner, ReadsFeatures):
+        bits = getattr(learner, "bits", None)
+        trees = Trees(bits=bits if bits is None else min(bits, MOST_BITS))
+        return SpanBoost(trees, n=2, eta=0.8, label_range="auto")
     return HullBoost(learner, n=1, label_range="auto")
+
+
+def predicts_a_number(model: Model) -> bool:
+    """Return whether the predictions of a model are numbers, one per row."""
+    return not predicts_scores(model.loss_) and getattr(model.loss_, "d", 1) == 1
 
 
 def interval_levels(coverage: float) -> tuple[float, float]:

@@ -33,6 +33,14 @@ def check_coverage(coverage: float) -> None:
         raise ParameterError("coverage", f"must be between 0 and 1 (got {coverage!r})")
 
 
+def levels_to_read(own: Sequence[float], asked: Sequence[float]) -> Array:
+    """Return the positions of those of the levels `own` that `interpolate_levels` needs."""
+    right = np.searchsorted(own, asked)
+    exact = np.isin(asked, own)
+    both = np.concatenate([np.where(exact, right, right - 1), right])
+    return np.unique(np.clip(both, 0, len(own) - 1))
+
+
 def interpolate_levels(values: Array, own: Sequence[float], asked: Sequence[float]) -> Array:
     """Return the values of other levels, [rows, asked], linear in the log-odds of the level.
 

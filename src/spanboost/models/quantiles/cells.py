@@ -15,6 +15,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.models.quantiles.sorted_window import (
     SortedWindow,
+    count_below,
     insert_value,
     is_sound,
     new_window,
@@ -24,6 +25,12 @@ from spanboost.models.quantiles.sorted_window import (
 FORECASTS, ROOTS = 8, 2  # cells by the rank of each
 ROWS = 250  # in the window of each cell, and in those of the ranks
 EQUAL = 100.0  # a cell with this many residuals counts as much as all rows
+
+
+class CellScratch(NamedTuple):
+    """Scratch space, from `find_cells` to `add_to_cell`."""
+
+    place: Array  # [2] of the forecast and of the root of the current row, in their windows
 
 
 @kernel
@@ -37,6 +44,7 @@ class ResidualCells(NamedTuple):
     counts: Array  # [cells, 2] residuals in the window, next place in the ring
     near: Array  # [4] the nearest cells of the current row
     weight: Array  # [4] of these cells
+    scratch: CellScratch
 
     def clear_cells(self) -> None:
         """Remove all residuals."""
@@ -44,8 +52,10 @@ class ResidualCells(NamedTuple):
 
     def find_cells(self, forecast: float, root: float) -> None:
         """Set the nearest cells of a row, and their weights, for `read_cells`."""
-        x = self.forecasts.rank_value(forecast) * FORECASTS - 0.5
-        y = self.roots.rank_value(root) * ROOTS - 0.5
+        place = self.scratch.place
+        place[0], place[1] = self.forecasts.place_of(forecast), self.roots.place_of(root)
+        x = self.forecasts.rank_of(place[0]) * FORECASTS - 0.5
+        y = self.roots.rank_of(place[1]) * ROOTS - 0.5
         x, y = max(0.0, min(x, FORECASTS - 1.0)), max(0.0, min(y, ROOTS - 1.0))
         i, j = min(int(x), FORECASTS - 2), min(int(y), ROOTS - 2)
         for k in range(4):
@@ -66,14 +76,20 @@ class ResidualCells(NamedTuple):
                 rest -= self.weight[k]
         return quantile + rest * common
 
-    def add_to_cell(self, forecast: float, root: float, residual: float) -> None:
-        """Add the residual of a row to its cell, and its forecasts to the ranks."""
-        i = min(int(self.forecasts.rank_value(forecast) * FORECASTS), FORECASTS - 1)
-        j = min(int(self.roots.rank_value(root) * ROOTS), ROOTS - 1)
+    def add_to_cell(self, residual: float) -> None:
+        """Add the residual of the current row to its cell."""
+        place = self.scratch.place
+        i = min(int(self.forecasts.rank_of(place[0]) * FORECASTS), FORECASTS - 1)
+        j = min(int(self.roots.rank_of(place[1]) * ROOTS), ROOTS - 1)
         cell = i * ROOTS + j
-        insert_value(self.ring[cell], self.ordered[cell], self.counts[cell], residual)
-        self.forecasts.add_value(forecast)
-        self.roots.add_value(root)
+        ring, ordered, counts = self.ring[cell], self.ordered[cell], self.counts[cell]
+        insert_value(ring, ordered, counts, residual, count_below(ordered, counts[0], residual))
+
+    def add_to_ranks(self, forecast: float, root: float, due: bool) -> None:
+        """Add the forecasts of the current row to the ranks, if this is due or there is room."""
+        if due or self.forecasts.counts[0] < ROWS:
+            self.forecasts.insert_at(forecast, self.scratch.place[0])
+            self.roots.insert_at(root, self.scratch.place[1])
 
 
 def new_cells() -> ResidualCells:
@@ -87,6 +103,7 @@ def new_cells() -> ResidualCells:
         np.zeros((cells, 2), np.int64),
         np.zeros(4, np.int64),
         np.zeros(4),
+        CellScratch(np.zeros(2, np.int64)),
     )
 
 

@@ -16,6 +16,8 @@ from spanboost.models.quantiles.sorted_window import (
     read_share,
 )
 
+EVERY = 4  # the ranks of forecasts are those among every fourth row, which saves time
+
 
 @kernel
 class QuantileForecaster(NamedTuple):
@@ -35,29 +37,50 @@ class QuantileForecaster(NamedTuple):
             and bool((self.scales.median > 0).all())
         )
 
-    def predict_levels(self, forecast: float, root: float, out: Array) -> float:
-        """Set out[k] to the quantile of level k, and return the scale of the row.
+    def place_row(self, forecast: float, root: float) -> float:
+        """Return the scale of a row, and find its cells, for `read_level`.
 
-        root: forecast of sqrt|residual|. A quantile is infinite while there are too few residuals
-        for its level. The median of no residuals is the forecast.
+        root: forecast of sqrt|residual|.
         """
-        scale = self.scales.mix_scales(root)
         self.cells.find_cells(forecast, root)
-        for k in range(out.shape[0]):
-            share = self.residuals.safe_share(self.levels.level[k], self.levels.share_at(k))
-            if share <= 0:
-                out[k] = -np.inf
-            elif share >= 1:
-                out[k] = np.inf
-            else:
-                common = read_share(self.residuals.ordered, self.residuals.counts[0], share)
-                out[k] = forecast + scale * self.cells.read_cells(share, common)
-        return scale
+        return self.scales.mix_scales(root)
 
-    def add_residual(self, forecast: float, root: float, residual: float) -> None:
-        """Add the residual of a row, in units of its scale."""
-        self.residuals.add_value(residual)
-        self.cells.add_to_cell(forecast, root, residual)
+    def read_level(self, k: int, forecast: float, scale: float) -> float:
+        """Return the quantile of level k of the row that was placed last.
+
+        It is infinite while there are too few residuals for the level. The median of no residuals
+        is the forecast.
+        """
+        share = self.residuals.safe_share(self.levels.level[k], self.levels.share_at(k))
+        if share <= 0:
+            return -np.inf
+        if share >= 1:
+            return np.inf
+        common = read_share(self.residuals.ordered, self.residuals.counts[0], share)
+        return forecast + scale * self.cells.read_cells(share, common)
+
+    def levels_below(self, label: float, forecast: float, scale: float, place: int) -> int:
+        """Return the number of levels whose quantiles are below the label.
+
+        place: number of residuals below that of the label. Quantiles never cross, so only those
+        near this place are read.
+        """
+        k, number = self.levels.levels_near(place, self.residuals.counts[0]), self.levels.h.shape[0]
+        if k < number and self.read_level(k, forecast, scale) < label:
+            k += 1
+            while k < number and self.read_level(k, forecast, scale) < label:
+                k += 1
+            return k
+        while k > 0 and self.read_level(k - 1, forecast, scale) >= label:
+            k -= 1
+        return k
+
+    def add_residual(self, forecast: float, root: float, residual: float, place: int) -> None:
+        """Add the residual of the row that was placed last, in units of its scale."""
+        ranked = self.residuals.counts[1] % EVERY == 0
+        self.residuals.insert_at(residual, place)
+        self.cells.add_to_cell(residual)
+        self.cells.add_to_ranks(forecast, root, ranked)
 
 
 def new_forecaster(levels: Array) -> QuantileForecaster:
@@ -66,11 +89,13 @@ def new_forecaster(levels: Array) -> QuantileForecaster:
 
 
 def predict_quantiles(
-    state: QuantileForecaster, forecasts: Array, roots: Array, out: Array
+    state: QuantileForecaster, forecasts: Array, roots: Array, wanted: Array, out: Array
 ) -> None:
-    """Set out[t] to the quantiles of row t."""
+    """Set out[t, j] to the quantile of row t and level wanted[j]."""
     for t in range(out.shape[0]):
-        state.predict_levels(forecasts[t], roots[t], out[t])
+        scale = state.place_row(forecasts[t], roots[t])
+        for j in range(wanted.shape[0]):
+            out[t, j] = state.read_level(wanted[j], forecasts[t], scale)
 
 
 def learn_quantiles(
@@ -79,17 +104,22 @@ def learn_quantiles(
     roots: Array,
     labels: Array,
     weights: Array,
+    wanted: Array,
     out: Array,
 ) -> None:
     """Predict as `predict_quantiles` does, and learn each row after its prediction."""
     for t in range(out.shape[0]):
-        scale = state.predict_levels(forecasts[t], roots[t], out[t])
+        scale = state.place_row(forecasts[t], roots[t])
+        for j in range(wanted.shape[0]):
+            out[t, j] = state.read_level(wanted[j], forecasts[t], scale)
         if weights[t] > 0:
-            state.levels.move_levels(out[t], labels[t])
-            residual = labels[t] - forecasts[t]
+            residual, unit = labels[t] - forecasts[t], scale
             if state.scales.rows[0] == 0 and residual != 0:
-                scale = abs(residual)  # the first one sets the scale
-            state.add_residual(forecasts[t], roots[t], residual / scale)
+                unit = abs(residual)  # the first one sets the scale
+            place = state.residuals.place_of(residual / unit)
+            below = state.levels_below(labels[t], forecasts[t], scale, place)
+            state.levels.move_levels(below)
+            state.add_residual(forecasts[t], roots[t], residual / unit, place)
             state.scales.learn_scales(abs(residual), roots[t])
 
 

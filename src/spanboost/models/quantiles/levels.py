@@ -16,6 +16,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.models.quantiles.sorted_window import count_below
 
 STEP = 0.05  # of h, for each label
 LIMIT = 8.0  # quantiles at log-odds of at least this size are infinite
@@ -49,15 +50,33 @@ class CalibratedLevels(NamedTuple):
             return 0.0
         return 1.0 if odds >= LIMIT else 1 / (1 + math.exp(-odds))
 
-    def move_levels(self, quantile: Array, label: float) -> None:
-        """Move the log-odds after a label; quantile[k] was predicted for level k."""
-        for k in range(self.h.shape[0]):
-            below = 1.0 if label <= quantile[k] else 0.0
-            self.h[k] += STEP * (self.level[k] - below)
+    def levels_near(self, place: int, size: int) -> int:
+        """Return the number of levels that are read below this place among `size` residuals."""
+        odds = math.log((place + 0.5) / (size - place + 0.5))
+        return count_below(self.used, self.used.shape[0], odds)
+
+    def move_levels(self, above: int) -> None:
+        """Move the log-odds after a label that was above the quantiles of the first levels.
+
+        above: number of levels whose quantiles were below the label.
+        """
+        for k in range(above):
+            self.h[k] += STEP * self.level[k]
+        for k in range(above, self.h.shape[0]):
+            self.h[k] += STEP * (self.level[k] - 1.0)
         self.put_in_order()
 
     def put_in_order(self) -> None:
         """Set `used` to the isotonic regression of h: pool levels that are out of order."""
+        falls = 0
+        for k in range(self.h.shape[0]):
+            self.used[k] = self.h[k]
+            falls += k > 0 and self.h[k] < self.h[k - 1]
+        if falls > 0:
+            self.pool_levels()
+
+    def pool_levels(self) -> None:
+        """Set `used` to the means of the blocks of levels that are out of order."""
         total, size, blocks = self.scratch.total, self.scratch.size, 0
         for k in range(self.h.shape[0]):
             total[blocks], size[blocks] = self.h[k], 1

@@ -22,6 +22,15 @@ FADE = 0.995  # of losses, per row
 MOST = 20.0  # a residual counts as at most this many scales
 SMALLEST, LARGEST = 1e-280, 1e280  # medians
 APART = 7.0  # forecasts are within this factor of the median of all rows
+UP = math.exp(SLOW / 2), math.exp(SLOW / 2), math.exp(FAST / 2)  # the least moves of medians
+DOWN = math.exp(-SLOW / 2), math.exp(-SLOW / 2), math.exp(-FAST / 2)
+
+
+class ScaleScratch(NamedTuple):
+    """Scratch space, from `mix_scales` to `learn_scales`."""
+
+    scale: Array  # [3] the candidates of the row
+    log: Array  # [3] their logarithms
 
 
 @kernel
@@ -31,6 +40,7 @@ class Scales(NamedTuple):
     median: Array  # [3] of |residual|, of |residual| / forecast, of |residual| lately
     loss: Array  # [3] of each as a scale
     rows: Array  # [1] rows learned with a residual other than 0
+    scratch: ScaleScratch
 
     def candidate_scale(self, j: int, root: float) -> float:
         """Return candidate j for a row whose forecast of sqrt|residual| is `root`."""
@@ -46,13 +56,15 @@ class Scales(NamedTuple):
         least = min(self.loss[0], self.loss[1], self.loss[2])
         total, log = 0.0, 0.0
         for j in range(3):
-            weight = math.exp(least - self.loss[j])
+            scale = self.candidate_scale(j, root)
+            self.scratch.scale[j], self.scratch.log[j] = scale, math.log(scale)
+            weight = 1.0 if self.loss[j] == least else math.exp(least - self.loss[j])
             total += weight
-            log += weight * math.log(self.candidate_scale(j, root))
+            log += weight * self.scratch.log[j]
         return math.exp(log / total)
 
     def learn_scales(self, size: float, root: float) -> None:
-        """Learn from the |residual| of a row."""
+        """Learn from the |residual| of the row whose scale was mixed last."""
         if not size > 0:
             return
         if self.rows[0] == 0:
@@ -60,21 +72,22 @@ class Scales(NamedTuple):
             self.median[1] = size / root if root > 0 else 1.0
         else:
             for j in range(3):
-                scale = self.candidate_scale(j, root)
-                loss = math.log(scale / self.median[0]) + min(size / scale, MOST)
+                far = min(size / self.scratch.scale[j], MOST)
+                loss = self.scratch.log[j] - self.scratch.log[0] + far
                 self.loss[j] = FADE * self.loss[j] + loss
         self.rows[0] += 1
         start = min(1.0, FIRST / self.rows[0])
         for j in range(3):
-            move = max(start, FAST if j == 2 else SLOW) / 2
             half = self.median[j] * (root if j == 1 else 1.0)
-            moved = self.median[j] * math.exp(move if size > half else -move)
-            self.median[j] = max(min(moved, LARGEST), SMALLEST)
+            move = UP[j] if size > half else DOWN[j]
+            if start > (FAST if j == 2 else SLOW):
+                move = math.exp(start / 2 if size > half else -start / 2)
+            self.median[j] = max(min(self.median[j] * move, LARGEST), SMALLEST)
 
 
 def new_scales() -> Scales:
     """Return scales that have seen no row."""
-    return Scales(np.ones(3), np.zeros(3), np.zeros(1))
+    return Scales(np.ones(3), np.zeros(3), np.zeros(1), ScaleScratch(np.ones(3), np.zeros(3)))
 
 
 def set_medians(scales: Scales, sizes: Array, roots: Array) -> None:

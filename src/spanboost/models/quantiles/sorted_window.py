@@ -10,59 +10,72 @@ from spanboost.compiling.kernels import kernel
 
 WINDOW = 1000  # rows
 LARGEST = 1e100  # values are clipped, so that products stay finite
+PARTS = 8  # of a window that is searched
 TAIL = 0.5  # beyond the values, a quantile moves by this share of their spread, per unit of log
 
 
 @kernel
 def count_below(ordered: Array, size: int, value: float) -> int:
     """Return how many of the first `size` values, which are in order, are below a value."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    # Two passes without branches take less time than a binary search, which no processor foresees.
+    length = size // PARTS + 1
+    first = 0
+    for last in range(length - 1, size, length):
+        first += ordered[last] < value
+    first *= length
+    below, part = 0, ordered[first : min(first + length, size)]
+    for j in range(part.shape[0]):
+        below += part[j] < value
+    return first + below
 
 
 @kernel
-def insert_value(ring: Array, ordered: Array, counts: Array, value: float) -> None:
+def insert_value(ring: Array, ordered: Array, counts: Array, value: float, target: int) -> None:
     """Add a value to a window; the oldest one leaves a full window.
 
     ring: [rows] values in the order of the rows. ordered: [rows] the same, ascending.
     counts: [2] values in the window, next place in the ring.
+    target: number of values in the window that are below this one.
     """
     size, place = counts[0], counts[1]
     value = max(min(value, LARGEST), -LARGEST)
-    gap, target = size, count_below(ordered, size, value)
+    gap = size
     if size == ring.shape[0]:
         gap = count_below(ordered, size, ring[place])  # the place of the value that leaves
         target -= 1 if target > gap else 0
     else:
         counts[0] = size + 1
-    for j in range(gap, target):
-        ordered[j] = ordered[j + 1]
-    for j in range(gap, target, -1):
-        ordered[j] = ordered[j - 1]
+    left, right = ordered[min(gap, target) : max(gap, target)], ordered[min(gap, target) + 1 :]
+    if gap < target:  # loops over slices are vectorised
+        for j in range(left.shape[0]):
+            left[j] = right[j]
+    else:
+        for j in range(left.shape[0] - 1, -1, -1):
+            right[j] = left[j]
     ordered[target], ring[place] = value, value
     counts[1] = (place + 1) % ring.shape[0]
 
 
 @kernel
 def read_share(ordered: Array, size: int, share: float) -> float:
-    """Return the quantile of a share of the first `size` values; 0 without values."""
+    """Return the quantile of a share of the first `size` values; 0 without values.
+
+    Rounding errors do not make it fall where the share rises.
+    """
     if size == 0:
         return 0.0
     place = share * (size + 1) - 1
     if place <= 0:
         first = ordered[0]
-        return first + TAIL * (ordered[size // 2] - first) * math.log(share * (size + 1))
+        beyond = math.log(share * (size + 1))
+        return first + TAIL * (ordered[size // 2] - first) * min(beyond, 0.0)
     if place >= size - 1:
         last = ordered[size - 1]
-        return last - TAIL * (last - ordered[size // 2]) * math.log((1 - share) * (size + 1))
+        beyond = math.log((1 - share) * (size + 1))
+        return last - TAIL * (last - ordered[size // 2]) * min(beyond, 0.0)
     j = int(place)
-    return ordered[j] + (place - j) * (ordered[j + 1] - ordered[j])
+    between = ordered[j] + (place - j) * (ordered[j + 1] - ordered[j])
+    return min(between, ordered[j + 1])
 
 
 @kernel
@@ -79,12 +92,20 @@ class SortedWindow(NamedTuple):
 
     def add_value(self, value: float) -> None:
         """Add a value; the oldest one leaves a full window."""
-        insert_value(self.ring, self.ordered, self.counts, value)
+        self.insert_at(value, self.place_of(value))
 
-    def rank_value(self, value: float) -> float:
-        """Return the share of the values that are below this one; 0.5 without values."""
+    def insert_at(self, value: float, place: int) -> None:
+        """Add a value, given the number of values that are below it."""
+        insert_value(self.ring, self.ordered, self.counts, value, place)
+
+    def place_of(self, value: float) -> int:
+        """Return the number of values that are below this one."""
+        return count_below(self.ordered, self.counts[0], value)
+
+    def rank_of(self, place: int) -> float:
+        """Return the share of the values that are below one with this place; 0.5 without values."""
         size = self.counts[0]
-        return count_below(self.ordered, size, value) / size if size > 0 else 0.5
+        return place / size if size > 0 else 0.5
 
     def safe_share(self, level: float, share: float) -> float:
         """Return `share`; 0 or 1, for an infinite quantile, while there are too few values.
