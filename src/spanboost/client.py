@@ -14,7 +14,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 from uuid import uuid4
 
 from spanboost.atomic_files import atomic_write
@@ -28,6 +28,14 @@ RETRIES = 10  # enough for a restart of the service
 MAX_DELAY = 10.0  # seconds between two attempts, unless the service asks for more
 MAX_RETRY_AFTER = 60.0  # longest time that the service can ask for
 TRUST = "pass its file as certificate (in commands: --certificate FILE)"
+
+
+class Asked(TypedDict, total=False):
+    """Coverages of intervals; None asks for nothing."""
+
+    interval: float | None
+    lower: float | None
+    upper: float | None
 
 
 class Prediction(NamedTuple):
@@ -103,9 +111,9 @@ class _Base:
     def _open_connections(self, **options: Any) -> Any:
         raise NotImplementedError
 
-    def _predict_request(self, rows: Sequence[Row], keep: bool, interval: float | None) -> _Request:
+    def _predict_request(self, rows: Sequence[Row], keep: bool, asked: Asked) -> _Request:
         query, body = {} if keep else {"keep": "false"}, list(map(plain_row, rows))
-        query |= {} if interval is None else {"interval": str(interval)}
+        query |= {name: str(one) for name, one in asked.items() if one is not None}
         return _Request("POST", "/predict", self._predict_token, query, body)
 
     def _learn_request(self, rows: Iterable[Row], skip: bool, wait: bool) -> _Request:
@@ -151,19 +159,20 @@ class Client(_Base):
         """Close all connections."""
         self._http.close()
 
-    def predict(self, row: Row, *, keep: bool = True, interval: float | None = None) -> Prediction:
+    def predict(self, row: Row, *, keep: bool = True, **asked: Unpack[Asked]) -> Prediction:
         """Return the prediction for one row.
 
         keep: whether the service stores the row for its label.
         interval: the coverage of an interval, in the columns `low` and `high` of the prediction.
+        lower, upper: the coverage of an interval with one end, in a column of the same name.
         """
-        return self.predict_many([row], keep=keep, interval=interval)[0]
+        return self.predict_many([row], keep=keep, **asked)[0]
 
     def predict_many(
-        self, rows: Sequence[Row], *, keep: bool = True, interval: float | None = None
+        self, rows: Sequence[Row], *, keep: bool = True, **asked: Unpack[Asked]
     ) -> list[Prediction]:
         """Return the predictions for rows, all made by the same state of the model."""
-        return _parse_predictions(self._send(self._predict_request(rows, keep, interval)).json())
+        return _parse_predictions(self._send(self._predict_request(rows, keep, asked)).json())
 
     def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
         """Send the label of a predicted row; with `wait`, return when the row is learned."""
@@ -259,17 +268,15 @@ class AsyncClient(_Base):
         """Close all connections."""
         await self._http.aclose()
 
-    async def predict(
-        self, row: Row, *, keep: bool = True, interval: float | None = None
-    ) -> Prediction:
-        """Return the prediction for one row; `keep` and `interval` as in `Client.predict`."""
-        return (await self.predict_many([row], keep=keep, interval=interval))[0]
+    async def predict(self, row: Row, *, keep: bool = True, **asked: Unpack[Asked]) -> Prediction:
+        """Return the prediction for one row; the parameters are those of `Client.predict`."""
+        return (await self.predict_many([row], keep=keep, **asked))[0]
 
     async def predict_many(
-        self, rows: Sequence[Row], *, keep: bool = True, interval: float | None = None
+        self, rows: Sequence[Row], *, keep: bool = True, **asked: Unpack[Asked]
     ) -> list[Prediction]:
         """Return the predictions for rows, all made by the same state of the model."""
-        request = self._predict_request(rows, keep, interval)
+        request = self._predict_request(rows, keep, asked)
         return _parse_predictions((await self._send(request)).json())
 
     async def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
@@ -335,15 +342,9 @@ def _httpx_arguments(request: _Request) -> dict[str, Any]:
     headers |= {} if request.key is None else {"Idempotency-Key": request.key.encode()}
     body: dict[str, Any] = {"json": request.body}
     if isinstance(request.body, bytes):
-        headers["Content-Type"] = b"application/octet-stream"
-        body = {"content": request.body}
-    return {
-        "method": request.method,
-        "url": request.path,
-        "params": request.query or {},
-        "headers": headers,
-        **body,
-    }
+        headers["Content-Type"], body = b"application/octet-stream", {"content": request.body}
+    target = {"method": request.method, "url": request.path, "params": request.query or {}}
+    return target | {"headers": headers} | body
 
 
 def _retry_delay(result: Any, pause: float | None) -> float | None:
@@ -385,9 +386,8 @@ def _check(result: Any, lost: bool = False) -> Any:
 
 
 def _parse_predictions(content: dict[str, list[Any]]) -> list[Prediction]:
-    names = list(content)
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*content.values(), strict=True)]
-    return [Prediction(row.get("id"), row["prediction"], row) for row in rows]
+    each = (dict(zip(content, row, strict=True)) for row in zip(*content.values(), strict=True))
+    return [Prediction(row.get("id"), row["prediction"], row) for row in each]
 
 
 def _parse_outcome(content: dict[str, Any]) -> Outcome:

@@ -180,10 +180,20 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         """
         if not with_interval:
             return float(self._model.predict_one(x))
+        low, high = self._with_intervals().predict_interval_one(x, coverage)
+        return conf.Interval(lower=low, upper=high)
+
+    def predict_bound_one(
+        self, x: dict[Any, Any], coverage: float = 0.9, side: str = "upper"
+    ) -> float:
+        """Return a number that this share of the labels is at or below; `side="lower"`: above."""
+        (bound,) = self._with_intervals().predict_bound([x], coverage, side).tolist()
+        return float(bound)
+
+    def _with_intervals(self) -> Intervals:
         if not isinstance(self._model, Intervals):
             raise ValueError("intervals need BoostingRegressor(intervals=True)")
-        low, high = self._model.predict_interval_one(x, coverage)
-        return conf.Interval(lower=low, upper=high)
+        return self._model
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike = 1.0) -> None:
         """Learn a block of rows, in order; w is one weight for all rows, or one for each."""

@@ -154,6 +154,16 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
         return predictions, ends.reshape(len(ends), len(shares), 2).transpose(0, 2, 1)
 
     @unless(_no_intervals)
+    def predict_bound(self, X: RowsLike, coverage: float = 0.9, side: str = "upper") -> Array:
+        """Return one end of a one-sided interval, [rows].
+
+        coverage : share of the labels at or below the bound (side="upper"), or at or above it
+            (side="lower").
+        """
+        rows = self._read(X)
+        return self._with_intervals().predict_bound(rows, coverage, side)
+
+    @unless(_no_intervals)
     def predict_quantiles(self, X: RowsLike, levels: float | Sequence[float]) -> Array:
         """Return the quantiles of these levels, [rows, levels]; they never cross."""
         rows = self._read(X)

@@ -65,6 +65,28 @@ def test_several_coverages_have_columns_of_their_own(shell, data, tmp_path):
         assert [",".join([row[0], *row[first : first + 2]]) for row in cells] == alone
 
 
+def test_bounds_are_the_ends_of_one_sided_intervals(shell, data, tmp_path):
+    model, empty = tmp_path / "model.sb", put(tmp_path, "empty.csv", b"x,label\n")
+    train(shell, data, model, "--intervals")
+    options = ("--upper", "0.9", "--upper", "0.95", "--lower", "0.9", "--interval", "0.8")
+    text = shell("predict", data, "-m", model, *options).out
+    head = "prediction,low,high,lower,upper_0.9,upper_0.95"
+    assert shell("predict", empty, "-m", model, *options).out == f"{head}\n"
+    rows = [*csv.DictReader(io.StringIO(text))]
+    assert list(rows[0]) == head.split(",")
+    for row in rows:  # an 80 % interval leaves out a tenth on each side
+        assert (row["low"], row["high"]) == (row["lower"], row["upper_0.9"])
+        assert float(row["upper_0.9"]) <= float(row["upper_0.95"])
+
+
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_bounds_of_a_model_without_intervals_are_refused(shell, data, tmp_path, side):
+    model = tmp_path / "model.sb"
+    train(shell, data, model)
+    text = shell("predict", data, "-m", model, f"--{side}", "0.9", status=2).err
+    assert f"--{side}: {model} has no intervals; train it with `train --intervals`" in text
+
+
 def test_a_resumed_run_writes_the_same_model(shell, data, tmp_path):
     whole, parts = tmp_path / "whole.sb", tmp_path / "parts.sb"
     train(shell, data, whole, "--intervals")

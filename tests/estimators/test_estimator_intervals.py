@@ -77,6 +77,24 @@ def test_one_level_is_a_list_of_one():
         model.predict_quantiles(X, "half")
 
 
+@pytest.mark.parametrize(("side", "level"), [("upper", 0.9), ("lower", 0.1)])
+def test_bounds_are_quantiles(side, level):
+    X, y = stream()
+    model = regressor().fit(X, y)
+    bounds = model.predict_bound(X, 0.9, side=side)
+    assert (bounds == model.predict_quantiles(X, level)[:, 0]).all()
+    online = river.BoostingRegressor("linear", n_models=2, intervals=True)
+    for row, label in zip(X[:100].tolist(), y[:100].tolist(), strict=True):
+        online.learn_one(dict(enumerate(row)), label)
+    x = dict(enumerate(X[0].tolist()))
+    interval = online.predict_one(x, with_interval=True, coverage=0.8)
+    expected = interval.upper if side == "upper" else interval.lower
+    assert online.predict_bound_one(x, 0.9, side) == expected
+    for predict, row in ((model.predict_bound, X), (online.predict_bound_one, x)):
+        with pytest.raises(ValueError, match='side must be "upper" or "lower"'):
+            predict(row, 0.9, "left")
+
+
 def test_further_passes_do_not_calibrate():
     X, y = stream(300)
     model = Intervals(SpanBoost(LinearSGD(), n=2, label_range="auto"))

@@ -64,6 +64,29 @@ def test_intervals_are_those_of_the_model_file(client, tmp_path):
     assert plain["prediction"] == found["prediction"]
 
 
+def test_bounds_are_the_ends_of_one_sided_intervals(client):
+    assert (
+        client.post("/predict", params={"upper": 0.9}, json={"size": 0.5}).json()["upper"] is None
+    )
+    client.post("/learn", json=some_rows(400), params={"wait": "true"})
+    asked = {"interval": 0.8, "upper": 0.9, "lower": 0.95}
+    found = client.post("/predict", params=asked, json={"size": 0.5}).json()
+    assert [*found] == ["id", "prediction", "low", "high", "lower", "upper"]
+    assert found["upper"] == found["high"]  # an 80 % interval leaves out a tenth on each side
+    assert found["lower"] < found["low"]
+    alone = client.post("/predict", params={"lower": 0.95}, json={"size": 0.5}).json()
+    assert (alone["lower"], [*alone]) == (found["lower"], ["id", "prediction", "lower"])
+
+
+@pytest.mark.parametrize("name", ["interval", "lower", "upper"])
+@pytest.mark.parametrize("value", ["0", "1", "90", "wide", "nan", ""])
+def test_a_coverage_outside_0_and_1_is_refused(client, name, value):
+    found = client.post("/predict", params={name: value}, json={"size": 0.5})
+    assert found.status_code == 422
+    why = f"the query parameter '{name}' must be between 0 and 1 (got '{value}')"
+    assert found.json()["error"] == why
+
+
 def test_labels_of_predicted_rows_calibrate(client):
     inside, rows = 0, some_rows(600)
     for row in rows:
@@ -134,13 +157,6 @@ def test_a_restart_keeps_the_intervals(tmp_path):
     assert (before["low"], before["high"]) == (after["low"], after["high"])
 
 
-@pytest.mark.parametrize("value", ["0", "1", "90", "wide", "nan", ""])
-def test_a_coverage_outside_0_and_1_is_refused(client, value):
-    found = client.post("/predict", params={"interval": value}, json={"size": 1})
-    assert found.status_code == 422
-    assert "'interval' must be between 0 and 1" in found.json()["error"]
-
-
 def test_a_model_without_intervals_says_so_and_stores_nothing(tmp_path):
     with serving(tmp_path / "state", *SMALL) as client:
         found = client.post("/predict", params={"interval": 0.9}, json={"size": 1, "id": "a"})
@@ -165,8 +181,10 @@ def test_the_client_returns_intervals(client):
         found = python.predict({"size": 0.5}, interval=0.9)
         assert found.columns["low"] < found.value < found.columns["high"]
         assert "low" not in python.predict({"size": 0.5}).columns
+        bounds = python.predict({"size": 0.5}, lower=0.95, upper=0.95, interval=None).columns
+        assert (bounds["lower"], bounds["upper"]) == (found.columns["low"], found.columns["high"])
 
 
 def test_the_description_names_the_parameter(client):
     described = client.get("/openapi.json").json()["paths"]["/predict"]["post"]["parameters"]
-    assert "interval" in [one["name"] for one in described]
+    assert {"interval", "lower", "upper"} <= {one["name"] for one in described}

@@ -32,6 +32,16 @@ def add_predict_intervals(predict: Any) -> None:
         "the labels, such as 0.9; can be repeated, with columns such as `low_0.5`. The model must "
         "be trained with --intervals",
     )
+    for side, where in (("lower", "above"), ("upper", "below")):
+        predict.add_argument(
+            f"--{side}",
+            type=share,
+            action="append",
+            metavar="COVERAGE",
+            help=f"Also write a bound, in the column `{side}`: this share of the labels, such as "
+            f"0.9, is at or {where} it; can be repeated, with columns such as `{side}_0.5`. The "
+            "model must be trained with --intervals",
+        )
     predict.add_argument(
         "--set",
         type=share,

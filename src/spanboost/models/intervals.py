@@ -63,6 +63,13 @@ _STATE = "quantiles"  # prefix of the forecaster's arrays in a file
 _PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
 
+class End(NamedTuple):
+    """An end of an interval: the name of its column, and its level."""
+
+    name: str
+    level: float
+
+
 class IntervalBlock(NamedTuple):
     """A checked block."""
 
@@ -369,6 +376,17 @@ def bound_level(coverage: float, side: str) -> float:
     if side not in SIDES:
         raise ParameterError("side", f'must be "upper" or "lower" (got {side!r})')
     return coverage if side == "upper" else round(1 - coverage, 12)
+
+
+def interval_ends(coverage: float) -> tuple[End, End]:
+    """Return both ends of an interval."""
+    low, high = interval_levels(coverage)
+    return End("low", low), End("high", high)
+
+
+def bound_end(coverage: float, side: str) -> End:
+    """Return the end of a one-sided interval."""
+    return End(side, bound_level(coverage, side))
 
 
 def _plain(values: Array) -> Array:

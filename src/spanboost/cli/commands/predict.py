@@ -16,7 +16,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.stream import Stream
 from spanboost.errors import DataError, UsageError
 from spanboost.losses import on_vectors
-from spanboost.models.intervals import Intervals, interval_levels
+from spanboost.models.intervals import SIDES, End, Intervals, bound_end, interval_ends
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, prediction_table
 from spanboost.models.sets import PredictionSets
@@ -27,20 +27,21 @@ def predict(args: Namespace) -> int:
     model = load_with_schema(args.model)
     if not isinstance(model, Intervals | PredictionSets):  # they are calibrated with past labels
         model = model.without_past()  # the labels of these rows never arrive
-    if args.interval is not None and not isinstance(model, Intervals):
-        raise UsageError(
-            f"--interval: {args.model} has no intervals; train it with `train --intervals`"
-        )
+    for name in ("interval", *SIDES):
+        if getattr(args, name) is not None and not isinstance(model, Intervals):
+            raise UsageError(
+                f"--{name}: {args.model} has no intervals; train it with `train --intervals`"
+            )
     if args.set is not None and not isinstance(model, PredictionSets):
         raise UsageError(f"--set: {args.model} has no sets; train it with `train --sets`")
-    coverages = [*dict.fromkeys(args.interval or args.set or ())]
+    ends, coverages = _ends(args), [*dict.fromkeys(args.set or ())]
     stream = stream_from_args(args)
     check_apart([args.model, *(source.name for source in stream.sources)], [args.output])
     if args.output != "-":
         check_writable(args.output)
     with open_writer(args.output) as output:
         keep = [*dict.fromkeys(args.keep or ())]
-        for answers, lines, kept in _predictions(model, stream, keep, coverages):
+        for answers, lines, kept in _predictions(model, stream, keep, ends, coverages):
             table = _add_columns(answers, kept)
             # where rows may be left out, each prediction names its line
             output.write(_add_line(table, lines) if stream.problems.skip else table)
@@ -69,7 +70,11 @@ def _add_line(table: Any, lines: Array) -> Any:
 
 
 def _predictions(
-    model: Model, stream: Stream, keep: Sequence[str], coverages: Sequence[float]
+    model: Model,
+    stream: Stream,
+    keep: Sequence[str],
+    ends: Sequence[End],
+    coverages: Sequence[float],
 ) -> Iterator[tuple[Any, Array, Any]]:
     """Yield a table of predictions for each block of rows, line numbers, and columns to copy.
 
@@ -82,7 +87,7 @@ def _predictions(
         for batch in batches:
             rows += batch.rows
             try:
-                yield _answers(model, batch.X, coverages), batch.lines, batch.kept
+                yield _answers(model, batch.X, ends, coverages), batch.lines, batch.kept
             except DataError as error:
                 raise batch.locate(error) from None
     if rows == 0:
@@ -91,19 +96,28 @@ def _predictions(
 
         kept = pa.table({name: pa.array([], pa.string()) for name in keep})
         table = prediction_table(model, np.empty((0, d) if d > 1 else 0))
-        if coverages and isinstance(model, Intervals):
-            table = _add_intervals(table, coverages, np.empty((0, 2 * len(coverages))))
+        table = _add_ends(table, ends, np.empty((0, len(ends))))
         if coverages and isinstance(model, PredictionSets):
             table = _add_sets(table, model, coverages, [np.empty((0, 2))] * len(coverages))
         yield table, np.empty(0, np.int64), kept
 
 
-def _answers(model: Model, X: Any, coverages: Sequence[float]) -> Any:
-    """Return a table of predictions, with intervals or sets of these coverages."""
-    if coverages and isinstance(model, Intervals):
-        levels = [level for coverage in coverages for level in interval_levels(coverage)]
-        answers, ends = model.predict_both(X, levels)
-        return _add_intervals(prediction_table(model, answers), coverages, ends)
+def _ends(args: Namespace) -> list[End]:
+    """Return the ends of the intervals that the options ask for, with the names of columns."""
+    found = []
+    for name in ("interval", *SIDES):
+        coverages = [*dict.fromkeys(getattr(args, name) or ())]
+        for coverage in coverages:
+            each = interval_ends(coverage) if name == "interval" else (bound_end(coverage, name),)
+            found += [End(_name(end.name, coverage, coverages), end.level) for end in each]
+    return found
+
+
+def _answers(model: Model, X: Any, ends: Sequence[End], coverages: Sequence[float]) -> Any:
+    """Return a table of predictions, with ends of intervals or sets of these coverages."""
+    if ends and isinstance(model, Intervals):
+        answers, quantiles = model.predict_both(X, [end.level for end in ends])
+        return _add_ends(prediction_table(model, answers), ends, quantiles)
     if coverages and isinstance(model, PredictionSets):
         both = [model.predict_both(X, coverage) for coverage in coverages]
         table = prediction_table(model, both[0][0])
@@ -111,12 +125,10 @@ def _answers(model: Model, X: Any, coverages: Sequence[float]) -> Any:
     return prediction_table(model, model.predict_many(X))
 
 
-def _add_intervals(table: Any, coverages: Sequence[float], ends: Array) -> Any:
-    """Return a table with both ends of each interval, [rows, 2 x coverages]."""
-    columns = [(end, coverage) for coverage in coverages for end in ("low", "high")]
-    for (end, coverage), values in zip(columns, ends.T, strict=True):
-        name = _name(end, coverage, coverages)
-        table = table.append_column(name, [np.ascontiguousarray(values)])
+def _add_ends(table: Any, ends: Sequence[End], quantiles: Array) -> Any:
+    """Return a table with a column for each end, [rows, ends]."""
+    for end, values in zip(ends, quantiles.T, strict=True):
+        table = table.append_column(end.name, [np.ascontiguousarray(values)])
     return table
 
 

@@ -17,6 +17,7 @@ from spanboost.data.messages.message import MessageSource
 from spanboost.data.messages.opening import open_sink, open_source
 from spanboost.data.query_table import Query
 from spanboost.errors import UsageError
+from spanboost.models.intervals import interval_ends
 from spanboost.service.log import log_to_stderr
 from spanboost.service.request_rows import RowParser
 from spanboost.service.streaming.open_streams import Streams
@@ -30,7 +31,8 @@ def work(args: Namespace) -> int:
     from spanboost.service.http.server import bind_socket, build_server, check_exposure, run
 
     streams, tokens = _streams(args), read_tokens()
-    behaviour = Behaviour(args.on_error == "skip", args.drain, args.interval)
+    ends = () if args.interval is None else interval_ends(args.interval)
+    behaviour = Behaviour(args.on_error == "skip", args.drain, ends)
     args.config = args.follow = None  # options of `serve` that a worker does not have
     args.intervals = args.interval is not None
     check_exposure(args.host, tokens)

@@ -51,7 +51,10 @@ async def _on_storage_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_no_intervals(request: Request, error: Exception) -> Response:
-    why = "the model has no intervals; serve a new folder with --intervals, or leave out `interval`"
+    why = (
+        "the model has no intervals; serve a new folder with --intervals, or leave out `interval`, "
+        "`lower` and `upper`"
+    )
     return error_response(422, why)
 
 

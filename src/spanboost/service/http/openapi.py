@@ -25,13 +25,28 @@ _KEEP = {
     "`false`, the response has no ids.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
-_INTERVAL = {
-    "name": "interval",
+_COVERAGE = {
     "in": "query",
-    "description": "Coverage of prediction intervals, such as 0.9. The response then has the "
-    "columns `low` and `high`; an infinite end is null. The service needs --intervals.",
     "schema": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
 }
+_INTERVALS = [
+    _COVERAGE
+    | {
+        "name": "interval",
+        "description": "Coverage of prediction intervals, such as 0.9. The response then has the "
+        "columns `low` and `high`; an infinite end is null. The service needs --intervals.",
+    },
+    *(
+        _COVERAGE
+        | {
+            "name": side,
+            "description": f"Coverage of intervals with one end: this share of the labels is at or "
+            f"{where} it. The response then has the column `{side}`; an infinite end is null. The "
+            "service needs --intervals.",
+        }
+        for side, where in (("lower", "above"), ("upper", "below"))
+    ),
+]
 _WAIT = {
     "name": "wait",
     "in": "query",
@@ -196,7 +211,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 def _predict() -> dict[str, Any]:
     return {
         "summary": "Predict rows; the response has an id for each row",
-        "parameters": [_ON_ERROR, _KEEP, _INTERVAL],
+        "parameters": [_ON_ERROR, _KEEP, *_INTERVALS],
         "requestBody": _body("Rows"),
         "responses": {
             "200": {

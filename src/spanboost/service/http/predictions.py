@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from spanboost.errors import DataError
+from spanboost.models.intervals import End, bound_end, interval_ends
 from spanboost.service.column_parser import parse_features
 from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.request_bodies import (
@@ -37,6 +38,11 @@ from spanboost.service.request_rows import (
 from spanboost.service.storage.model_state import ModelState
 
 PREDICT_PATH = "/predict"
+INTERVALS: dict[str, Callable[[float], tuple[End, ...]]] = {  # query parameters, with a coverage
+    "interval": interval_ends,
+    "lower": lambda coverage: (bound_end(coverage, "lower"),),
+    "upper": lambda coverage: (bound_end(coverage, "upper"),),
+}
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 
@@ -67,23 +73,23 @@ class PredictionHandler:
     def route(self) -> ApiRoute:
         """Return the route of predictions."""
         return ApiRoute(
-            PREDICT_PATH, self.predict, ["POST"], parameters=["interval", "keep", "on_error"]
+            PREDICT_PATH, self.predict, ["POST"], parameters=[*INTERVALS, "keep", "on_error"]
         )
 
     async def predict(self, request: Request) -> Response:
         """Return predictions, each with an id to send the label with."""
         keep, skip = parse_flag(request, "keep", True), skips_bad_rows(request)
-        coverage = parse_coverage(request)
+        ends = parse_ends(request)
         with Reservation(self._predicting.work_memory) as memory:
             parsed = await self.parse(request, parse_features, memory)
-            return await self._predict(parsed, keep, skip, coverage, memory)
+            return await self._predict(parsed, keep, skip, ends, memory)
 
     async def _predict(
         self,
         parsed: ParsedRequest,
         keep: bool,
         skip: bool,
-        coverage: float | None,
+        ends: tuple[End, ...],
         memory: Reservation,
     ) -> Response:
         if parsed.rejected and not skip:
@@ -92,7 +98,7 @@ class PredictionHandler:
         rows: FeatureRows = parsed.rows
         while rows.numbers:
             try:
-                job = PredictJob(rows.rows, rows.ids, keep, memory, coverage)
+                job = PredictJob(rows.rows, rows.ids, keep, memory, ends)
                 predictions = await self._predicting.predictor.run(job)
                 break
             except DataError as error:
@@ -184,17 +190,20 @@ def parse_flag(request: Request, name: str, default: bool) -> bool:
     return default if value is None else value == "true"
 
 
-def parse_coverage(request: Request) -> float | None:
-    """Return the coverage of the intervals that the query asks for; None without them."""
-    text = request.query_params.get("interval")
-    if text is None:
-        return None
+def parse_ends(request: Request) -> tuple[End, ...]:
+    """Return the ends of the intervals that the query asks for."""
+    given = [name for name in INTERVALS if name in request.query_params]
+    return tuple(end for name in given for end in INTERVALS[name](_parse_coverage(request, name)))
+
+
+def _parse_coverage(request: Request, name: str) -> float:
+    text = request.query_params[name]
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value < 1:
-        why = f"the query parameter 'interval' must be between 0 and 1 (got {text!r:.40})"
+        why = f"the query parameter {name!r} must be between 0 and 1 (got {text!r:.40})"
         raise HTTPException(422, why)
     return value
 

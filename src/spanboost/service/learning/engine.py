@@ -153,7 +153,7 @@ class Engine:
             return
         rows = join_rows([job.features for job in jobs])
         try:
-            columns = self._shared.predict(rows, jobs[0].coverage)
+            columns = self._shared.predict(rows, jobs[0].ends)
             ids = self._fill_ids([id for job in jobs for id in job.ids])
             self._keep_rows(jobs, ids, rows)
         except NoIntervalsError as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from spanboost.models.intervals import End
 from spanboost.service.learning.memory_pool import Reservation
 from spanboost.service.learning.worker import Job
 from spanboost.service.request_rows import Examples, RejectedRow, Row
@@ -42,7 +43,7 @@ class RowConflictError(Exception):
 class PredictJob(Job):
     """Predict rows; with `keep`, store them under their ids until their labels arrive.
 
-    coverage: of the intervals to predict; None predicts no intervals.
+    ends: the ends of intervals to predict, too.
     record: of the journal that belongs to the rows, as in `PendingRows.add`.
     """
 
@@ -52,11 +53,11 @@ class PredictJob(Job):
         ids: Sequence[str | None],
         keep: bool,
         memory: Reservation | None = None,
-        coverage: float | None = None,
+        ends: tuple[End, ...] = (),
         record: int | None = None,
     ) -> None:
         super().__init__(len(features), memory)
-        self.features, self.ids, self.keep, self.coverage = features, ids, keep, coverage
+        self.features, self.ids, self.keep, self.ends = features, ids, keep, ends
         self.record = record
 
 
@@ -64,7 +65,7 @@ def group_alike(jobs: Sequence[PredictJob]) -> list[list[PredictJob]]:
     """Return the jobs in groups whose rows can be predicted and stored at once."""
     groups: dict[Any, list[PredictJob]] = {}
     for job in jobs:
-        groups.setdefault((job.coverage, job.record), []).append(job)
+        groups.setdefault((job.ends, job.record), []).append(job)
     return list(groups.values())
 
 

@@ -10,7 +10,7 @@ from spanboost.checks import finite_or_none
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
-from spanboost.models.intervals import Intervals, interval_levels
+from spanboost.models.intervals import End, Intervals
 from spanboost.models.model import Model
 from spanboost.models.predictions import prediction_table
 from spanboost.service.request_rows import Row, prediction_batches, split_by_cells
@@ -22,18 +22,18 @@ class NoIntervalsError(Exception):
     """Intervals were requested, but the model has none."""
 
 
-def predict_rows(model: Model, rows: Sequence[Row], coverage: float | None = None) -> Array:
+def predict_rows(model: Model, rows: Sequence[Row], ends: tuple[End, ...] = ()) -> Array:
     """Return the model's predictions; DataError names the first row that it cannot read.
 
-    With a coverage, they are [rows, 3]: prediction, and both ends of the interval.
+    With ends of intervals, they are [rows, 1 + ends]: prediction, and the ends.
     """
-    if coverage is None:
+    if not ends:
         predict = model.predict_many
     elif isinstance(model, Intervals):
-        predict = partial(_predict_intervals, model, coverage)
+        predict = partial(_predict_ends, model, [end.level for end in ends])
     else:
         raise NoIntervalsError
-    if coverage is None and model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
+    if not ends and model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
         return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
     answers = list[Array]()
     for first, last in split_by_cells(rows, 0, len(rows)):
@@ -52,17 +52,19 @@ def _predict_row(model: Model, t: int, row: Row) -> Any:
         raise DataError(t, error.what) from None
 
 
-def _predict_intervals(model: Intervals, coverage: float, X: Any) -> Array:
-    return np.column_stack(model.predict_both(X, interval_levels(coverage)))
+def _predict_ends(model: Intervals, levels: list[float], X: Any) -> Array:
+    return np.column_stack(model.predict_both(X, levels))
 
 
-def prediction_columns(model: Model, predictions: Any) -> dict[str, list[Any]]:
+def prediction_columns(
+    model: Model, predictions: Any, ends: tuple[End, ...] = ()
+) -> dict[str, list[Any]]:
     """Return predictions in the columns that `spanboost predict` writes.
 
     An end of an interval that is infinite is None.
     """
-    if isinstance(model, Intervals) and predictions.ndim > 1:
-        names = ("prediction", "low", "high")
+    if ends:
+        names = ("prediction", *(end.name for end in ends))
         columns = zip(names, predictions.T.tolist(), strict=True)
         return {name: [*map(finite_or_none, values)] for name, values in columns}
     if not predicts_scores(model.loss_):

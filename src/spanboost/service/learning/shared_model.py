@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from spanboost.models.intervals import End
 from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
 from spanboost.service.request_rows import Row
@@ -26,15 +27,15 @@ class SharedModel:
         """Record that a prediction was requested, so that learning uses small blocks."""
         self._lock.note_prediction()
 
-    def predict(self, rows: Sequence[Row], coverage: float | None = None) -> dict[str, list[Any]]:
+    def predict(self, rows: Sequence[Row], ends: tuple[End, ...] = ()) -> dict[str, list[Any]]:
         """Return the columns of the predictions; DataError names the first row at fault.
 
-        coverage: of intervals, which are returned too; NoIntervalsError if the model has none.
+        ends: of intervals, which are returned too; NoIntervalsError if the model has none.
         """
         model = self._state.model
         with self._lock:
             began = time.perf_counter()
-            columns = prediction_columns(model, predict_rows(model, rows, coverage))
+            columns = prediction_columns(model, predict_rows(model, rows, ends), ends)
             seconds = time.perf_counter() - began
             self._prediction_seconds += 0.2 * (seconds - self._prediction_seconds)
         return columns

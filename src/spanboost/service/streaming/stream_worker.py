@@ -25,6 +25,7 @@ import orjson
 from spanboost.data.messages.message import Message, Outgoing, Positions
 from spanboost.data.problems import StreamError
 from spanboost.errors import DataError, UserError
+from spanboost.models.intervals import End
 from spanboost.service.learning.engine import Engine
 from spanboost.service.learning.example_rows import describe_missing
 from spanboost.service.learning.jobs import LearnJob, Outcome, PredictJob, RowConflictError
@@ -54,7 +55,7 @@ class Behaviour(NamedTuple):
 
     skip_bad: bool = False  # whether to skip messages that cannot be used, without dead letters
     drain: bool = False  # whether to end when all messages were processed
-    coverage: float | None = None  # of intervals that are predicted
+    ends: tuple[End, ...] = ()  # of intervals that are predicted
 
 
 class StreamCounts:
@@ -229,11 +230,11 @@ class StreamWorker:
 
     def _predict(self, rows: Sequence[RowToPredict]) -> tuple[list[Outgoing], list[BadRow]]:
         """Predict rows and store them; return the messages to deliver, and the bad rows."""
-        rows, bad, coverage = [*rows], list[BadRow](), self._behaviour.coverage
+        rows, bad, ends = [*rows], list[BadRow](), self._behaviour.ends
         record = self._engine.state.journal.last + 1  # the one with the position after these rows
         while rows:
             features, ids = [one.row for one in rows], [one.id for one in rows]
-            job = partial(PredictJob, features, ids, keep=True, coverage=coverage, record=record)
+            job = partial(PredictJob, features, ids, keep=True, ends=ends, record=record)
             try:
                 found = self._submit(self._engine.predictor, job)
             except DataError as error:
