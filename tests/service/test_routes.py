@@ -92,7 +92,8 @@ def test_a_prediction_in_a_worker_refuses_unknown_parameters(tmp_path):
     try:
         replica = Replica(ReplicaState(tmp_path / "state"), RequestLimits())
         with serving_app(WorkerApplication(replica, None, {}, "id", RequestLimits())) as client:
-            why = "unknown query parameter 'x'; expected 'interval', 'keep' or 'on_error'"
+            names = "'interval', 'lower', 'upper', 'keep' or 'on_error'"
+            why = f"unknown query parameter 'x'; expected {names}"
             query = {"keep": "false", "x": "1"}
             wait_until(lambda: replica.fresh)
             answer = client.post("/predict", params=query, json={})

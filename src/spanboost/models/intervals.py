@@ -58,7 +58,7 @@ BASES: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
 }
-SIDES = ("upper", "lower")  # of one-sided intervals
+SIDES = ("lower", "upper")  # of one-sided intervals
 _STATE = "quantiles"  # prefix of the forecaster's arrays in a file
 _PARTS = ("model", "scale")  # prefixes of the arrays of both models
 
