@@ -47,6 +47,10 @@ class GreedyLeaves(NamedTuple):
         for k in range(mean.shape[0]):
             h[k, i] = mean[k]
 
+    def leaf_number(self, mean: float, weight: float, spread: float) -> float:
+        """Return the prediction of a leaf, if predictions are numbers."""
+        return mean
+
 
 @kernel
 class LinearLeaves(NamedTuple):
@@ -67,3 +71,8 @@ class LinearLeaves(NamedTuple):
         far = self.D * weight / np.sqrt(spread + spread) if spread > 0 else spread
         for k in range(mean.shape[0]):
             h[k, i] = far * mean[k]
+
+    def leaf_number(self, mean: float, weight: float, spread: float) -> float:
+        """Return the prediction of a leaf before the projection, if predictions are numbers."""
+        far = self.D * weight / np.sqrt(spread + spread) if spread > 0 else spread
+        return far * mean

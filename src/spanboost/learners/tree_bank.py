@@ -188,6 +188,10 @@ class TreeBank(NamedTuple):
         for k in range(h.shape[0]):
             self.scratch.target[k] = self.aim.target(i, h[k], slope[k], weight)
         self.update_leaf(v, weight)
+        self.try_growing(i, v, t, weight)
+
+    def try_growing(self, i: int, v: int, t: int, weight: float) -> None:
+        """Add row t to the candidates of leaf v of tree i, unless the leaf is at full depth."""
         if self.link[unsigned(v)] == 0:
             self.open_record(i, v, t)
         if self.link[unsigned(v)] > FULL:
@@ -221,24 +225,40 @@ class TreeBank(NamedTuple):
         if due:
             self.try_split(v, s, rows)
 
+    def finish_rows(self, weights: Array) -> None:
+        """End a chunk whose rows, in every tree, have these weights; 0: the row was not learned."""
+        self.count_waiting()
+        for t in range(weights.shape[0]):
+            self.rounds[0] += np.int64(weights[t] > 0)
+
     def count_waiting(self) -> None:
         """Count the rows that wait in the queue."""
         self.candidates.count_rows(self.scratch.queue, self.scratch.rows)
 
     def update_leaf(self, v: int, weight: float) -> None:
         """Add the target to the mean of leaf v, then replace it by its distance from the mean."""
-        v, target, one = unsigned(v), self.scratch.target, self.mean.dtype.type(1)
-        mean = self.mean[v]
+        v, target, share = unsigned(v), self.scratch.target, self.add_weight(v, weight)
+        for k in range(self.mean.shape[1]):
+            target[k] = self.move_mean(v, k, target[k], weight, share)
+
+    def add_weight(self, v: int, weight: float) -> float:
+        """Add a row of this weight to leaf v, and return its share of the mean."""
+        one, v = self.mean.dtype.type(1), unsigned(v)
         self.weight[v] += weight
         old = one - weight / self.weight[v]
         kept = old
         for _ in range(1, self.recency):
             kept *= old
-        for k in range(mean.shape[0]):
-            before = mean[k]
-            mean[k] += (target[k] - before) * (one - kept)
-            self.spread[v] += weight * self.aim.square(target[k], before, mean[k])
-            target[k] -= before
+        return one - kept
+
+    def move_mean(self, v: int, k: int, target: float, weight: float, share: float) -> float:
+        """Add a target to mean k of leaf v; return its distance from the mean before."""
+        v = unsigned(v)
+        before = self.mean[v, k]
+        after = before + (target - before) * share
+        self.mean[v, k] = after
+        self.spread[v] += weight * self.aim.square(target, before, after)
+        return target - before
 
     def try_split(self, v: int, s: int, rows: int) -> None:
         """Split leaf v if the gain of its best candidate is large enough."""
@@ -283,6 +303,10 @@ class TreeStage(NamedTuple):
 
     def predict(self, x: int, h: Array) -> None:
         """Predict with the leaf that row x reaches."""
+        self.bank.predict_leaf(0, self.find_leaf(x), h)
+
+    def find_leaf(self, x: int) -> int:
+        """Return the leaf that row x reaches."""
         bank, node = self.bank, self.bank.scratch.node
         v = unsigned(node[self.first + x])
         while bank.link[v] > 0:  # the leaf has been split since it was found
@@ -290,7 +314,25 @@ class TreeStage(NamedTuple):
             value = bank.scratch.rows.values[x, unsigned(p), 0]
             v = unsigned(bank.link[v] + goes_right(value, bank.threshold[v], p))
             node[self.first + x] = v
-        bank.predict_leaf(0, v, h)
+        return v
+
+    def predict_number(self, x: int) -> float:
+        """Return the prediction for row x, if predictions are numbers."""
+        bank, v = self.bank, self.find_leaf(x)
+        return bank.aim.leaf_number(bank.mean[v, 0], bank.weight[v], bank.spread[v])
+
+    def learn_number(self, x: int, learned: int, h: float, slope: float, weight: float) -> None:
+        """Add row x, for which the tree predicted h, to the leaf it reaches.
+
+        learned: how many rows of the chunk the tree has learned.
+        """
+        bank, i = self.bank, self.i
+        if bank.rounds[0] + learned < bank.start[i]:
+            return
+        v = bank.scratch.node[self.first + x]
+        target, share = bank.aim.target(i, h, slope, weight), bank.add_weight(v, weight)
+        bank.scratch.target[0] = bank.move_mean(v, 0, target, weight, share)
+        bank.try_growing(i, v, x, weight)
 
     def update(self, x: int, h: Array, feedback: Feedback) -> None:
         """Add row x to the leaf it reaches."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.core.scalar_stages import PassedRows, new_passed_rows
 from spanboost.rows.block import Row
 
 ROWS = 512  # most rows in a chunk
@@ -68,6 +69,7 @@ class TreeScratch(NamedTuple):
     node: Array  # [tree * rows] the leaf that each row reaches, in some trees
     slope: Array  # [d, N] slopes of the losses
     target: Array  # [d] target of one copy
+    passed: PassedRows
 
     def renewed(self, n: int, features: int = 0, width: int = 0) -> "TreeScratch":
         """Return empty scratch space for n trees, with room for at least as much as here."""
@@ -108,4 +110,5 @@ def new_tree_scratch(
         node=np.zeros(max(n, number), np.int64),
         slope=np.zeros((d, n), dtype),
         target=np.zeros(d, dtype),
+        passed=new_passed_rows(number, dtype),
     )

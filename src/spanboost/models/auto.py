@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
 from spanboost.learners.linear import LinearSGD
@@ -14,6 +15,7 @@ from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
@@ -222,9 +224,17 @@ class AutoBoost(AutoSpec, PastModel):
         pairs = list(zip(self.experts.values(), block.experts, strict=True))
         for expert, part in pairs:  # reserve memory: if it runs out, no expert has learned a row
             expert.core.prepare(part.rows, part.rows.features)
-        rows = len(block.weights)
-        answers = self._for_each(lambda pair: pair[0].learn_checked(pair[1]), pairs, rows)
-        return self.combine_learned(block, answers)
+        rows, threads = len(block.weights), self.threads or cpu_count()
+        if rows < _FEW or threads == 1:
+            return self.combine_learned(block, [one.learn_checked(part) for one, part in pairs])
+        edges = step_edges(rows)
+        chains = [learn_in_steps(expert, part, edges) for expert, part in pairs]
+
+        def combine(step: int, answers: list[Array]) -> Array:
+            first = edges[step - 1] if step else 0
+            return self.combine_learned(block, answers, first)
+
+        return np.concatenate(StepSchedule(chains, combine, len(edges)).run(threads))
 
     def learn_again(self, X: Any, y: Any, weights: Any = None) -> Array:
         """Learn a block of rows that the experts have learned before; their weights stay.

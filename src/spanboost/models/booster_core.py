@@ -5,7 +5,8 @@ They differ in the algorithm in the state and in the compiled loop that runs ove
 Everything around the loop is in this module.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from spanboost.checks import float_type
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
 from spanboost.core.loop import BoosterState, learn, learn_recorded, record_size
+from spanboost.core.scalar_stages import has_scalar_stages, learn_scalar_stages, scalar_state
 from spanboost.core.stages import has_stages, learn_stages
 from spanboost.learners.protocol import Learner, Task
 from spanboost.losses import Softmax, degree
@@ -176,6 +178,19 @@ class BoosterCore:
         `convert` turns predictions in the model's units into the result, while the labels still
         have the range in which these predictions were made.
         """
+        parts = []
+        for found in self.learn_parts_in_steps(block, run, convert, [len(block.labels)]):
+            parts += found
+        return parts
+
+    def learn_parts_in_steps(
+        self,
+        block: CheckedBlock,
+        run: Run,
+        convert: Callable[[Array], Array],
+        edges: Sequence[int],
+    ) -> Iterator[list[Array]]:
+        """Learn a block as `learn_parts` does; yield its result for the rows up to each edge."""
         columns = self.d if self.records is None else record_size(self.d, self.task.n)
         out: Array = np.empty((len(block.labels), columns), self.dtype)
         parts: list[Array] = []
@@ -191,16 +206,20 @@ class BoosterCore:
                 self.records.append(self._record(block, rows, out[rows]))
             done = row + 1
 
-        self.learn(block, out, run, finish)
-        finish(len(out) - 1)
-        return parts
+        for edge in self.learn_steps(block, out, run, finish, edges):
+            finish(edge - 1)
+            yield parts
+            parts = []
 
     def learn_rows(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
     ) -> None:
-        """Run the loop of a single booster, in the faster of two orders with the same result."""
-        loop = learn_stages if has_stages(self.state) else learn
-        self.call(loop, self.state, rows, labels, weights, out, first, last)
+        """Run the loop of a single booster, in the fastest order; all have the same result."""
+        args = rows, labels, weights, out, first, last
+        if has_scalar_stages(self.state):
+            self.call(learn_scalar_stages, scalar_state(self.state), *args)
+        else:
+            self.call(learn_stages if has_stages(self.state) else learn, self.state, *args)
 
     def _run_recorded(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
@@ -221,16 +240,32 @@ class BoosterCore:
         After the change it is learned, and predicted again. `before_change(row)` is called in
         between, while `out` up to and including this row is in the old units.
         """
+        for _ in self.learn_steps(block, out, run, before_change, [len(out)]):
+            pass
+
+    def learn_steps(
+        self,
+        block: CheckedBlock,
+        out: Array,
+        run: Run,
+        before_change: Callable[[int], None],
+        edges: Sequence[int],
+    ) -> Iterator[int]:
+        """Learn a block as `learn` does; yield each edge when the rows before it are learned."""
         rows, labels, weights = block.rows, block.labels, block.weights
         self.count(block)
-        first = 0
-        for new in block.changes:
-            self.learn_span(rows, labels, weights, out, run, first, new.row)
-            self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
-            before_change(new.row)
-            self.change_range(new)
-            first = new.row
-        self.learn_span(rows, labels, weights, out, run, first, len(labels))
+        first, changes = 0, deque(block.changes)
+        for edge in edges:
+            while changes and changes[0].row < edge:
+                new = changes.popleft()
+                self.learn_span(rows, labels, weights, out, run, first, new.row)
+                self.learn_span(rows, labels, 0 * weights, out, run, new.row, new.row + 1)
+                before_change(new.row)
+                self.change_range(new)
+                first = new.row
+            self.learn_span(rows, labels, weights, out, run, first, edge)
+            first = edge
+            yield edge
 
     def change_range(self, new: RangeChange) -> None:
         """Change the label range; rescale what was learned if predictions are to stay the same."""

@@ -12,6 +12,8 @@ from spanboost.models.booster_core import CheckedBlock
 from spanboost.models.mixture import Mixture, Units, stack
 from spanboost.models.model import Model
 from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
+from spanboost.rows.block import part_of_block
+from spanboost.rows.labels import RangeChange
 from spanboost.rows.past_rows import RowsWithPast, split_past
 from spanboost.rows.user_types import RowsLike
 
@@ -68,15 +70,27 @@ class PastModel(Model):
             object.__setattr__(plain, name, value)
         return plain
 
-    def combine_learned(self, block: AutoBlock, answers: Sequence[Array]) -> Array:
-        """Return predictions for a checked block, given those of all experts, and learn from it."""
-        first = block.experts[0]
-        labels = StageLabels(first.learned, block.labels, block.weights, first.changes)
-        combined = self.mixture.learn(block.units, stack(answers), *labels[1:])
+    def combine_learned(self, block: AutoBlock, answers: Sequence[Array], first: int = 0) -> Array:
+        """Return predictions for rows of a checked block, given those of all experts, and learn.
+
+        first: the first of these rows; those before it have been learned.
+        """
+        last, one = first + len(answers[0]), block.experts[0]
+        rows, units = slice(first, last), block.units
+        changes = list[RangeChange]()
+        for change in one.changes:
+            if first <= change.row < last:
+                changes.append(change._replace(row=change.row - first))
+            elif change.row < first and self.mixture.aggregator.relative:
+                units = units._replace(centre=change.centre, half=change.half)
+        weights = block.weights[rows]
+        labels = StageLabels(one.learned[rows], block.labels[rows], weights, changes)
+        combined = self.mixture.learn(units, stack(answers), *labels[1:])
         if self.past_stage is None or block.known is None:
             return combined
-        rows = StageRows(first.rows.encoded, combined, block.units, block.known)
-        return self.past_stage.learn(rows, labels)
+        encoded = part_of_block(one.rows.encoded, first, last)
+        stage_rows = StageRows(encoded, combined, units, block.known.part(first, last))
+        return self.past_stage.learn(stage_rows, labels)
 
     def past_corrections(self, X: RowsLike) -> Array | float:
         """Return what past labels add to the predictions of a block."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
-from spanboost.core.loop import learn, predict
+from spanboost.core.loop import predict
 from spanboost.errors import ModelFileError
 from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
@@ -59,6 +59,11 @@ class KnownPast:
     keys: Array  # [rows] numbers of the keys
     past: Array  # [rows, columns]
     given: Array  # [rows] whether `past` is known; otherwise it is computed
+
+    def part(self, first: int, last: int) -> "KnownPast":
+        """Return what is known about the rows first <= t < last."""
+        rows = slice(first, last)
+        return KnownPast(self.keys[rows], self.past[rows], self.given[rows])
 
     def fill(self, others: Array) -> Array:
         """Return what was known when each row was predicted; `others` for rows without it."""
@@ -321,8 +326,7 @@ class CoreRun:
                 self._change(change)
 
     def _run(self, first: int, last: int, weights: Array) -> None:
-        core, out = self.core, self.out
-        core.call(learn, core.state, self.rows, self.targets, weights, out, first, last)
+        self.core.learn_rows(self.rows, self.targets, weights, self.out, first, last)
 
     def _change(self, change: RangeChange) -> None:
         if change.exact:
