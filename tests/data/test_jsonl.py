@@ -16,6 +16,7 @@ from spanboost.data.formats.jsonl import BadRowError, JsonReader, decode_json
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.source import Source
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
+from spanboost.rows.times import FIRST_PARTS
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Schema:
     categorical: tuple[str, ...] = ()
     form: str = "json"
     iso_times: bool = False
+    time_parts: tuple[str, ...] = FIRST_PARTS  # easier to read than sine and cosine
 
 
 class AllProblems(Problems):
@@ -411,7 +413,7 @@ def test_notes_on_times_and_identifiers():
     data = "\n".join(map(json.dumps, rows)).encode()
     assert sum(batch.rows for batch in reader.batches(source_of(data))) == 200
     identifiers, times = sorted(problems.notes)
-    assert times.startswith("x.json: column 't' contains times; features: t.days, t.hour")
+    assert times.startswith("x.json: column 't' contains times; features: days, hour, weekday")
     assert identifiers.startswith("x.json: 'id' has a different value in most rows")
 
 

@@ -11,6 +11,7 @@ from tables import table_schema
 from spanboost.data.problems import StreamError
 from spanboost.data.schema import Column, schema_from_json
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget
+from spanboost.rows.times import PARTS
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,9 @@ def test_columns_of_times_and_hashed_columns_are_stored():
     schema = table_schema(categorical=("z",))
     schema.set_columns(["t", "n", "id", "z"], ["time", "number", "category", "time"], {"id"})
     assert [column.name for column in schema.times] == ["t"]
-    assert schema.number_names == ["n", "t.days", "t.hour", "t.weekday", "t.yearday"]
+    assert schema.number_names == ["n", *(f"t.{part}" for part in PARTS)]
     again = schema_from_json(json.loads(json.dumps(schema.state())))
-    assert again.columns == schema.columns
+    assert (again.columns, again.time_parts) == (schema.columns, PARTS)
     assert again.encode(again.columns[2], ["u17"], learn=True)[0] in range(4096)
     assert again.columns[2].codes == {}
 

@@ -30,7 +30,7 @@ from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 from spanboost.models.exporting.c_literals import number, table, text
 from spanboost.models.predictions import probabilities
-from spanboost.rows.times import time_features
+from spanboost.rows.times import FIRST_PARTS, PARTS, time_features
 
 PAGE = Path(__file__).parents[2] / "docs" / "export.md"
 # the exponential function of NumPy and of the C library may differ in the last bit
@@ -120,7 +120,7 @@ def test_a_table_with_categories_and_times(shell, tmp_path):
         -1
     ] * 4
     moment = np.datetime64("2024-02-29T13:30", "us")
-    numbers = np.full(4, np.nan)
+    numbers = np.full(7, np.nan)
     compiled.function("time", None)(
         np.ctypeslib.ctypes.c_int64(moment.astype(int)),
         np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data),
@@ -131,14 +131,15 @@ def test_a_table_with_categories_and_times(shell, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.parametrize("parts", [PARTS, FIRST_PARTS], ids=len)
 @given(st.integers(-62135596800000000, 253402300799999999))
-def test_times(times, microseconds):
-    numbers = np.full(4, np.nan)
-    times(
+def test_times(times, parts, microseconds):
+    numbers = np.full(len(parts), np.nan)
+    times[parts](
         np.ctypeslib.ctypes.c_int64(microseconds),
         np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data),
     )
-    expected = time_features(np.array([microseconds], "datetime64[us]"))[0]
+    expected = time_features(np.array([microseconds], "datetime64[us]"), parts)[0]
     np.testing.assert_array_equal(numbers, expected)
 
 
@@ -147,11 +148,15 @@ def times(tmp_path_factory):
     from spanboost.data.schema import Column, Schema
     from spanboost.data.target import NumberTarget
 
-    with plain():
+    def function(parts):
         model = span("linear")
-        model.schema = Schema("table", NumberTarget(), columns=[Column("t", False, time=True)])
-        model.learn_many(np.ones((4, 4)), np.arange(4.0))
+        columns = [Column("t", False, time=True)]
+        model.schema = Schema("table", NumberTarget(), columns=columns, time_parts=parts)
+        model.learn_many(np.ones((4, len(parts))), np.arange(4.0))
         return CompiledModel(model, tmp_path_factory.mktemp("times")).function("time", None)
+
+    with plain():
+        return {parts: function(parts) for parts in (PARTS, FIRST_PARTS)}
 
 
 @needs_compiler

@@ -8,10 +8,11 @@ import pytest
 
 import spanboost
 from spanboost import LinearSGD, SpanBoost
+from spanboost.rows import times
 from spanboost.rows.feature_names import FeatureNames
 
 TEXT, MOMENT = "2024-01-02T10:00", datetime(2024, 1, 2, 10)
-PARTS = {"when.days", "when.hour", "when.weekday", "when.yearday"}
+PARTS = {f"when.{part}" for part in times.PARTS}
 
 
 def read(names, rows):

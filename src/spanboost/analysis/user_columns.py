@@ -1,21 +1,21 @@
 """The column of the user's rows that each feature of a model belongs to.
 
-A category of a dictionary ("sex=F") is a feature of its own, and a time has four features. Their
+A category of a dictionary ("sex=F") is a feature of its own, and a time has several features. Their
 column is the key of the dictionary, or the column of the file or frame.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spanboost.models.model import Model
-from spanboost.rows.times import PARTS, part_names
+from spanboost.rows.times import cycle_of, part_names
 
 
 def column_finder(model: Model, *, whole_times: bool = True) -> Callable[[Any], Any]:
     """Return a function from a feature to its column.
 
-    whole_times: whether the features of a time, such as "sold.hour", belong to its column; else
-        each has its own name.
+    whole_times: whether the features of a time, such as "sold.days", belong to its column; else
+        to their part of it: "sold.hour_sin" and "sold.hour_cos" to "sold.hour".
 
     Features have numbers as in `Cells` of rows/block.py. Columns have names, or numbers if they
     have no names; "code j" is column j of the category codes.
@@ -35,27 +35,37 @@ def _column_names(model: Model, whole_times: bool) -> dict[Any, str]:
     """Return the names of columns by feature."""
     schema, encoder = model.schema, model.encoder
     if schema is not None and schema.columns is not None:
-        numbers = list(schema.number_names)
-        if whole_times:
-            numbers = [column.name for column in schema.numbers]
-            numbers += [column.name for column in schema.times for _ in PARTS]
+        numbers = [column.name for column in schema.numbers]
+        for column in schema.times:
+            parts = part_names(column.name, schema.time_parts)
+            numbers += [column.name if whole_times else cycle_of(part) for part in parts]
         codes = {2 * j + 1: column.name for j, column in enumerate(schema.categories)}
         return {2 * j: name for j, name in enumerate(numbers)} | codes
     if encoder.columns is not None:
         return {2 * j: name for j, name in enumerate(encoder.columns)}
-    known = {} if encoder.names is None else encoder.names.columns
-    times = known if whole_times else ()
-    return {2 * column: key_of(name, times) for name, column in known.items()}
+    if encoder.names is None:
+        return {}
+    known = encoder.names.columns
+    times = _features_of_times(known, encoder.names.time_parts, whole_times)
+    return {2 * known[name]: times.get(name, key_of(name)) for name in known}
 
 
-def key_of(name: str, known: Container[str] = ()) -> str:
-    """Return the key of dictionaries for the name of a feature.
+def _features_of_times(
+    known: Mapping[str, int], parts: Sequence[str], whole_times: bool
+) -> dict[str, str]:
+    """Return the columns of the features, among the known ones, that are parts of a time."""
+    suffix = f".{parts[0]}"
+    keys = [name.removesuffix(suffix) for name in known if name.endswith(suffix)]
+    each = {key: part_names(key, parts) for key in keys}
+    return {
+        part: key if whole_times else cycle_of(part)
+        for key, names in each.items()
+        if all(name in known for name in names)
+        for part in names
+    }
 
-    known: names of features; if all parts of a time are there, their key is that of the time.
-    """
+
+def key_of(name: str) -> str:
+    """Return the key of dictionaries for the name of a feature."""
     key, equals, _ = name.partition("=")
-    if equals and key:
-        return key
-    base, _, part = name.rpartition(".")
-    times = part in PARTS and all(one in known for one in part_names(base))
-    return base if times else name
+    return key if equals and key else name

@@ -187,7 +187,7 @@ def _share_schema(path: str, first: Model, other: Model) -> None:
     if not same_loss(first, other):
         raise UsageError(f"{path}: the model has another loss than the model of -i")
     ours, theirs = first.schema, other.schema
-    for what in ("form", "label", "weight", "bits", "iso_times"):
+    for what in ("form", "label", "weight", "bits", "iso_times", "time_features"):
         if getattr(ours, what) != getattr(theirs, what):
             raise UsageError(
                 f"{path}: the models read rows differently: {what} is {getattr(theirs, what)!r}, "

@@ -19,7 +19,7 @@ from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.rows.block import Rows
-from spanboost.rows.times import PARTS, parse_time, time_features
+from spanboost.rows.times import parse_time, time_features
 
 BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
@@ -116,7 +116,8 @@ class _PartColumns:
 
     def numbers(self, rows: slice) -> tuple[Array | None, dict[int, str]]:
         """Return numbers [rows, features], or None without such features; and errors by row."""
-        width = len(self.columns) + len(PARTS) * len(self.times)
+        parts = self.schema.time_parts
+        width = len(self.columns) + len(parts) * len(self.times)
         if not width:
             return None, {}
         X = np.empty((len(self.part.lines[rows]), width), np.float32)
@@ -125,8 +126,8 @@ class _PartColumns:
                 X[:, j] = column[rows]
         errors = dict[int, str]()
         for k, times in enumerate(self.times):
-            first = len(self.columns) + len(PARTS) * k
-            X[:, first : first + len(PARTS)] = time_features(times.moments[rows])
+            first = len(self.columns) + len(parts) * k
+            X[:, first : first + len(parts)] = time_features(times.moments[rows], parts)
             errors = times.errors(rows) | errors
         if self.integers_only or not (infinite := np.isinf(X)).any():
             return X, errors

@@ -25,7 +25,7 @@ from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.block import Rows
 from spanboost.rows.frame_rows import periods_to_times
 from spanboost.rows.key_kinds import is_numeral
-from spanboost.rows.times import PARTS, time_features
+from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, time_features
 
 _MISSING = -1
 
@@ -34,6 +34,7 @@ class FrameReader:
     """Reads frames with the columns of the first one. Columns have positions.
 
     times: the columns of times.
+    time_parts: the features of a time (rows/times.py).
     codes: the learned categories of each column of categories.
     identifiers: columns of categories that are hashed: a table of them would grow with every row.
     numerals: columns of numbers that are written as text.
@@ -46,7 +47,9 @@ class FrameReader:
         codes: dict[int, dict[Any, int]],
         identifiers: set[int],
         numerals: set[int],
+        time_parts: Sequence[str] = PARTS,
     ) -> None:
+        self.time_parts = tuple(time_parts)
         self.names, self.times, self.codes = names, times, codes
         self.identifiers, self.numerals = identifiers, numerals
 
@@ -79,6 +82,7 @@ class FrameReader:
             "categories": codes,
             "identifiers": self.identifiers,
             "numerals": self.numerals,
+            "time_parts": [*self.time_parts],
         }
 
     @classmethod
@@ -90,10 +94,13 @@ class FrameReader:
             for j, known in state["categories"].items()
         }
         numerals = state.get("numerals", set())  # earlier versions had no such columns
+        time_parts = state.get("time_parts", FIRST_PARTS)
         known = {*times, *codes, *numerals} <= set(range(len(names)))
         if not known or not identifiers <= codes.keys() or numerals & {*times, *codes}:
             raise ValueError("a column of categories, times or numbers does not exist")
-        return cls(names, times, codes, identifiers, numerals)
+        if not are_parts(time_parts):
+            raise ValueError("the features of times are unknown")
+        return cls(names, times, codes, identifiers, numerals, time_parts)
 
     def row(self, x: Mapping[str, Any]) -> pa.Table:
         """Return a table with one row, given the values by column; absent ones are missing."""
@@ -118,7 +125,7 @@ class FrameReader:
         """Return the column of the frame for a model's feature: a number, or "code j"."""
         if isinstance(feature, str):
             return [*self.codes][int(feature.removeprefix("code "))]
-        parts = [j for j in self.times for _ in PARTS]
+        parts = [j for j in self.times for _ in self.time_parts]
         return [*self.numbers, *parts][feature]
 
     def refuse(self, learner: Any) -> None:
@@ -155,7 +162,9 @@ class FrameReader:
             for j, known in self.codes.items()
         ]
         numbers = [self._numbers(table, j) for j in self.numbers]
-        numbers += [_time_features(table.field(j), table.column(j)) for j in self.times]
+        for j in self.times:
+            moments = _moments(table.field(j), table.column(j))
+            numbers.append(time_features(moments, self.time_parts))
         X = np.column_stack(numbers) if numbers else None
         return Rows(X, np.column_stack(codes)) if codes else X
 
@@ -278,8 +287,8 @@ def _hash(column: Any) -> Array:
     return np.array([_MISSING if not text else hash_category(text, HASHED_BITS) for text in texts])
 
 
-def _time_features(field: Any, column: Any) -> Array:
-    """Return the features [rows, 4] of a column of times."""
+def _moments(field: Any, column: Any) -> Array:
+    """Return the times of a column as datetime64[us]."""
     texts = pa.types.is_string_view(column.type)
     column = (column.cast(pa.string()) if texts else column).combine_chunks()
     if not (is_moment(column.type) or is_text(column.type) or pa.types.is_null(column.type)):
@@ -290,7 +299,7 @@ def _time_features(field: Any, column: Any) -> Array:
     times = TimeColumn(field.name, column)
     for row, what in times.errors(slice(None)).items():
         raise DataError(row, what)
-    return time_features(times.moments)
+    return times.moments
 
 
 def _finite(name: str, numbers: Array) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spanboost.data.decimal_marks import POINT, parse_decimal
 from spanboost.data.local_formats import describe_digit_dates, describe_local_format
 from spanboost.rows.key_kinds import is_numeral, is_quantity
-from spanboost.rows.times import parse_time, part_names
+from spanboost.rows.times import parse_time
 
 NUMBER, TIME, CATEGORY = "number", "time", "category"
 SAMPLE_ROWS = 1000  # the first rows, which determine the kinds of columns
@@ -96,7 +96,7 @@ def describe_column(
     remedy: what to consider if the column is of no use.
     """
     if kind == TIME:
-        return f"column {name!r:.40} contains times; features: {', '.join(part_names(name))}"
+        return f"column {name!r:.40} contains times; features: days, hour, weekday, day of the year"
     if kind == NUMBER:
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
         return note if _counts_rows(values) else describe_digit_dates(name, _count(values))

@@ -12,7 +12,7 @@ from spanboost.data.decimal_marks import COMMA, POINT
 from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
-from spanboost.rows.times import part_names
+from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
 
@@ -64,6 +64,7 @@ class Schema:
     columns: list[Column] | None = None
     iso_times: bool = False  # whether strings of JSON that are dates or times are read as times
     decimal: str = POINT  # the decimal mark of the first file
+    time_parts: tuple[str, ...] = PARTS  # the features of a time; earlier versions had others
 
     @property
     def numbers(self) -> list[Column]:
@@ -81,13 +82,18 @@ class Schema:
 
         This is their order in the rows that a model reads.
         """
-        parts = (part for column in self.times for part in part_names(column.name))
+        parts = (part for column in self.times for part in part_names(column.name, self.time_parts))
         return [*(column.name for column in self.numbers), *parts]
 
     @property
     def categories(self) -> list[Column]:
         """The categorical columns, in order."""
         return [column for column in self.columns or [] if column.category]
+
+    @property
+    def time_features(self) -> tuple[str, ...]:
+        """The features of a time, if rows can contain times."""
+        return self.time_parts if self.times or self.iso_times else ()
 
     def choose_features(
         self, file: str, names: Sequence[str], note: Callable[[str], None] = lambda text: None
@@ -186,8 +192,12 @@ class Schema:
             "ignore": list(self.ignore),
             "categorical": list(self.categorical),
             "columns": columns,
+            "time_parts": [*self.time_features],
         }
-        for name, default in (("iso_times", False), ("decimal", POINT)):
+        first = {"iso_times": False, "decimal": POINT}
+        if self.time_features in ((), FIRST_PARTS):
+            first["time_parts"] = state["time_parts"]
+        for name, default in first.items():
             if state[name] == default:  # version 0.1.0 does not know it
                 del state[name]
         return state
@@ -198,6 +208,7 @@ def schema_from_json(state: dict[str, Any]) -> Schema:
     try:
         fields = dict(state)
         columns = fields.pop("columns")
+        fields.pop("time_parts", None)
         schema = Schema(
             form=fields.pop("form"),
             target=target_from_json(fields.pop("target")),
@@ -206,6 +217,8 @@ def schema_from_json(state: dict[str, Any]) -> Schema:
             columns=None if columns is None else [_column(**column) for column in columns],
             **fields,
         )
+        if schema.time_features:  # otherwise, the schema has not seen a time yet
+            schema.time_parts = tuple(state.get("time_parts", FIRST_PARTS))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"invalid schema: {error}") from None
     _check(schema)
@@ -245,6 +258,8 @@ def _check(schema: Schema) -> None:
         raise ValueError(f"bits must be an integer from 0 to 62 (got {schema.bits!r:.40})")
     if not isinstance(schema.iso_times, bool):
         raise ValueError(f"iso_times must be true or false (got {schema.iso_times!r:.40})")
+    if not are_parts(schema.time_parts):
+        raise ValueError(f"time_parts are unknown (got {schema.time_parts!r:.60})")
     if schema.decimal not in (POINT, COMMA):
         raise ValueError(f"decimal must be a point or a comma (got {schema.decimal!r:.40})")
     names = [column.name for column in schema.columns or []]

@@ -41,7 +41,7 @@ class TableNames:
         columns = [np.array(_cells(rows, one, _parse_number)) for one in self.schema.numbers]
         for column in self.schema.times:
             moments = np.array(_cells(rows, column, _parse_time), "datetime64[us]")
-            columns += [*time_features(moments).T]
+            columns += [*time_features(moments, self.schema.time_parts).T]
         numbers = np.array(columns).T if columns else None
         if not self.schema.categories:
             return numbers, {}
@@ -98,6 +98,7 @@ def apply_schema(encoder: RowEncoder, schema: Schema | None) -> None:
     encoder.table = TableNames(schema) if schema is not None and schema.form == "table" else None
     if schema is not None and encoder.names is not None:
         encoder.names.iso_times = schema.iso_times
+        encoder.names.time_parts = schema.time_parts
         encoder.names.categorical = frozenset(schema.categorical)
         others = (schema.label or "label", schema.weight, *schema.ignore)
         encoder.names.ignored = frozenset(name for name in others if name is not None)

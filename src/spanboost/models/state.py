@@ -22,7 +22,9 @@ from spanboost.models.header import from_json, not_data_error
 from spanboost.models.kept_rows import kept_tensors, restore_memory, restore_sample, take_sample
 from spanboost.models.old_trees import pool_trees
 from spanboost.rows.encoder import RowKind
+from spanboost.rows.feature_names import FeatureNames
 from spanboost.rows.label_history import LEARNED, VARIED
+from spanboost.rows.times import FIRST_PARTS, are_parts
 
 COUNTS = "labels.counts"
 
@@ -168,14 +170,21 @@ def _rows_to_json(core: BoosterCore) -> dict[str, Any] | None:
     if encoder.kind is None:
         return None
     names = encoder.names
-    iso_times = names is not None and encoder.kind.named and names.iso_times
-    frame = {} if encoder.columns is None else {"columns": [*encoder.columns]}
+    columns = {} if encoder.columns is None else {"columns": [*encoder.columns]}
+    times = _times_to_json(names) if names is not None and encoder.kind.named else columns
     return {
         "shape": encoder.kind.shape,
         "named": encoder.kind.named,
         "features": core.features,
         "names": list(names.columns) if names else [],
-    } | ({"iso_times": True} if iso_times else frame)
+    } | times
+
+
+def _times_to_json(names: FeatureNames) -> dict[str, Any]:
+    """Return how dictionaries with times are read; empty if version 0.1.0 reads them so."""
+    iso_times = {"iso_times": True} if names.iso_times else {}
+    first = names.time_parts == FIRST_PARTS
+    return iso_times | ({} if first else {"time_parts": [*names.time_parts]})
 
 
 def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
@@ -189,9 +198,13 @@ def _restore_rows(core: BoosterCore, rows: dict[str, Any]) -> None:
     ):
         raise ModelFileError("the description of the rows is invalid")
     core.encoder.columns = _restore_columns(rows.get("columns"), kind)
+    time_parts = rows.get("time_parts", FIRST_PARTS)
+    if not are_parts(time_parts):
+        raise ModelFileError(f"the features of times are unknown: {time_parts!r:.60}")
     if core.encoder.names is not None:
         core.encoder.names.add(names)
         core.encoder.names.iso_times = rows.get("iso_times", False) is True
+        core.encoder.names.time_parts = tuple(time_parts)
     core.prepare_unread(kind, features)
 
 

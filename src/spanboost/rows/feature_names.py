@@ -17,7 +17,7 @@ import numpy as np
 from spanboost.errors import DataError, did_you_mean, warn_caller
 from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.key_kinds import KeyKinds, NewNames, NumeralWarnings
-from spanboost.rows.times import expand_times, parse_time
+from spanboost.rows.times import FIRST_PARTS, PARTS, expand_times, parse_time
 from spanboost.rows.validation import Sparse, is_number
 
 
@@ -28,6 +28,7 @@ class FeatureNames:
     order. In a hashed table (`bits`) the column of a name is its CRC-32, and no names are stored.
 
     iso_times: whether strings in ISO 8601 are times; in models of earlier versions, they are not.
+    time_parts: the features of a time (times.py); models of earlier versions have others.
     categorical: names whose strings are never times.
     ignored: names that are not features, such as the label.
     kinds: which names have had numbers, and which strings that are numbers; None if that is not
@@ -36,13 +37,14 @@ class FeatureNames:
     """
 
     iso_times = False  # of pickles of earlier versions
+    time_parts: tuple[str, ...] = FIRST_PARTS
     categorical: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
     kinds: KeyKinds | None = None
     warnings: NumeralWarnings | None = None
 
     def __init__(self, bits: int | None, *, warn: bool = True) -> None:
-        self.bits, self.iso_times = bits, True
+        self.bits, self.iso_times, self.time_parts = bits, True, PARTS
         self.columns: dict[str, int] = {}
         self.kinds = KeyKinds() if bits is None else None
         self.warnings = NumeralWarnings() if warn else None
@@ -191,7 +193,7 @@ class FeatureNames:
 
     def expand(self, rows: Sequence[Any]) -> Sequence[Any]:
         """Return rows with the features of every date or time instead of it."""
-        return expand_times(rows, self._parse_time)
+        return expand_times(rows, self._parse_time, self.time_parts)
 
     def _parse_time(self, name: Any, text: str) -> Any:
         """Return the time that a string stands for; None if it is a category."""

@@ -1,8 +1,13 @@
 """Dates and times as features.
 
-A time becomes four numbers: the days since the start of 2020, the hour, the weekday and the day of
-the year, all in UTC. A time without a zone counts as UTC. The four do not depend on other rows, so
-every source of rows gives the same features.
+A time becomes seven numbers: the days since the start of 2020, and the sine and cosine of the hour,
+the weekday and the day of the year, all in UTC. A time without a zone counts as UTC. The numbers do
+not depend on other rows, so every source of rows gives the same features.
+
+Models of earlier versions have the hour, the weekday and the day of the year themselves. Within a
+year, the day of the year differs from the days by a constant. So a linear model divides a trend
+between the two, and its forecasts jump on the next 1 January. Sine and cosine have no trend and no
+jumps.
 """
 
 import re
@@ -14,7 +19,9 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 
-PARTS = ("days", "hour", "weekday", "yearday")
+CYCLES = {"hour": 24.0, "weekday": 7.0, "yearday": 365.25}
+FIRST_PARTS = ("days", *CYCLES)  # in models of earlier versions
+PARTS = ("days", *(f"{cycle}_{wave}" for cycle in CYCLES for wave in ("sin", "cos")))
 _HOUR = 3_600_000_000  # in microseconds
 _DAY = 24 * _HOUR
 _ORIGIN = 18_262 * _DAY  # 2020-01-01
@@ -24,24 +31,48 @@ _CLOCK = r"[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
 _ISO = re.compile(rf"\d{{4}}-\d\d-\d\d({_CLOCK}(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 
-def part_names(name: str) -> list[str]:
+def part_names(name: str, parts: Sequence[str]) -> list[str]:
     """Return the names of the features of a column of times."""
-    return [f"{name}.{part}" for part in PARTS]
+    return [f"{name}.{part}" for part in parts]
 
 
-def time_features(moments: Array) -> Array:
-    """Return the features [rows, 4] of times (datetime64[us]); NaN if a time is missing."""
+def cycle_of(name: str) -> str:
+    """Return the name of a part of a time without its wave: "t.hour" for "t.hour_sin"."""
+    return name.removesuffix("_sin").removesuffix("_cos")
+
+
+def time_features(moments: Array, parts: Sequence[str]) -> Array:
+    """Return the features [rows, parts] of times (datetime64[us]); NaN if a time is missing.
+
+    parts: PARTS, or FIRST_PARTS for a model of an earlier version.
+    """
     microseconds = moments.astype(np.int64)
     day, rest = np.divmod(microseconds, _DAY)
     dates = day.astype("datetime64[D]")
     years = dates.astype("datetime64[Y]").astype("datetime64[D]")
-    features = np.empty((len(moments), len(PARTS)))
-    features[:, 0] = (microseconds - _ORIGIN).astype(np.float64) / _DAY
-    features[:, 1] = rest / _HOUR
-    features[:, 2] = (day + 3) % 7  # 1970-01-01 was a Thursday; 0 is Monday
-    features[:, 3] = (dates - years).astype(np.int64) + 1
+    numbers = {
+        "days": (microseconds - _ORIGIN).astype(np.float64) / _DAY,
+        "hour": rest / _HOUR,
+        "weekday": (day + 3) % 7,  # 1970-01-01 was a Thursday; 0 is Monday
+        "yearday": (dates - years).astype(np.int64) + 1,
+    }
+    features = np.empty((len(moments), len(parts)))
+    for j, part in enumerate(parts):
+        features[:, j] = numbers[part] if part in numbers else _wave(part, numbers)
     features[np.isnat(moments)] = np.nan
     return features
+
+
+def _wave(part: str, numbers: dict[str, Array]) -> Array:
+    """Return the sine or cosine of a cycle, in float32: the last digits depend on the processor."""
+    cycle, _, wave = part.partition("_")
+    angles = numbers[cycle] * (2 * np.pi / CYCLES[cycle])
+    return (np.sin(angles) if wave == "sin" else np.cos(angles)).astype(np.float32)
+
+
+def are_parts(parts: Any) -> bool:
+    """Return whether a file describes the features of times in one of the two ways."""
+    return isinstance(parts, list | tuple) and tuple(parts) in (PARTS, FIRST_PARTS)
 
 
 def parse_time(text: str) -> Any:
@@ -73,7 +104,9 @@ def as_moment(value: Any) -> Any:
     return np.datetime64(plain).astype(_MICROSECONDS)
 
 
-def expand_times(rows: Sequence[Any], parse: Callable[[Any, str], Any]) -> Sequence[Any]:
+def expand_times(
+    rows: Sequence[Any], parse: Callable[[Any, str], Any], parts: Sequence[str]
+) -> Sequence[Any]:
     """Return rows (dictionaries) with the features of every date or time instead of it.
 
     If there are no dates or times, the rows are returned as they are.
@@ -83,12 +116,12 @@ def expand_times(rows: Sequence[Any], parse: Callable[[Any, str], Any]) -> Seque
     kinds = {kind for row in rows if isinstance(row, dict) for kind in map(type, row.values())}
     if not any(issubclass(kind, date | np.datetime64 | str) for kind in kinds):
         return rows
-    expanded = [_expand(row, parse) for row in rows]
+    expanded = [_expand(row, parse, parts) for row in rows]
     changed = any(new is not row for new, row in zip(expanded, rows, strict=True))
     return expanded if changed else rows
 
 
-def _expand(row: Any, parse: Callable[[Any, str], Any]) -> Any:
+def _expand(row: Any, parse: Callable[[Any, str], Any], parts: Sequence[str]) -> Any:
     """Return a row with the features of its times; the row itself if it has none."""
     if not isinstance(row, dict):
         return row
@@ -100,7 +133,7 @@ def _expand(row: Any, parse: Callable[[Any, str], Any]) -> Any:
         if moments[name] is None:
             expanded[name] = value
         else:
-            expanded.update(time_entries(str(name), moments[name]))
+            expanded.update(time_entries(str(name), moments[name], parts))
     return expanded
 
 
@@ -110,7 +143,7 @@ def _moment(name: Any, value: Any, parse: Callable[[Any, str], Any]) -> Any:
     return as_moment(value) if is_time(value) else None
 
 
-def time_entries(name: str, moment: Any) -> dict[str, float]:
+def time_entries(name: str, moment: Any, parts: Sequence[str]) -> dict[str, float]:
     """Return the features of one time by name; `moment` is a datetime64[us]."""
-    numbers = time_features(np.array([moment], _MICROSECONDS))[0].tolist()
-    return dict(zip(part_names(name), numbers, strict=True))
+    numbers = time_features(np.array([moment], _MICROSECONDS), parts)[0].tolist()
+    return dict(zip(part_names(name, parts), numbers, strict=True))

@@ -81,6 +81,7 @@ class JsonFromTable:
             ignore=(*schema.ignore, schema.label or "label", schema.weight or ""),
             categorical=schema.categorical,
             iso_times=schema.iso_times,
+            time_parts=schema.time_parts,
         )
         self.reader = make(self.table)
         self.reader.learn = True  # categories are names here, which the model may learn or not

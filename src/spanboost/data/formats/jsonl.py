@@ -86,7 +86,7 @@ class JsonReader:
         for name in dict.fromkeys(name for row in rows for name in row):
             values = [row[name] for row in rows if type(row.get(name)) is str]
             base = name.removesuffix(".days")
-            if base != name and rows[0].keys() >= {*part_names(base)}:
+            if base != name and rows[0].keys() >= {*part_names(base, self.schema.time_parts)}:
                 self.problems.note(f"{file}: {describe_column(base, TIME, [])}")
             elif name in self.schema.categorical:
                 continue
@@ -182,7 +182,7 @@ class JsonReader:
                 moment = parse_time(value)
                 if moment is not None:
                     del row[name]
-                    row.update(time_entries(name, moment))
+                    row.update(time_entries(name, moment, self.schema.time_parts))
 
     def parse_weight(self, weight: Any) -> float:
         """Return an importance weight; raise BadRowError if it is invalid."""

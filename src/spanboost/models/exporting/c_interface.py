@@ -1,12 +1,13 @@
 """The public functions of an exported C file, and the comment that explains them."""
 
+import math
 from collections.abc import Sequence
 from importlib.resources import files
 
 from spanboost.models.exporting.c_literals import encoded, text
 from spanboost.models.exporting.program import Program
 from spanboost.models.exporting.row_form import Categories, RowForm
-from spanboost.rows.times import PARTS
+from spanboost.rows.times import CYCLES
 
 _SHOWN = 500  # columns that the comment lists
 
@@ -22,12 +23,23 @@ def interface(program: Program, name: str, part: str, single: bool) -> tuple[str
     if program.classes:
         pieces.append(_probabilities(program, name))
     if form.times:
-        pieces.append(_template("times").replace("NAME_", f"{name}_"))
+        source = _template("times").replace("NAME_", f"{name}_")
+        pieces.append(source.replace("    PARTS;\n", _time_parts(form.time_parts)))
     return _comment(program, name), "\n".join(filter(None, pieces))
 
 
 def _template(name: str) -> str:
     return (files(__package__) / "c" / f"{name}.c").read_text()
+
+
+def _time_parts(parts: Sequence[str]) -> str:
+    """Return the statements that set the numbers of a time."""
+    lines = []
+    for j, part in enumerate(parts):
+        cycle, _, wave = part.partition("_")
+        value = f"(float){wave}({cycle} * {2 * math.pi / CYCLES[cycle]!r})" if wave else cycle
+        lines.append(f"    numbers[{j}] = {value};\n")
+    return "".join(lines)
 
 
 def _comment(program: Program, name: str) -> str:
@@ -44,7 +56,7 @@ def _comment(program: Program, name: str) -> str:
     if form.times:
         blocks += [
             f"    void {name}_time(int64_t microseconds, double *numbers);",
-            f"sets the four numbers of a time: {', '.join(PARTS)}.",
+            f"sets the {len(form.time_parts)} numbers of a time: {', '.join(form.time_parts)}.",
         ]
     number = "one number" if program.outputs == 1 else f"{program.outputs} numbers"
     blocks.append(

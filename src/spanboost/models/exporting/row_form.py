@@ -22,8 +22,9 @@ class RowForm(NamedTuple):
     numbers: int  # columns of numbers of a dense row
     names: Sequence[str]  # of the columns of numbers, or of all features; may be empty
     categories: Sequence[Categories]
-    times: Sequence[str]  # columns of times, each of which is four columns of numbers
+    times: Sequence[str]  # columns of times, each of which is several columns of numbers
     named: bool  # sparse rows with names of features
+    time_parts: Sequence[str] = ()  # the columns of numbers of a time
 
 
 def row_form(model: Model) -> RowForm:
@@ -45,7 +46,7 @@ def row_form(model: Model) -> RowForm:
             for one in schema.categories
         ]
         times = [column.name for column in schema.times]
-        return RowForm(False, columns, schema.number_names, each, times, False)
+        return RowForm(False, columns, schema.number_names, each, times, False, schema.time_parts)
     if columns == 0 and codes > 0:
         raise UserError(
             "cannot export a model of sparse rows with category codes; use dense numbers"

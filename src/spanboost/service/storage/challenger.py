@@ -167,7 +167,7 @@ def _reading(schema: Schema) -> dict[str, Any]:
         "label": schema.label or "label",
         "weight": schema.weight,
         "ignored columns": sorted(schema.ignore),
-        "reading of times": "features" if schema.iso_times else "categories",
+        "reading of times": list(schema.time_features) or "categories",
         "columns": columns and [(one.name, one.category, one.time) for one in columns],
         "target": {k: v for k, v in schema.target.state().items() if k != "values"},
     }

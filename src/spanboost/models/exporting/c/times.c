@@ -4,17 +4,18 @@ static int64_t days_of_years(int64_t years)
     return 365 * years + years / 4 - years / 100 + years / 400;
 }
 
-/* Set the four numbers of a time in microseconds since 1970 (UTC, the years 1 to 9999): days since
- * 2020, hour, weekday (0 is Monday) and day of the year. Use NaN for a missing time. */
+/* Set the numbers of a time in microseconds since 1970 (UTC, the years 1 to 9999). The weekday 0 is
+ * Monday. Use NaN for a missing time. */
 void NAME_time(int64_t microseconds, double *numbers)
 {
-    const int64_t hour = INT64_C(3600000000), whole = 24 * hour;
-    int64_t day = microseconds / whole - (microseconds % whole < 0);
-    int64_t days = day + 719162, years = days / 366; /* since the first day of the year 1 */
-    while (days_of_years(years + 1) <= days)
+    const int64_t hour_us = INT64_C(3600000000), day_us = 24 * hour_us;
+    int64_t date = microseconds / day_us - (microseconds % day_us < 0);
+    int64_t since = date + 719162, years = since / 366; /* since the first day of the year 1 */
+    while (days_of_years(years + 1) <= since)
         years++;
-    numbers[0] = (double)(microseconds - 18262 * whole) / (double)whole;
-    numbers[1] = (double)(microseconds - day * whole) / (double)hour;
-    numbers[2] = (double)((days + 7) % 7);
-    numbers[3] = (double)(days - days_of_years(years) + 1);
+    double days = (double)(microseconds - 18262 * day_us) / (double)day_us; /* since 2020 */
+    double hour = (double)(microseconds - date * day_us) / (double)hour_us;
+    double weekday = (double)((since + 7) % 7);
+    double yearday = (double)(since - days_of_years(years) + 1);
+    PARTS;
 }
