@@ -27,6 +27,15 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def is_round_count(t: int) -> bool:
+    """Return whether t, from a file, is a number of rounds, with room for those that follow.
+
+    >>> is_round_count(0), is_round_count(-1), is_round_count(2**63 - 1)
+    (True, False, False)
+    """
+    return bool(0 <= t < 2**62)
+
+
 def is_positive(value: Any) -> bool:
     """Return whether the value is a finite number above 0."""
     return is_number(value) and 0 < value < math.inf

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from text_formats import (
     RecordedProblems,
@@ -315,8 +315,14 @@ def test_agrees_with_vw(wabbit):
     assert wabbit.assert_agrees("\n".join(lines).encode()) == (len(lines), {})
 
 
+# VW computes powers of ten in float32 and reads 2e191 as 0; pieces such as 2e19 and 1 give it
+LARGE_EXPONENT = re.compile(rb"[eE][+-]?(\d{3}|[4-9]\d)")
+
+
 @given(st.lists(pieces, max_size=30).map(b"".join))
+@example(b"1 |f a:2e19")
 def test_agrees_with_vw_on_random_text(wabbit, text):
+    assume(not LARGE_EXPONENT.search(text))
     wabbit.assert_agrees(text)
     wabbit.assert_agrees(text, labelled=False)
 

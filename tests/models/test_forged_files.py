@@ -9,7 +9,7 @@ from pathlib import Path
 import frozen_models
 import numpy as np
 import pytest
-from forged import changed
+from forged import changed, file_arrays
 from safetensors.numpy import save_file
 
 from spanboost import (
@@ -204,6 +204,17 @@ def test_sums_of_a_finite_class_that_no_draw_could_accept(file_of, damage):
 def test_rounds_of_a_symmetrised_learner_without_a_learning_rate(file_of, t):
     path = file_of(HullBoost(Symmetrised(LinearBall(4.0)), 2, feedback="linear"))
     refuse(path, "invalid number or index", tensors=lambda a: a | {"bank.t": np.full(1, t)})
+
+
+@pytest.mark.parametrize("t", [-1, -(2**63), 2**62])
+@pytest.mark.parametrize(
+    ("name", "learner"), [("bank.t", LinearBall(4.0)), ("algorithm.t", LinearSGD())]
+)
+def test_rounds_without_a_step(file_of, name, learner, t):
+    """The step is proportional to one over the square root of the number of rounds."""
+    path = file_of(SpanBoost(learner, 2))
+    assert name in file_arrays(path)
+    refuse(path, "invalid number or index", tensors=lambda a: a | {name: np.full(1, t)})
 
 
 def test_streams_stay_streams():

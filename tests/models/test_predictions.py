@@ -6,7 +6,7 @@ import pytest
 from spanboost import LinearSGD, SpanBoost
 from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget
-from spanboost.models.predictions import known_classes, prediction_table
+from spanboost.models.predictions import binary_labels, known_classes, prediction_table
 
 X = np.array([[1.0], [2.0], [3.0]])
 
@@ -50,3 +50,31 @@ def test_both_classes_have_probabilities_if_they_are_known(labels, positive, nam
     np.testing.assert_allclose(found[f"p_{names[1]}"], expected)
     np.testing.assert_allclose(found[f"p_{names[0]}"], 1 - expected)
     assert found["prediction"] == [names[int(share > 0.5)] for share in expected]
+
+
+class GrowingTarget(BinaryTarget):
+    """Learns its second label while the labels are read, as in a service."""
+
+    @property
+    def values(self):
+        found = [*self._labels]
+        if found == ["yes"]:
+            self._labels.insert(0, "no")
+            self.affirmed = False
+        return found
+
+    @values.setter
+    def values(self, labels):
+        self._labels = labels
+
+
+def test_labels_are_read_once_while_a_service_learns():
+    for read, labels in (
+        (lambda model: binary_labels(model.schema.target), ("unseen 0", "yes")),
+        (known_classes, ["yes"]),
+    ):
+        model = binary(["no"])
+        model.schema.target = GrowingTarget()
+        model.schema.target.values, model.schema.target.affirmed = ["yes"], True
+        assert read(model) == labels
+        assert [*read(model)] == ["no", "yes"]

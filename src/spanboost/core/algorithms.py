@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spanboost.checks import is_round_count
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.core.trace import Trace, gradients
@@ -33,8 +34,8 @@ class Span(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the shrinkage is in [0, 1]."""
-        return bool(((self.sigma >= 0) & (self.sigma <= 1)).all())
+        """Whether the shrinkage is in [0, 1], and every round that follows has a step."""
+        return bool(((self.sigma >= 0) & (self.sigma <= 1)).all()) and is_round_count(self.t[0])
 
     def only(self, i: int) -> "Span":
         """Return the algorithm of copy i alone."""

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spanboost.checks import is_round_count
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 
@@ -38,7 +39,7 @@ def is_round(t: int) -> bool:
     >>> is_round(1), is_round(0), is_round(2**63 - 1)
     (True, False, False)
     """
-    return bool(0 < t < 2**62)
+    return bool(t > 0) and is_round_count(t)
 
 
 def hedge_regret(M: int, T: int, spread: float) -> float:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import is_number
+from spanboost.checks import is_number, is_round_count
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.errors import DataError, ParameterError
 from spanboost.learners.protocol import Feedback, Task
+from spanboost.learners.text import call_text
 from spanboost.rows.validation import parse_rows
 
 # Files store numbers as float32. Rounding can lengthen a row by half of this share, so the longest
@@ -24,7 +25,7 @@ from spanboost.rows.validation import parse_rows
 ROUNDING = float(np.finfo(np.float32).eps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearBall:
     """Projected online gradient descent over linear functions of rows of norm at most `x_norm`.
 
@@ -33,6 +34,8 @@ class LinearBall:
     """
 
     x_norm: float = 1.0
+
+    __repr__ = call_text
 
     @property
     def deterministic(self) -> bool:
@@ -110,6 +113,11 @@ class BallBank(NamedTuple):
     step: Array  # [N] step size in round 1; in round t it is divided by sqrt(t)
     G: float
     scratch: BallScratch
+
+    @property
+    def sound(self) -> bool:
+        """Whether all rounds that follow have a step size."""
+        return is_round_count(self.t[0])
 
     def rescale(self, a: float, b: float) -> None:
         """Multiply the functions by a. The steps do not depend on past slopes, so b is unused."""

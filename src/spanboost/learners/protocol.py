@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.feedback import GreedyFeedback, LinearFeedback
+from spanboost.learners.text import call_text
 
 Feedback = LinearFeedback | GreedyFeedback
 
@@ -89,6 +90,8 @@ class Learner(Protocol):
 
 class ReadsFeatures:
     """Attributes common to all learners that read features."""
+
+    __repr__ = call_text
 
     @property
     def named(self) -> bool:

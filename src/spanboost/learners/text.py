@@ -3,12 +3,9 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
 LONGEST = 60  # characters of the text of a learner of another library
-
-
-def copies_text(n: int, learner: Any) -> str:
-    """Return the copies of a learner as text."""
-    return f"{n} {'copy' if n == 1 else 'copies'} of {learner_text(learner)}"
 
 
 def learner_text(learner: Any) -> str:
@@ -20,17 +17,29 @@ def learner_text(learner: Any) -> str:
     >>> learner_text(LinearSGD(rate=0.1))
     'LinearSGD(rate=0.1)'
     """
-    if not is_dataclass(learner) or isinstance(learner, type):
-        text = repr(learner)
-        short = len(text) <= LONGEST and "\n" not in text
-        return text if short else f"{type(learner).__name__}(...)"
-    values = {one.name: (getattr(learner, one.name), one.default) for one in fields(learner)}
+    if is_dataclass(learner) and not isinstance(learner, type):
+        return call_text(learner)
+    text = repr(learner)
+    short = len(text) <= LONGEST and "\n" not in text
+    return text if short else f"{type(learner).__name__}(...)"
+
+
+def call_text(thing: Any, name: str | None = None) -> str:
+    """Return the call that makes this dataclass, with the parameters that are not the defaults.
+
+    name: the name of the class, if it is public under another one.
+
+    >>> import numpy as np
+    >>> from spanboost import Ridge, SpanBoost
+    >>> SpanBoost(Ridge(dtype=np.float32), n=1)
+    SpanBoost(Ridge(dtype=np.float32), n=1)
+    """
     given = [
-        f"{name}={_plain(value)}"
-        for name, (value, default) in values.items()
-        if not _equal(value, default)
+        learner_text(value) if one.name == "learner" else f"{one.name}={_plain(value)}"
+        for one in sorted(fields(thing), key=lambda one: one.name != "learner")
+        if not _equal(value := getattr(thing, one.name), one.default)
     ]
-    return f"{type(learner).__name__}({', '.join(given)})"
+    return f"{name or type(thing).__name__}({', '.join(given)})"
 
 
 def _equal(value: Any, default: Any) -> bool:
@@ -41,4 +50,7 @@ def _equal(value: Any, default: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
+    """Return a value as source; the type of numbers as `np.float64`."""
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return f"np.{value.__name__}"
     return value.__name__ if isinstance(value, type) else repr(value)

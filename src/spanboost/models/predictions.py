@@ -75,13 +75,14 @@ def _known_outputs(model: Model) -> dict[int, str]:
     target: Target = model.schema.target
     if isinstance(target, ClassTarget) and target.classes is None:
         return dict(enumerate([*target.values]))  # a copy: a service may add classes meanwhile
-    if isinstance(target, BinaryTarget) and target.positive is None:
-        values = [*target.values]
-        if not values:
-            return {}
-        if len(values) == 1 and values[0] not in _SIGNS:
-            return {int(target.affirmed): values[0]}
-    return dict(enumerate(class_names(model)))
+    if not isinstance(target, BinaryTarget) or target.positive is not None:
+        return dict(enumerate(class_names(model)))
+    affirmed, values = target.affirmed, [*target.values]
+    if not values:
+        return {}
+    if len(values) == 1 and values[0] not in _SIGNS:
+        return {int(affirmed): values[0]}
+    return dict(enumerate(_binary_names(values, affirmed)))
 
 
 def _all_class_names(values: list[str], classes: int) -> list[str]:
@@ -92,12 +93,20 @@ def _all_class_names(values: list[str], classes: int) -> list[str]:
 
 def binary_labels(target: Target) -> tuple[str, str]:
     """Return the labels that stand for -1 and +1."""
+    affirmed = isinstance(target, BinaryTarget) and target.affirmed
+    values = [*target.values]  # read once: a service may add a label meanwhile
     if isinstance(target, BinaryTarget) and target.positive is not None:
-        others = target.values
-        return (others[0] if len(others) == 1 else f"not {target.positive}"), target.positive
-    if set(target.values) <= _SIGNS:
-        return ("0" if "0" in target.values else "-1"), "1"
-    negative, positive = _all_class_names(target.values, 2)
-    if isinstance(target, BinaryTarget) and target.affirmed and len(target.values) == 1:
-        return "unseen 0", negative
-    return negative, positive
+        return (values[0] if len(values) == 1 else f"not {target.positive}"), target.positive
+    return _binary_names(values, affirmed)
+
+
+def _binary_names(values: list[str], affirmed: bool) -> tuple[str, str]:
+    """Return the labels that stand for -1 and +1, given those so far.
+
+    affirmed: whether a single label stands for +1. A second label withdraws that after it is in the
+        list, so readers take it before the list.
+    """
+    if set(values) <= _SIGNS:
+        return ("0" if "0" in values else "-1"), "1"
+    negative, positive = _all_class_names(values, 2)
+    return ("unseen 0", negative) if affirmed and len(values) == 1 else (negative, positive)
