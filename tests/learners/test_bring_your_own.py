@@ -241,7 +241,7 @@ def test_a_loss_without_constants_works_with_a_warning():
 
 def test_messages_name_a_long_learner_in_one_line(tmp_path):
     model = SpanBoost(tree.HoeffdingTreeRegressor(), n=2)
-    assert repr(model) == "<SpanBoost: 2 copies of HoeffdingTreeRegressor(...), untrained>"
+    assert repr(model) == "SpanBoost(HoeffdingTreeRegressor(...), n=2)"
     model.learn_one({"a": 1.0}, 0.5)
     with pytest.raises(
         ValueError, match=r"^cannot explain HoeffdingTreeRegressor\(\.\.\.\): only mod"

@@ -10,6 +10,7 @@ from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, eva
 from spanboost.losses import Softmax
 from spanboost.models.committee import Committee
 from spanboost.models.html import MOST_ROWS
+from spanboost.models.sample_loss import sample_loss
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = 5 * X[:, 0] + 2
@@ -31,7 +32,7 @@ def test_a_booster_shows_its_facts():
     model.learn_many(X, Y)
     title, (facts,) = parse(model)
     assert f"<{title}>" == repr(model)
-    assert title.endswith(", 300 rows learned")
+    assert title.endswith(": 300 rows learned")
     assert dict(facts) == {
         "loss function": repr(model.loss_),
         "labels": f"from {Y.min():.6g} to {Y.max():.6g}",
@@ -47,7 +48,7 @@ def loss_text(loss, rows):
 
 def test_an_untrained_model_has_no_labels_and_no_loss():
     title, (facts,) = parse(HullBoost(LinearSGD(), n=2))
-    assert title == "HullBoost: 2 copies of LinearSGD(), untrained"
+    assert title == "HullBoost(LinearSGD(), n=2)"
     assert not {"labels", "current loss"} & set(dict(facts))
 
 
@@ -116,8 +117,7 @@ def test_the_loss_does_not_depend_on_the_last_labels():
     model.learn_many(X, y)
     plain = model.without_past().predict_many(X)
     assert (plain != model.predict_many(X)).any()
-    _, (facts, _) = parse(model)
-    assert dict(facts)["current loss"] == loss_text(np.mean((plain - y) ** 2), 300)
+    assert str(sample_loss(model)) == loss_text(np.mean((plain - y) ** 2), 300)
 
 
 def test_a_compact_model_keeps_no_rows_and_shows_no_loss(tmp_path):
@@ -142,13 +142,16 @@ def test_experts_are_sorted_by_weight():
     model = AutoBoost(budget="fast")
     model.learn_many(X, Y)
     _, (_, (head, *rows)) = parse(model)
-    assert head == ["part", "copies", "weight", ""]
+    assert head == ["part", "copies", "loss so far", "weight", ""]
     assert {name: copies for name, copies, *_ in rows if copies} == {
         name: f"{one.n} x {type(one.learner).__name__}" for name, one in model.experts.items()
     }
     weights = model.weights_
     assert [name for name, *_ in rows] == sorted(weights, key=lambda name: -weights[name])
-    assert all(shown == f"{weights[name]:.1%}" for name, _, shown, _ in rows)
+    assert all(shown == f"{weights[name]:.1%}" for name, _, _, shown, _ in rows)
+    assert {name: float(loss) for name, _, loss, *_ in rows if loss} == pytest.approx(
+        model.losses_, rel=1e-5
+    )
 
 
 def test_many_candidates_are_summed():
@@ -181,7 +184,7 @@ def test_a_model_with_intervals_shows_its_levels():
     model = Intervals(linear(), [0.1, 0.5, 0.9])
     model.learn_many(X, Y)
     title, (facts,) = parse(model)
-    assert title == "Intervals of SpanBoost, 300 rows learned"
+    assert title == "Intervals(SpanBoost(LinearSGD(), n=4, label_range='auto')): 300 rows learned"
     assert dict(facts)["intervals"] == "3 calibrated levels, 0.1 to 0.9"
 
 

@@ -144,11 +144,11 @@ def test_errors_of_files_name_the_file(tmp_path):
 
 
 def test_a_model_names_only_the_parameters_that_were_changed():
-    assert repr(linear()) == "<SpanBoost: 2 copies of LinearSGD(), untrained>"
+    assert repr(linear()) == "SpanBoost(LinearSGD(), n=2)"
     model = SpanBoost(Trees(depth=3), n=1)
-    assert repr(model) == "<SpanBoost: 1 copy of Trees(depth=3), untrained>"
+    assert repr(model) == "SpanBoost(Trees(depth=3), n=1)"
     double = SpanBoost(LinearSGD(dtype=np.float64), n=2)
-    assert repr(double) == "<SpanBoost: 2 copies of LinearSGD(dtype=float64), untrained>"
+    assert repr(double) == "SpanBoost(LinearSGD(dtype=np.float64), n=2)"
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def test_notebooks_run_as_in_jupyter():
 def test_pages_show_tables_as_jupyter_does(tmp_path):
     source = ["from spanboost import LinearSGD, SpanBoost\n", "SpanBoost(LinearSGD(), 2)"]
     found = notebooks.run({"cells": [{"cell_type": "code", "source": source}]})
-    assert notebooks.texts(found) == ["<SpanBoost: 2 copies of LinearSGD(), untrained>"]
+    assert notebooks.texts(found) == ["SpanBoost(LinearSGD(), n=2)"]
     notebooks.write(tmp_path / "a.ipynb", found)
     page = notebooks.pages(tmp_path / "a.ipynb")["notebooks/a.md"]
-    assert "<strong>SpanBoost: 2 copies of LinearSGD(), untrained</strong><table>" in page
+    assert "<strong>SpanBoost(LinearSGD(), n=2)</strong><table>" in page
     assert "```text" not in page
 
 

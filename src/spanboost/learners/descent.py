@@ -34,7 +34,7 @@ from spanboost.learners.protocol import Feedback, ReadsFeatures, Task
 from spanboost.rows.block import Block, block_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Descent(ReadsFeatures):
     """Stochastic gradient descent on features, which need no scaling; missing ones are skipped.
 

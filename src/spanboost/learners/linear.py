@@ -26,7 +26,7 @@ from spanboost.rows.block import Row
 FAINTEST = 1e-20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearSGD(Descent):
     """Linear functions: one weight for each feature, and a constant."""
 

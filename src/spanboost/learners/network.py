@@ -37,7 +37,7 @@ from spanboost.learners.protocol import BankSize, Feedback, Task
 from spanboost.rows.block import Row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Network(Descent):
     """Two-layer networks: `hidden` sigmoid units over all features, and a linear output."""
 

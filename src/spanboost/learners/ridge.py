@@ -38,7 +38,7 @@ MISSED, WHOLE, LOSS, WEIGHT = 0, 1, 2, 3  # the sums over all rows
 SUMS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ridge(ReadsFeatures):
     """Online least squares: linear functions of the features, which need no scaling.
 

@@ -39,7 +39,7 @@ from spanboost.rows.block import Row
 RANKINGS = {"advantage": 1.0, "loss": 0.0}  # the part of the loss of predicting 0 in the scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stumps(Descent):
     """Stumps: one weight for each feature, and a constant; the best feature of a row predicts.
 

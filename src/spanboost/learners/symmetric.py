@@ -23,13 +23,16 @@ from spanboost.core.feedback import LinearFeedback
 from spanboost.core.projection import Output, output_of
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import BankSize, Provable, Task
+from spanboost.learners.text import call_text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Symmetrised:
     """Hedge over `learner` and its negation, for linear feedback only."""
 
     learner: Any
+
+    __repr__ = call_text
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learner", as_learner(self.learner))

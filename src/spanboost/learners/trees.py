@@ -38,7 +38,7 @@ DEEPEST = 20
 MOST_BITS = 28  # of hashed columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trees(ReadsFeatures):
     """Online regression trees on numbers, categories and missing values.
 

@@ -17,7 +17,7 @@ from spanboost.losses import predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
-from spanboost.models.health import describe
+from spanboost.models.loss_record import LOSSES, LossRecord
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, stack
 from spanboost.models.model import Composition, own_constructor, single_answer
@@ -129,6 +129,7 @@ class AutoBoost(AutoSpec, PastModel):
     has_experts = True
     why_not_covered = "AutoBoost is bounded relative to its experts, not to a class of functions"
 
+    __repr__ = PastModel.__repr__
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
@@ -191,10 +192,11 @@ class AutoBoost(AutoSpec, PastModel):
         forecasts, out = stack(answers), np.empty((1, 1))
         labels = StageLabels(np.full((1, 1), float(y)), np.full((1, 1), known), np.ones(1), [])
         self.mixture.learn_span(units, forecasts, labels.labels, labels.weights, out)
+        answer = out[:, 0]
         if stage is not None and past is not None:
-            stage_rows = StageRows(rows.encoded, out[:, 0], units, past)
-            return single_answer(stage.learn(stage_rows, labels))
-        return single_answer(out[:, 0])
+            answer = stage.learn(StageRows(rows.encoded, answer, units, past), labels)
+        self.record_losses(labels, forecasts, answer)
+        return single_answer(answer)
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
@@ -272,7 +274,7 @@ class AutoBoost(AutoSpec, PastModel):
         experts = {name: one.parameters()["parameters"] for name, one in self.experts.items()}
         best = {"best_trees": self.best_trees} if self.started else {}
         past = {} if self.past_stage is None else {"past_weights": self.past_stage.weights}
-        return {"experts": experts, "weights": self.weights_} | past | best
+        return {"experts": experts, "weights": self.weights_} | self.loss_facts() | past | best
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON.
@@ -288,6 +290,7 @@ class AutoBoost(AutoSpec, PastModel):
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
         yield from self.mixture.tensors()
+        yield f"{LOSSES}sums", self.loss_record.sums
         yield from members_tensors(self.experts.values())
         if self.past_stage is not None:
             for name, value in self.past_stage.tensors():
@@ -299,7 +302,7 @@ class AutoBoost(AutoSpec, PastModel):
         model = cls(**parameters_from_json(header))
         if "past" not in header:  # models of earlier versions continue without past labels
             model = model.without_past()
-        past = take_prefixed(tensors, PAST)
+        past, losses = (take_prefixed(tensors, prefix) for prefix in (PAST, LOSSES))
         weights = {name: tensors.pop(name) for name in list(tensors) if name.startswith(AGGREGATOR)}
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
@@ -311,14 +314,12 @@ class AutoBoost(AutoSpec, PastModel):
         if len(experts) != len(names) or len(set(map(_stream_key, boosters))) != 1:
             raise ModelFileError("the experts have not learned the same rows")
         model._assemble(experts)
+        model.loss_record.restore(losses)
         if weights or model.started:
             model.mixture.restore(weights)
         if model.past_stage is not None:
             model.past_stage.restore(header["past"], past)
         return model
-
-    def __repr__(self) -> str:
-        return f"<AutoBoost: {self.n} experts, budget {self.budget!r}, {describe(self)}>"
 
     def _encode(self, X: Any, learn: bool = False) -> NumberedBlock:
         """Encode a block once for all experts: they only add scratch arrays of their own."""
@@ -336,6 +337,7 @@ class AutoBoost(AutoSpec, PastModel):
         """Set the experts, which have learned the same rows, with equal weights."""
         self.replace_experts(experts)
         self.mixture = Mixture(self.loss_, self.n)
+        self.loss_record = LossRecord(self.n)
 
     def _new_experts(self) -> Iterator[tuple[str, Booster]]:
         loss = resolve(self.loss)

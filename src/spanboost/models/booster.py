@@ -17,11 +17,9 @@ from spanboost.errors import ParameterError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import as_learner
 from spanboost.learners.protocol import Learner
-from spanboost.learners.text import copies_text
 from spanboost.models.booster_core import BoosterCore, CheckedBlock
 from spanboost.models.default_choice import chooses_by_default
 from spanboost.models.header import parameters_from_json, parameters_to_json
-from spanboost.models.health import describe
 from spanboost.models.label_ranges import new_labels
 from spanboost.models.model import Model, own_constructor
 from spanboost.models.spec import CHOOSE, BoosterSpec, SpanSpec, default_step
@@ -43,6 +41,7 @@ class Booster(BoosterSpec, Model):
     reach_: float  # radius of the ball that holds the partial sums: B, or lambda D
     core: BoosterCore
 
+    __repr__ = Model.__repr__
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
@@ -239,10 +238,6 @@ class Booster(BoosterSpec, Model):
         """Set the state to that of a header and arrays; a `ModelFileError` if they do not match."""
         restore_core(self.core, header, tensors)
         self.encoder.restore_keys(header)
-
-    def __repr__(self) -> str:
-        copies = copies_text(self.n, self.learner)
-        return f"<{type(self).__name__}: {copies}, {describe(self)}>"
 
     def new_algorithm(self, dtype: Any) -> Any:
         """Return the algorithm before its first round."""

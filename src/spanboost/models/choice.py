@@ -23,10 +23,9 @@ from spanboost.core.stacked import learn_partial_sums, predict_partial_sums
 from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.contributions import shrinkage
 from spanboost.learners.objects import ObjectLearner, as_learner
-from spanboost.learners.text import copies_text
+from spanboost.learners.text import call_text
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
-from spanboost.models.health import describe
 from spanboost.models.mixture import Mixture
 from spanboost.models.model import Model, single_answer
 from spanboost.models.spec import CHOOSE, default_copies
@@ -186,10 +185,9 @@ class Choosing(Booster):
         restore_core(self.core, header, tensors)
         self.encoder.restore_keys(header)
 
-    def __repr__(self) -> str:
-        copies = copies_text(self.lanes[0].n, self.learner)
-        candidates = f"{len(self.candidates)} candidates with up to {copies}"
-        return f"<{self.fixed.__name__}: {candidates}, {describe(self)}>"
+    def call_text(self) -> str:
+        """Return the call that creates such a model, as Python source."""
+        return call_text(self, self.fixed.__name__)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

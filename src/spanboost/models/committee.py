@@ -8,10 +8,8 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
-from spanboost.learners.text import copies_text
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
-from spanboost.models.health import describe
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.model import Composition, Model
 from spanboost.rows.encoder import RowEncoder
@@ -118,10 +116,9 @@ class Committee(Model):
             raise ModelFileError("the members of the committee differ in their parameters")
         return cls(members)
 
-    def __repr__(self) -> str:
-        boosters = f"{len(self.members)} {type(self.members[0]).__name__}"
-        copies = copies_text(self.n, self.learner)
-        return f"<Committee of {boosters}: {copies}, {describe(self)}>"
+    def call_text(self) -> str:
+        """Return what the committee consists of; it is made of trained members."""
+        return f"Committee of {len(self.members)} {self.members[0].call_text()}"
 
 
 def _latest(rows: Iterable[int | None]) -> int | None:

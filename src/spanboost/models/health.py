@@ -85,10 +85,15 @@ def label_problems(labels: LabelHealth) -> list[str]:
 
 
 def describe(model: "Model") -> str:
-    """Return how many rows a model has learned, and the problems with its labels."""
-    learned = model.label_health.learned
-    rows = f"{learned:,} {'row' if learned == 1 else 'rows'} learned" if learned else "untrained"
-    return ", ".join([rows, *label_problems(model.label_health)])
+    """Return the call that made a model, how many rows it has learned, and problems with labels.
+
+    An untrained model is the call itself, which can be copied.
+    """
+    learned, call = model.label_health.learned, model.call_text()
+    if not learned:
+        return call
+    rows = f"{learned:,} {'row' if learned == 1 else 'rows'} learned"
+    return f"<{call}: {', '.join([rows, *label_problems(model.label_health)])}>"
 
 
 def count_nans(model: "Model") -> int | None:

@@ -33,8 +33,8 @@ class Bar(NamedTuple):
 def model_html(model: "Model") -> str:
     """Return the facts about a model, its parts and their weights as HTML.
 
-    A model does not store the losses of a stream; `Evaluation` shows them. The table has the loss
-    of the rows that the model keeps.
+    AutoBoost records the losses so far. A single booster does not; for it, the table has the loss
+    of the rows that it keeps.
     """
     title = repr(model).removeprefix("<").removesuffix(">")
     return section(title, table(_facts(model)) + _parts(model))
@@ -68,7 +68,9 @@ def _facts(model: "Model") -> Iterator[tuple[str, str]]:
     yield "loss function", repr(model.loss_)
     if ends is not None:
         yield "labels", f"from {ends.low:z.6g} to {ends.high:z.6g}"
-    if has_sample(model):
+    if model.average_loss is not None:
+        yield "loss so far", str(model.average_loss)
+    elif has_sample(model):
         yield "current loss", str(sample_loss(model))
     yield from model.own_facts().items()
     yield "health", ", ".join(health.problems()) or "good"
@@ -81,9 +83,16 @@ def _parts(model: "Model") -> str:
     if not weights:
         return ""
     order = sorted(weights, key=lambda name: -weights[name])
-    shown = [(name, parts.get(name, ""), weights[name]) for name in order[:MOST_ROWS]]
+    losses = {name: rounded(loss) for name, loss in model.losses_.items()}
+    shown = [(name, parts.get(name, ""), losses.get(name, "")) for name in order[:MOST_ROWS]]
+    shares = [weights[name] for name in order[:MOST_ROWS]]
     rest = order[MOST_ROWS:]
     if rest:
-        shown.append((f"{len(rest):,} others", "", sum(weights[name] for name in rest)))
-    rows = [(name, copies, f"{weight:.1%}", Bar(weight)) for name, copies, weight in shown]
-    return table(rows, ("part", "copies", "weight", ""))
+        shown.append((f"{len(rest):,} others", "", ""))
+        shares.append(sum(weights[name] for name in rest))
+    head, columns = ("part", "copies", "loss so far", "weight", ""), 3 if losses else 2
+    rows: list[Sequence[str | Bar]] = [
+        [*texts[:columns], f"{share:.1%}", Bar(share)]
+        for texts, share in zip(shown, shares, strict=True)
+    ]
+    return table(rows, (*head[:columns], *head[3:]))

@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.rehearsal import rehearsed
 from spanboost.data.table_names import apply_schema
-from spanboost.models.health import Health, health_of
+from spanboost.learners.text import call_text
+from spanboost.models.health import Health, describe, health_of
 from spanboost.models.html import model_html
+from spanboost.models.loss_record import AverageLoss
 from spanboost.models.pickling import reduce_model
 from spanboost.models.rehearsal import rehearse
 from spanboost.models.spec import unknown_parameter
@@ -117,6 +119,16 @@ class Model:
     def weights_(self) -> dict[str, float]:
         """The weight of each part by name; empty if the parts have no weights."""
         return {}
+
+    @property
+    def losses_(self) -> dict[str, float]:
+        """The average loss of each part so far by name; empty if it is not recorded."""
+        return {}
+
+    @property
+    def average_loss(self) -> AverageLoss | None:
+        """The average loss so far; None if it is not recorded, or there are no rows yet."""
+        return None
 
     @property
     def sigma_(self) -> Array | None:
@@ -237,6 +249,13 @@ class Model:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+
+    def call_text(self) -> str:
+        """Return the call that creates such a model, as Python source."""
+        return call_text(self)
+
+    def __repr__(self) -> str:
+        return describe(self)
 
     def _repr_html_(self) -> str:
         return model_html(self)

@@ -9,6 +9,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.models.booster import Booster
 from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.loss_record import AverageLoss, LossRecord
 from spanboost.models.mixture import Mixture, Units, stack
 from spanboost.models.model import Model
 from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
@@ -32,6 +33,7 @@ class PastModel(Model):
     """A mixture, and a stage that reads past labels; None if the model does not use them."""
 
     mixture: Mixture
+    loss_record: LossRecord
     past_stage: PastStage | None
 
     def combine_predicted(self, X: Any, encoded: Any, forecasts: Array) -> Array:
@@ -85,12 +87,38 @@ class PastModel(Model):
                 units = units._replace(centre=change.centre, half=change.half)
         weights = block.weights[rows]
         labels = StageLabels(one.learned[rows], block.labels[rows], weights, changes)
-        combined = self.mixture.learn(units, stack(answers), *labels[1:])
-        if self.past_stage is None or block.known is None:
-            return combined
-        encoded = part_of_block(one.rows.encoded, first, last)
-        stage_rows = StageRows(encoded, combined, units, block.known.part(first, last))
-        return self.past_stage.learn(stage_rows, labels)
+        forecasts = stack(answers)
+        combined = self.mixture.learn(units, forecasts, *labels[1:])
+        if self.past_stage is not None and block.known is not None:
+            encoded = part_of_block(one.rows.encoded, first, last)
+            stage_rows = StageRows(encoded, combined, units, block.known.part(first, last))
+            combined = self.past_stage.learn(stage_rows, labels)
+        self.record_losses(labels, forecasts, combined)
+        return combined
+
+    def record_losses(self, labels: StageLabels, forecasts: Array, answers: Array) -> None:
+        """Add the losses of rows that were learned, given all forecasts and predictions."""
+        scored = labels.labels if self.labels.scores else labels.learned
+        self.loss_record.add(self.loss_, scored, labels.weights, forecasts, answers)
+
+    @property
+    def losses_(self) -> dict[str, float]:
+        """The average loss of each part so far; every row is predicted before it is learned."""
+        return dict(zip(self.parts, self.loss_record.averages(), strict=False))
+
+    @property
+    def average_loss(self) -> AverageLoss | None:
+        """The average loss so far; every row is predicted before it is learned."""
+        averages = self.loss_record.averages()
+        return AverageLoss(averages[-1], self.loss_record.weight) if averages else None
+
+    def loss_facts(self) -> dict[str, Any]:
+        """Return the losses so far as JSON, for `inspect`."""
+        average = self.average_loss
+        if average is None:
+            return {}
+        loss, weight = average
+        return {"losses": self.losses_, "average_loss": loss, "average_loss_weight": weight}
 
     def past_corrections(self, X: RowsLike) -> Array | float:
         """Return what past labels add to the predictions of a block."""

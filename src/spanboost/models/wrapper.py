@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.models.booster import Booster
-from spanboost.models.health import describe
+from spanboost.models.loss_record import AverageLoss
 from spanboost.models.model import Composition, Model
 from spanboost.models.state import leaves
 from spanboost.rows.encoder import RowEncoder
@@ -85,6 +85,16 @@ class WrappedModel(Model):
         return self.model.weights_
 
     @property
+    def losses_(self) -> dict[str, float]:
+        """The average loss of each part so far by name; empty if it is not recorded."""
+        return self.model.losses_
+
+    @property
+    def average_loss(self) -> AverageLoss | None:
+        """The average loss so far; None if it is not recorded, or there are no rows yet."""
+        return self.model.average_loss
+
+    @property
     def sigma_(self) -> Array | None:
         """The current shrinkage of every copy; None unless the model runs Algorithm 1."""
         return self.model.sigma_
@@ -130,8 +140,9 @@ class WrappedModel(Model):
         """Return what `inspect` shows besides parameters, as JSON."""
         return self.model.details()
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {type(self.model).__name__}, {describe(self)}>"
+    def call_text(self) -> str:
+        """Return the call that creates such a model, as Python source."""
+        return f"{type(self).__name__}({self.model.call_text()})"
 
 
 def prefixed_tensors(models: Mapping[str, Model]) -> Iterator[tuple[str, Array]]:

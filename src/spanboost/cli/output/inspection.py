@@ -5,6 +5,7 @@ from dataclasses import fields
 from math import isnan
 from typing import Any
 
+from spanboost.models.loss_record import AverageLoss
 from spanboost.models.sample_loss import SampleLoss
 from spanboost.models.spec import SharedParameters
 
@@ -57,7 +58,10 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "label", _label(facts)
     for k, text in enumerate(_features(facts)):
         yield "" if k else "features", text
-    if "kept_loss" in facts:
+    if "average_loss" in facts:
+        average = AverageLoss(facts["average_loss"], facts["average_loss_weight"])
+        yield "loss so far", str(average)
+    elif "kept_loss" in facts:
         yield "current loss", str(SampleLoss(facts["kept_rows"], facts["kept_loss"]))
     yield from facts["facts"].items()
     yield from _health(facts["health"])
@@ -156,11 +160,16 @@ def _weights(facts: dict[str, Any], everything: bool) -> Iterator[str]:
     order = sorted(weights, key=lambda name: -weights[name])
     shown = order if everything else order[:_MOST_PARTS]
     width = max(map(len, shown))
+    losses = facts.get("losses", {})
     for name in shown:
         expert = experts.get(name)
         copies = "combines the experts" if experts else ""
         if expert is not None:
             copies = _copies(expert["n"], expert["learner"]["class"])
+        if name in losses:
+            copies = f"loss {losses[name]:<11.6g}  {copies}"
+        elif losses:
+            copies = f"{'':<16}  {copies}"
         yield _bar_line(weights[name], f"{name:<{width}}  {copies}")
     if len(order) > len(shown):
         rest = sum(weights[name] for name in order[len(shown) :])

@@ -1,0 +1,66 @@
+"""The losses so far of AutoBoost and its experts, each on rows that it had not learned yet."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.errors import ModelFileError
+from spanboost.losses import on_vectors, scores_of, values_of
+
+LOSSES = "losses."  # prefix of the arrays in a file
+
+
+class AverageLoss(NamedTuple):
+    """The average loss of a model on the rows so far."""
+
+    loss: float
+    weight: float  # the total weight of the rows; their number, if all weights are 1
+
+    def __str__(self) -> str:
+        return f"{self.loss:z.6g}, the average over {self.weight:,.15g} rows before learning them"
+
+
+class LossRecord:
+    """Sums over the rows, in the order of the stream: the same for blocks of any size.
+
+    sums: [K + 2] the weights of the rows, the losses of the K experts, those of the model.
+    """
+
+    def __init__(self, experts: int) -> None:
+        self.sums = np.zeros(experts + 2)
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights of the rows so far; their number, if all are 1."""
+        return float(self.sums[0])
+
+    def averages(self) -> list[float]:
+        """Return the average loss of each expert, then that of the model; empty before any row."""
+        return (self.sums[1:] / self.weight).tolist() if self.weight > 0 else []
+
+    def add(
+        self, loss: Any, labels: Array, weights: Array, forecasts: Array, answers: Array
+    ) -> None:
+        """Add the losses of a block.
+
+        labels: [rows, d] as the loss takes them.
+        forecasts: [rows, d, K] of the experts; answers: those of the model.
+        """
+        rows, d, K = forecasts.shape
+        every = np.concatenate([forecasts, answers.reshape(rows, d, 1)], axis=2)
+        scores = np.ascontiguousarray(scores_of(loss, every).transpose(0, 2, 1)).reshape(-1, d)
+        targets = np.repeat(labels.astype(np.float64), K + 1, axis=0)
+        losses = values_of(on_vectors(loss), targets, scores).reshape(rows, K + 1)
+        each = np.column_stack([weights, losses * weights[:, None]])
+        each[weights == 0] = 0  # the loss of a row that does not count may be infinite
+        self.sums = np.cumsum(np.vstack([self.sums, each]), axis=0)[-1]
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Set the sums to those of a file; files of earlier versions have none."""
+        sums = arrays.pop("sums", None)
+        if sums is None:
+            return
+        if sums.shape != self.sums.shape or sums.dtype != self.sums.dtype or not sums[0] >= 0:
+            raise ModelFileError("the losses of the experts do not match the experts")
+        self.sums = sums.copy()
