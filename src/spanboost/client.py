@@ -174,12 +174,12 @@ class Client(_Base):
         """Return the predictions for rows, all made by the same state of the model."""
         return _parse_predictions(self._send(self._predict_request(rows, keep, asked)).json())
 
-    def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
+    def label(self, id: str, label: float | str, *, wait: bool = False) -> Outcome:
         """Send the label of a predicted row; with `wait`, return when the row is learned."""
         return self.label_many({id: label}, wait=wait)
 
     def label_many(
-        self, labels: Mapping[str, Any], *, skip: bool = False, wait: bool = False
+        self, labels: Mapping[str, float | str], *, skip: bool = False, wait: bool = False
     ) -> Outcome:
         """Send labels by the ids of predicted rows.
 
@@ -279,12 +279,12 @@ class AsyncClient(_Base):
         request = self._predict_request(rows, keep, asked)
         return _parse_predictions((await self._send(request)).json())
 
-    async def label(self, id: str, label: Any, *, wait: bool = False) -> Outcome:
+    async def label(self, id: str, label: float | str, *, wait: bool = False) -> Outcome:
         """Send the label of a predicted row; with `wait`, return when the row is learned."""
         return await self.label_many({id: label}, wait=wait)
 
     async def label_many(
-        self, labels: Mapping[str, Any], *, skip: bool = False, wait: bool = False
+        self, labels: Mapping[str, float | str], *, skip: bool = False, wait: bool = False
     ) -> Outcome:
         """Send labels by the ids of predicted rows.
 

@@ -27,7 +27,7 @@ from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
 from spanboost.models.sets import PredictionSets
 from spanboost.models.spec import CHOOSE
-from spanboost.rows.user_types import LabelLike, LearnerLike
+from spanboost.rows.user_types import FeatureDict, LabelLike, LearnerLike
 
 try:
     import pandas as pd
@@ -83,7 +83,7 @@ class _Boosting:
 class _OneTarget(_Boosting):
     """Base class of the regressor and the classifier."""
 
-    def debug_one(self, x: dict[Any, Any], decimals: int = 5) -> str:
+    def debug_one(self, x: FeatureDict, decimals: int = 5) -> str:
         """Return the parts of the prediction for one row, the largest first, as lines of text.
 
         River's pipelines show them in their own `debug_one`. For classes, the parts add up to a
@@ -166,12 +166,12 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         model = new_model(self, _NAMES)
         self._model = Intervals(model) if self.intervals else model
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: FeatureDict, y: float, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
         self._model.learn_one(x, y, w)
 
     def predict_one(
-        self, x: dict[Any, Any], with_interval: bool = False, coverage: float = 0.9
+        self, x: FeatureDict, with_interval: bool = False, coverage: float = 0.9
     ) -> Any:
         """Return the prediction for one row; 0 before the first label.
 
@@ -215,7 +215,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         (estimator._model,) = parts.models
         return estimator
 
-    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+    def explained_rows(self, x: FeatureDict) -> ExplainedRows:
         """Return how `spanboost.explain` explains the prediction for one row."""
         return ExplainedRows([self._model], [plain_row(x)])
 
@@ -248,7 +248,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
     def _new_model(self) -> Model:
         return new_model(self, _NAMES)
 
-    def learn_one(self, x: dict[Any, Any], y: dict[Any, float], w: float = 1.0) -> None:
+    def learn_one(self, x: FeatureDict, y: dict[Any, float], w: float = 1.0) -> None:
         """Learn the targets of one row with importance weight w; a refused row changes nothing."""
         if not isinstance(y, Mapping):
             raise ValueError(f"y must be a dictionary of targets and numbers (got {y!r:.60})")
@@ -258,7 +258,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
             model.learn_checked(blocks[name])
         self._models.update(models)
 
-    def predict_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_one(self, x: FeatureDict) -> dict[Any, float]:
         """Return the predictions of all targets so far."""
         return {name: float(model.predict_one(x)) for name, model in self._models.items()}
 
@@ -273,7 +273,7 @@ class BoostingMultiTargetRegressor(_Boosting, base.MultiTargetRegressor):
         estimator._models = dict(zip(parts.state["targets"], parts.models, strict=True))
         return estimator
 
-    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+    def explained_rows(self, x: FeatureDict) -> ExplainedRows:
         """Return how `spanboost.explain` explains the predictions for one row."""
         return ExplainedRows(list(self._models.values()), [plain_row(x)], several=True)
 
@@ -326,18 +326,18 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     def _labels(self) -> list[Any]:
         return self._emerging.table.labels
 
-    def learn_one(self, x: dict[Any, Any], y: LabelLike, w: float = 1.0) -> None:
+    def learn_one(self, x: FeatureDict, y: LabelLike, w: float = 1.0) -> None:
         """Learn one row with importance weight w."""
         self._emerging.learn([Example(dict(x), y, w)])
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_proba_one(self, x: FeatureDict) -> dict[Any, float]:
         """Return the probability of each class so far; empty before the first label."""
         if not self._labels:
             return {}
         shares = self._probabilities(np.array([self._model.predict_one(x)]))[0].tolist()
         return dict(zip(self._labels, shares, strict=True))
 
-    def predict_set_one(self, x: dict[Any, Any], coverage: float = 0.9) -> set[Any]:
+    def predict_set_one(self, x: FeatureDict, coverage: float = 0.9) -> set[Any]:
         """Return a set of classes that contains this share of the labels; needs `sets=True`."""
         if not isinstance(self._model, PredictionSets):
             raise ValueError("sets need BoostingClassifier(sets=True)")
@@ -385,7 +385,7 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
         emerging.recent.extend(Example(*one) for one in parts.state["recent"])
         return estimator
 
-    def explained_rows(self, x: dict[Any, Any]) -> ExplainedRows:
+    def explained_rows(self, x: FeatureDict) -> ExplainedRows:
         """Return how `spanboost.explain` explains the scores of one row."""
         return ExplainedRows([self._model], [plain_row(x)], classes=self._labels)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.models.html import MOST_ROWS, Bar, rounded, section, table
+from spanboost.rows.user_types import Contribution
 
 _FEATURES = 5  # in the text of an explanation
 _OUTPUTS = 8  # columns of a table
@@ -25,10 +26,10 @@ class Part(NamedTuple):
 class ExplanationParts(NamedTuple):
     """The fields of an explanation."""
 
-    prediction: Any
-    base: Any  # the part that depends on no feature
-    contributions: dict[str | int, Any]  # by feature, the largest first
-    rest: Any  # rounding errors for a booster; for AutoBoost see `explain`
+    prediction: Contribution
+    base: Contribution  # the part that depends on no feature
+    contributions: dict[str | int, Contribution]  # by feature, the largest first
+    rest: Contribution  # rounding errors for a booster; for AutoBoost see `explain`
 
 
 class Explanation(ExplanationParts):
@@ -47,10 +48,10 @@ class Explanation(ExplanationParts):
 
     def __new__(
         cls,
-        prediction: Any,
-        base: Any,
-        contributions: dict[str | int, Any],
-        rest: Any,
+        prediction: Contribution,
+        base: Contribution,
+        contributions: dict[str | int, Contribution],
+        rest: Contribution,
         classes: Sequence[Any] = (),
         chances: Array | None = None,
     ) -> Self:

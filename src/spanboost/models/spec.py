@@ -26,7 +26,7 @@ from spanboost.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from spanboost.losses import Loss, VectorLoss
-    from spanboost.rows.user_types import LearnerLike
+    from spanboost.rows.user_types import CopiesLike, LearnerLike, StepLike
 
 BUDGETS = ("fast", "default", "thorough", "exhaustive")
 BOOSTERS = ("span", "hull")
@@ -208,7 +208,7 @@ class BoosterSpec(SharedParameters):
     default_n: ClassVar[Any] = COPIES  # if n is None
 
     learner: "LearnerLike"
-    n: int | Any = parameter(
+    n: "CopiesLike" = parameter(
         None, "a positive integer or 'auto'", is_none_or(is_auto_or(is_count(1)))
     )
     _: KW_ONLY
@@ -242,7 +242,7 @@ class BoosterSpec(SharedParameters):
 class SpanSpec(BoosterSpec):
     """Parameters of Algorithm 1."""
 
-    eta: float | Any | None = None
+    eta: "StepLike" = None
     _: KW_ONLY
     B: float | None = None
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     RowsLike: TypeAlias = ArrayLike | Rows | SparseMatrix | Sequence[RowLike]
     LabelLike: TypeAlias = Any
     LearnerLike: TypeAlias = Any
+    FeatureDict: TypeAlias = dict[Any, Any]
+    Contribution: TypeAlias = Any
+    CopiesLike: TypeAlias = Any
+    StepLike: TypeAlias = Any
 else:  # classes, so that `help` shows their names instead of long unions
 
     class RowLike:
@@ -33,3 +37,15 @@ else:  # classes, so that `help` shows their names instead of long unions
 
     class LearnerLike:
         """A learner: its name, an object such as `Trees(depth=4)`, or your own."""
+
+    class FeatureDict:
+        """One row in River: names of features, and numbers, strings or times."""
+
+    class Contribution:
+        """A part of a prediction: a number, or a vector for predictions in R^d."""
+
+    class CopiesLike:
+        """A number of copies: an integer, "auto", or None for the default."""
+
+    class StepLike:
+        """A step: a number, "auto", or None for the default."""

@@ -84,7 +84,7 @@ class Metrics:
         weights = np.ones(len(records)) if weights is None else np.asarray(weights, np.float64)
         self.add_records(weights, records)
 
-    def record(self, y: Any, predictions: Array) -> Array:
+    def record(self, y: ArrayLike, predictions: Array) -> Array:
         """Return what the metrics need of rows, for `add_records`: [rows, columns]."""
         with np.errstate(all="ignore"):
             return self._state.record(y, predictions)
