@@ -42,11 +42,13 @@ def test_experts_have_the_losses_of_the_same_boosters_alone():
     assert auto.losses_["trees"] == pytest.approx(np.mean(losses_of(alone, Y["squared"], answers)))
 
 
-@pytest.mark.parametrize("past", [False, True])
-def test_blocks_and_files_do_not_change_a_bit(past, tmp_path):
-    block, blocks, rows = (AutoBoost(budget="fast", past=past) for _ in range(3))
+@pytest.mark.parametrize(
+    ("loss", "past"), [("squared", False), ("squared", True), ("logistic", False)]
+)
+def test_blocks_and_files_do_not_change_a_bit(loss, past, tmp_path):
+    block, blocks, rows = (AutoBoost(loss, budget="fast", past=past) for _ in range(3))
     assert block.average_loss is None
-    y = Y["squared"]
+    y = Y[loss]
     block.learn_many(X[:60], y[:60])
     for k in range(0, 60, 7):
         blocks.learn_many(X[k : min(k + 7, 60)], y[k : min(k + 7, 60)])
