@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import SGDRegressor
 
 from spanboost import HullBoost, LinearSGD, SpanBoost, Trees
+from spanboost.compiling.kernels import plain
 from spanboost.losses import Softmax
 from spanboost.models.choice import Choosing
 from spanboost.sklearn import BoostingRegressor
@@ -72,6 +73,28 @@ def test_a_fixed_number_of_copies_harms_a_strong_learner():
     X, y = stream(1500)
     alone = error(SpanBoost(Strong(), n=1, eta=1.0), X, y)
     assert error(SpanBoost(Strong(), n=10), X, y) > 1.03 * alone
+
+
+@pytest.mark.parametrize("learner", [Strong, Weak])
+def test_the_learner_alone_predicts_until_the_mixture_is_better(learner):
+    X, y = stream(120)
+    mixture = SpanBoost(learner())
+    mixture.caution = None
+    with plain():
+        alone, mixed, found = (
+            model.learn_many(X, y)
+            for model in (SpanBoost(learner(), n=1, eta=1.0), mixture, SpanBoost(learner()))
+        )
+        single = SpanBoost(learner())
+        rows = [single.learn_one(x, label) for x, label in zip(X, y, strict=True)]
+        last = single.predict_many(X[:3])
+    totals = [np.cumsum((answers - y) ** 2) for answers in (alone, mixed)]
+    behind = np.append(True, totals[0] <= totals[1])
+    np.testing.assert_allclose(found, np.where(behind[:-1], alone, mixed), rtol=1e-12)
+    assert rows == found.tolist()
+    assert found[0] == alone[0]
+    candidates = single.forecasts(X[:3])[:, 0, 0]
+    assert (last.tolist() == candidates.tolist()) == behind[-1]
 
 
 def test_when_the_number_of_copies_is_chosen():

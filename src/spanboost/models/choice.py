@@ -26,6 +26,7 @@ from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.learners.text import call_text
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import CheckedBlock
+from spanboost.models.caution import Caution
 from spanboost.models.mixture import Mixture
 from spanboost.models.model import Model, single_answer
 from spanboost.models.spec import CHOOSE, default_copies
@@ -54,8 +55,10 @@ class Choosing(Booster):
     lanes: boosters that never learn; they hold the parameters of each lane.
     candidates: the boosters that can be chosen.
     mixture: the weights of the candidates.
+    caution: whether the mixture may predict; None if it always does.
     """
 
+    caution: Caution | None = None
     fixed: ClassVar[type[Booster]]  # the class of the lanes
     default_n = CHOOSE
 
@@ -79,8 +82,13 @@ class Choosing(Booster):
         core.learn_span(rows, known, np.ones(1, core.dtype), sums, self._run, 0, 1)
         scored = known if mixture.aggregator.relative else np.full((1, 1), y)
         out = np.empty((1, 1))
-        mixture.learn_span(units, self._forecasts(sums), scored.astype(np.float64), np.ones(1), out)
-        return single_answer(out[:, 0])
+        forecasts, weights = self._forecasts(sums), np.ones(1)
+        mixture.learn_span(units, forecasts, scored.astype(np.float64), weights, out)
+        answer = out[:, 0]
+        if self.caution is not None:
+            learned = np.full((1, 1), float(y))
+            answer = self.caution.learn(self.loss_, learned, weights, forecasts, answer)
+        return single_answer(answer)
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
@@ -89,8 +97,9 @@ class Choosing(Booster):
 
     def predict_encoded(self, rows: EncodedBlock, first: int, last: int) -> Array:
         """Return predictions for the rows first <= t < last of an encoded block."""
-        units = self.mixture.units(self.labels)
-        return self.mixture.combine(units, self._encoded_forecasts(rows, first, last))
+        forecasts = self._encoded_forecasts(rows, first, last)
+        answers = self.mixture.combine(self.mixture.units(self.labels), forecasts)
+        return answers if self.caution is None else self.caution.predict(forecasts, answers)
 
     def forecasts(self, X: Any) -> Array:
         """Return the predictions of all candidates, [rows, d, K]; learn nothing."""
@@ -122,7 +131,11 @@ class Choosing(Booster):
         in_units = self.labels.scores or self.mixture.aggregator.relative
         labels = np.array(block.labels if in_units else block.learned, np.float64)
         forecasts, weights = np.concatenate(parts), weights.astype(np.float64)
-        return self.mixture.learn(units, forecasts, labels, weights, block.changes)
+        answers = self.mixture.learn(units, forecasts, labels, weights, block.changes)
+        if self.caution is None:
+            return answers
+        scored = block.labels if self.labels.scores else block.learned
+        return self.caution.learn(self.loss_, scored, weights, forecasts, answers)
 
     def check_fixed(self, use: str) -> NoReturn:
         """Raise a UserError: n or eta is chosen online."""
@@ -222,6 +235,9 @@ class Choosing(Booster):
         self.candidates = [one for c in range(len(self.lanes)) for one in self._candidates(c)]
         self.places = np.array([one.lane * N + one.n - 1 for one in self.candidates])
         self.mixture = Mixture(self.loss_, len(self.candidates))
+        first_is_alone = self.candidates[0].n == 1
+        foreign = isinstance(as_learner(self.learner), ObjectLearner)
+        self.caution = Caution() if foreign and first_is_alone else None
 
     def _candidates(self, c: int) -> Iterator[Candidate]:
         """Yield the boosters that the partial sums of a lane stand for."""

@@ -41,8 +41,8 @@ class LossRecord:
 
     def add(
         self, loss: Any, labels: Array, weights: Array, forecasts: Array, answers: Array
-    ) -> None:
-        """Add the losses of a block.
+    ) -> Array:
+        """Add the losses of a block; return the sums before each row, and those after the last.
 
         labels: [rows, d] as the loss takes them.
         forecasts: [rows, d, K] of the experts; answers: those of the model.
@@ -54,7 +54,9 @@ class LossRecord:
         losses = values_of(on_vectors(loss), targets, scores).reshape(rows, K + 1)
         each = np.column_stack([weights, losses * weights[:, None]])
         each[weights == 0] = 0  # the loss of a row that does not count may be infinite
-        self.sums = np.cumsum(np.vstack([self.sums, each]), axis=0)[-1]
+        totals = np.cumsum(np.vstack([self.sums, each]), axis=0)
+        self.sums = totals[-1]
+        return totals
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Set the sums to those of a file; files of earlier versions have none."""
