@@ -16,13 +16,18 @@ def test_there_are_notebooks():
     assert len(PATHS) >= 4
 
 
+def _words(text):
+    """Return the lines with single blanks: versions of pandas align columns differently."""
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 @pytest.mark.slow
 def test_notebooks_show_their_outputs(path):
     kept = notebooks.read(path)
     again = notebooks.run(kept)
     for shown, printed in zip(notebooks.texts(kept), notebooks.texts(again), strict=True):
-        assert lines_match(shown.splitlines(), printed.splitlines()), printed
+        assert lines_match(_words(shown), _words(printed)), printed
     pictures = [name for name in notebooks.pages(path) if name.endswith(".png")]
     assert pictures
 
