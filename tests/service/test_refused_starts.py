@@ -8,6 +8,7 @@ from spanboost.cli.main import main
 from spanboost.cli.parser import parser
 from spanboost.errors import UsageError, UserError
 from spanboost.service.limits import StateLimits
+from spanboost.service.storage.row_past import uses_past
 
 SMALL = ["--learner", "linear", "-n", "4"]
 
@@ -94,6 +95,34 @@ def test_a_model_file_and_options_are_distinguished(tmp_path):
             open_folder(tmp_path / folder, *words)
         assert why in str(error.value)
     open_folder(tmp_path / "file", *one).close()
+
+
+def test_past_labels_of_a_model_file_are_used_on_demand(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("x,y\n" + "".join(f"{k},{k % 3}\n" for k in range(20)))
+    for name in ("on", "off"):
+        words = [str(data), "--label", "y", "-o", str(tmp_path / f"{name}.sb"), "--quiet"]
+        assert main(["train", *words, "--budget", "fast", "--past", name]) == 0
+    on, off = (["-m", str(tmp_path / f"{name}.sb")] for name in ("on", "off"))
+    for folder, words in (("with", [*on, "--past", "on"]), ("without", on)):
+        for _ in range(2):
+            state = open_folder(tmp_path / folder, *words)
+            assert uses_past(state.model) == (folder == "with")
+            state.close()
+    for folder, words, why in (
+        ("with", on, "--past is on (got off)"),
+        ("without", [*on, "--past", "on"], "--past is off (got on)"),
+        ("new", [*off, "--past", "on"], "does not use past labels"),
+    ):
+        with pytest.raises(UsageError) as error:
+            open_folder(tmp_path / folder, *words)
+        assert why in str(error.value)
+
+
+def test_past_labels_and_intervals_are_refused_together(tmp_path, refusal):
+    words = ["--budget", "fast", "--past", "on", "--intervals"]
+    assert "--intervals cannot be combined with --past" in refusal("--dir", tmp_path / "s", *words)
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_file_instead_of_a_folder_is_named(tmp_path, refusal, capsys):

@@ -490,10 +490,10 @@ def test_few_rows_get_the_same_predictions_as_many(loss):
     model, _ = new_model(spec)
     rows = [{"x": k / 7, "y": "abc"[k % 3]} for k in range(4 * MAX_SINGLE_ROWS)]
     model.learn_many(rows, np.arange(len(rows)) % 3.0)
-    many = predict_rows(model, rows)
+    many = predict_rows(model, rows).predictions
     assert many.shape == ((len(rows), 3) if loss == "softmax" else (len(rows),))
     few = [
-        predict_rows(model, rows[k : k + MAX_SINGLE_ROWS])
+        predict_rows(model, rows[k : k + MAX_SINGLE_ROWS]).predictions
         for k in range(0, len(rows), MAX_SINGLE_ROWS)
     ]
     np.testing.assert_array_equal(np.concatenate(few), many)

@@ -13,7 +13,9 @@ def describe_differences(stored: dict[str, Any], given: dict[str, Any]) -> str:
     stored: of the folder. given: of the command line.
     """
     if "initial" in stored and "initial" in given:
-        return "the file given with -m has changed"
+        if stored["initial"] != given["initial"]:
+            return "the file given with -m has changed"
+        return "--past is on (got off)" if "past" in stored else "--past is off (got on)"
     if "initial" in stored:
         return "its model is from a file (-m), not from options"
     if "initial" in given:

@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -186,11 +186,14 @@ def identity(args: Namespace, stream: Stream, spec: ModelSpec | None) -> dict[st
     }
 
 
-def refuse_with_model(args: Namespace, option: str) -> None:
-    """Raise UsageError if an option would change the parameters of a loaded model."""
+def refuse_with_model(args: Namespace, option: str, allowed: Collection[str] = ()) -> None:
+    """Raise UsageError if an option would change the parameters of a loaded model.
+
+    allowed: options that may be given.
+    """
     for name in (*OF_MODELS, *OF_DATA, "baseline", "intervals", "sets"):
         given = getattr(args, name, None)
-        if given is not None and given is not False:
+        if given is not None and given is not False and name not in allowed:
             raise UsageError(
                 f"{option_name(name)} cannot be combined with {option}, which loads a complete "
                 "model"

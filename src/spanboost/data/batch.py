@@ -10,6 +10,7 @@ from spanboost.data.problems import StreamError
 from spanboost.errors import DataError
 from spanboost.rows.block import Rows
 from spanboost.rows.encoder import count_rows
+from spanboost.rows.past_rows import RowsWithPast
 from spanboost.rows.validation import Sparse
 
 
@@ -137,6 +138,9 @@ def _slice(X: Any, first: int, last: int) -> Any:
     if isinstance(X, Rows):
         numbers = None if X.numbers is None else _slice(X.numbers, first, last)
         return Rows(numbers, X.codes[first:last])
+    if isinstance(X, RowsWithPast):
+        rows = _slice(X.rows, first, last)
+        return RowsWithPast(rows, X.past[first:last], X.given[first:last])
     return X[first:last]
 
 

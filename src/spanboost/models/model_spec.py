@@ -204,7 +204,7 @@ class ModelSpec(SharedParameters):
         is_one_of("on", "off"),
         Option(
             "Whether --learner auto corrects its predictions by past labels, for rows in order of "
-            "time whose labels arrive at once (default: off; --key turns it on)",
+            "time (default: off; --key turns it on)",
             choices=("on", "off"),
         ),
     )

@@ -27,6 +27,7 @@ from spanboost.service.log import log_to_stderr, write_log
 from spanboost.service.memory import plan_memory
 from spanboost.service.storage.backup import snapshot_paths
 from spanboost.service.storage.leader_copy import LeaderCopy
+from spanboost.service.storage.row_past import uses_past
 from spanboost.service.storage.state import State
 
 _SCHEMA_OPTIONS = ("label", "weight", "ignore", "categorical", "positive")
@@ -240,15 +241,25 @@ def _defines_model(args: Namespace) -> bool:
 def _new_model(args: Namespace) -> tuple[Model, Any]:
     """Return the model that the options define, and its identity as JSON values."""
     if args.model is not None:
-        from_args.refuse_with_model(args, "-m")
+        from_args.refuse_with_model(args, "-m", allowed=["past"])
         model = from_args.load_to_learn(args.model)
         if model.schema.form not in ("json", "table"):
             raise UsageError(f"{args.model} reads {model.schema.form} data and cannot be served")
         if isinstance(getattr(model, "learner", None), LinearBall):
             raise UsageError(f"{args.model} uses --learner ball and cannot be served")
-        return model, {"initial": zlib.crc32(Path(args.model).read_bytes())}
+        initial = {"initial": zlib.crc32(Path(args.model).read_bytes())}
+        if args.past != "on":
+            return model.without_past(), initial
+        if not uses_past(model):
+            raise UsageError(
+                f"{args.model} does not use past labels, so it cannot be served with --past on; "
+                "train it with --past on"
+            )
+        return model, initial | {"past": True}
     spec = from_args.spec_from_args(args, "json")
     model = from_args.build_model(spec, "json")
+    if args.intervals and uses_past(model):
+        raise UsageError("--intervals cannot be combined with --past or --key in the service")
     if args.intervals:
         model = from_args.with_intervals(model, "--intervals")
     model.schema = from_args.schema_from_args(args, "json", spec)

@@ -11,6 +11,7 @@ from logging import INFO, WARNING
 from secrets import token_hex
 from typing import Any
 
+from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
 from spanboost.models.files import to_bytes
 from spanboost.models.memory import fixed_bytes
@@ -53,6 +54,7 @@ from spanboost.service.storage.control import (
 from spanboost.service.storage.disk_status import DiskStatus
 from spanboost.service.storage.entry import Entry, decode_entry
 from spanboost.service.storage.pending_rows import PendingFullError
+from spanboost.service.storage.row_past import RowPast, collect_past, uses_past
 from spanboost.service.storage.state import State
 
 PENDING_FACTOR = 24  # memory for a pending row and its copies, compared with its size on disk
@@ -153,9 +155,9 @@ class Engine:
             return
         rows = join_rows([job.features for job in jobs])
         try:
-            columns = self._shared.predict(rows, jobs[0].ends)
+            columns, past = self._shared.predict(rows, jobs[0].ends)
             ids = self._fill_ids([id for job in jobs for id in job.ids])
-            self._keep_rows(jobs, ids, rows)
+            self._keep_rows(jobs, ids, rows, past)
         except NoIntervalsError as error:
             _fail(jobs, error)
             return
@@ -176,15 +178,20 @@ class Engine:
             job.set_result(Predictions(ids[part] if job.keep else None, own))
 
     def _keep_rows(
-        self, jobs: Sequence[PredictJob], ids: Sequence[str], rows: Sequence[Row]
+        self,
+        jobs: Sequence[PredictJob],
+        ids: Sequence[str],
+        rows: Sequence[Row],
+        past: Array | None,
     ) -> None:
-        """Store the rows of jobs until their labels arrive."""
+        """Store the rows of jobs, with their past, until their labels arrive."""
         learned = self.state.ids  # their labels would be duplicates
         if not all(job.keep for job in jobs) or not learned.isdisjoint(ids):
             keep = [job.keep for job in jobs for _ in range(job.rows)]
             kept = [t for t, id in enumerate(ids) if keep[t] and id not in learned]
             ids, rows = [ids[t] for t in kept], take_rows(rows, kept)
-        self.state.pending.add(ids, rows, jobs[0].record)
+            past = None if past is None else past[kept]
+        self.state.pending.add(ids, rows, jobs[0].record, past)
 
     def _predict_separately(self, jobs: Sequence[PredictJob], error: Exception) -> None:
         """Predict job by job, so that only the jobs at fault are refused."""
@@ -323,12 +330,21 @@ class Engine:
 
     def _build_entry(self, accepted: Sequence[Examples]) -> Entry:
         weighted = self.state.model.schema.weight is not None
+        ids = [id for examples in accepted for id in examples.ids]
         return Entry(
-            [id for examples in accepted for id in examples.ids],
+            ids,
             join_rows([examples.rows for examples in accepted]) if accepted else [],
             [label for examples in accepted for label in examples.labels],
             [one for examples in accepted for one in examples.weights] if weighted else None,
+            past=self._find_past(ids),
         )
+
+    def _find_past(self, ids: Sequence[str | None]) -> RowPast | None:
+        """Return what was known about past labels when pending rows were predicted."""
+        if not uses_past(self.state.model):
+            return None
+        pending = self.state.pending
+        return collect_past([None if id is None else pending.get_past(id) for id in ids])
 
     def _follow(self, job: ShipmentJob) -> None:
         """Store and learn the records of a leader."""

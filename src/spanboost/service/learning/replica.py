@@ -83,7 +83,7 @@ class Replica:
         self._shared.note_prediction()
         rows = join_rows([job.features for job in jobs])
         try:
-            columns = self._shared.predict(rows, jobs[0].ends)
+            columns, _ = self._shared.predict(rows, jobs[0].ends)
         except NoIntervalsError as error:
             for job in jobs:
                 job.set_exception(error)

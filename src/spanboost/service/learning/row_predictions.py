@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from spanboost.errors import DataError
 from spanboost.losses import predicts_scores
 from spanboost.models.intervals import End, Intervals
 from spanboost.models.model import Model
+from spanboost.models.past_model import PastModel
 from spanboost.models.predictions import prediction_table
 from spanboost.service.request_rows import Row, prediction_batches, split_by_cells
 
@@ -22,19 +23,30 @@ class NoIntervalsError(Exception):
     """Intervals were requested, but the model has none."""
 
 
-def predict_rows(model: Model, rows: Sequence[Row], ends: tuple[End, ...] = ()) -> Array:
+class Forecasts(NamedTuple):
+    """The predictions of a model for some rows."""
+
+    predictions: Array
+    past: Array | None  # [rows, columns] what they knew about past labels, if the model uses them
+
+
+def predict_rows(model: Model, rows: Sequence[Row], ends: tuple[End, ...] = ()) -> Forecasts:
     """Return the model's predictions; DataError names the first row that it cannot read.
 
     With ends of intervals, they are [rows, 1 + ends]: prediction, and the ends.
     """
+    past = list[Array]()
     if not ends:
         predict = model.predict_many
     elif isinstance(model, Intervals):
         predict = partial(_predict_ends, model, [end.level for end in ends])
     else:
         raise NoIntervalsError
-    if not ends and model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
-        return np.array([_predict_row(model, t, row) for t, row in enumerate(rows)])
+    if isinstance(model, PastModel) and model.past_stage is not None:
+        predict = partial(_predict_with_past, model, past)
+    elif not ends and model.schema.columns is None and len(rows) <= MAX_SINGLE_ROWS:
+        answers = [_predict_row(model, t, row) for t, row in enumerate(rows)]
+        return Forecasts(np.array(answers), None)
     answers = list[Array]()
     for first, last in split_by_cells(rows, 0, len(rows)):
         try:
@@ -42,7 +54,14 @@ def predict_rows(model: Model, rows: Sequence[Row], ends: tuple[End, ...] = ()) 
             answers += [predict(batch.X) for batch in batches]
         except DataError as error:
             raise DataError(first + error.row, error.what) from None
-    return np.concatenate(answers)
+    return Forecasts(np.concatenate(answers), np.concatenate(past) if past else None)
+
+
+def _predict_with_past(model: PastModel, past: list[Array], X: Any) -> Array:
+    """Predict rows with what is known about past labels, and add that to a list."""
+    known: Any = model.with_past(X)
+    past.append(known.past)
+    return model.predict_many(known)
 
 
 def _predict_row(model: Model, t: int, row: Row) -> Any:

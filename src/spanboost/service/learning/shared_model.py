@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from spanboost.compiling.arrays import Array
 from spanboost.models.intervals import End
 from spanboost.service.learning.fair_lock import FairLock
 from spanboost.service.learning.row_predictions import predict_rows, prediction_columns
@@ -27,18 +28,23 @@ class SharedModel:
         """Record that a prediction was requested, so that learning uses small blocks."""
         self._lock.note_prediction()
 
-    def predict(self, rows: Sequence[Row], ends: tuple[End, ...] = ()) -> dict[str, list[Any]]:
-        """Return the columns of the predictions; DataError names the first row at fault.
+    def predict(
+        self, rows: Sequence[Row], ends: tuple[End, ...] = ()
+    ) -> tuple[dict[str, list[Any]], Array | None]:
+        """Return the columns of the predictions, and the past of the rows, as in `Forecasts`.
+
+        DataError names the first row at fault.
 
         ends: of intervals, which are returned too; NoIntervalsError if the model has none.
         """
         model = self._state.model
         with self._lock:
             began = time.perf_counter()
-            columns = prediction_columns(model, predict_rows(model, rows, ends), ends)
+            predictions, past = predict_rows(model, rows, ends)
+            columns = prediction_columns(model, predictions, ends)
             seconds = time.perf_counter() - began
             self._prediction_seconds += 0.2 * (seconds - self._prediction_seconds)
-        return columns
+        return columns, past
 
     def learn(self, entry: Entry) -> None:
         """Learn an entry in blocks that are small while predictions are requested."""

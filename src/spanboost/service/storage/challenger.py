@@ -28,6 +28,7 @@ from spanboost.models.model_spec import (
 from spanboost.service.request_rows import Row, find_invalid_labels, learning_batches
 from spanboost.service.storage.control import CHALLENGE, Control, control_with_model
 from spanboost.service.storage.row_learning import learn_batch
+from spanboost.service.storage.row_past import uses_past
 
 BY_HAND, WHEN_BETTER = "by-hand", "when-better"
 RULES = (BY_HAND, WHEN_BETTER)
@@ -108,6 +109,11 @@ def restore_challenger(state: dict[str, Any], data: bytes) -> Challenger:
 
 def challenge_with(champion: Model, model: Model, rule: str) -> Control:
     """Return the control that begins a challenge; UserError if the models cannot be compared."""
+    if uses_past(champion):
+        raise UserError(
+            "a model that uses past labels (--past, --key) cannot be challenged: rows are stored "
+            "with the past of this model only"
+        )
     if is_compact(model):
         raise UserError("a compact model cannot learn; challenge with the full model")
     _check_comparable(champion, model)

@@ -18,6 +18,7 @@ from spanboost.service.request_rows import Row
 from spanboost.service.storage.control import decode_control, is_control
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.row_codec import decode_rows, encode_rows, layout_from_json
+from spanboost.service.storage.row_past import RowPast, past_from_json
 
 
 class Entry(NamedTuple):
@@ -28,6 +29,7 @@ class Entry(NamedTuple):
     labels: Sequence[float | str]
     weights: Sequence[float] | None  # None if the schema has no weights: all are 1
     positions: Mapping[str, Any] = MappingProxyType({})  # JSON values, by the place in a stream
+    past: RowPast | None = None  # of rows that were predicted before, if the model uses past labels
 
     def slice(
         self, first: int, last: int
@@ -45,7 +47,8 @@ class Entry(NamedTuple):
             return b""
         layout, floats, rests = encode_rows(self.rows) if self.rows else (None, b"", [])
         head: list[Any] = [layout and [*layout], len(self.rows), self.labels, self.weights]
-        head += [dict(self.positions)] if self.positions else []
+        head += [dict(self.positions)] if self.positions or self.past is not None else []
+        head += [] if self.past is None else [self.past.state()]
         lines = [orjson.dumps(self.ids), orjson.dumps(head), floats + b"\n".join(rests)]
         return b"\n".join(lines)
 
@@ -63,6 +66,7 @@ class Entry(NamedTuple):
             rows=take_rows(self.rows, rows),
             labels=[self.labels[k] for k in rows],
             weights=None if self.weights is None else [self.weights[k] for k in rows],
+            past=None if self.past is None or not rows else self.past.take(rows),
         )
 
 
@@ -93,10 +97,11 @@ def decode_entry(payload: memoryview) -> Entry:
         return Entry([], [], [], None)
     ids, _, rest = bytes(payload).partition(b"\n")
     head, _, rest = rest.partition(b"\n")
-    layout, number, labels, weights, *positions = orjson.loads(head)
+    layout, number, labels, weights, *more = orjson.loads(head)
+    positions, past = more[:1], [past_from_json(state, number) for state in more[1:]]
     if not number:
         return Entry([], [], [], None, *positions)
     layout = layout_from_json(layout)
     end = layout.width * number
     rows = decode_rows(layout, rest[:end], rest[end:].split(b"\n"))
-    return Entry(orjson.loads(ids), rows, labels, weights, *positions)
+    return Entry(orjson.loads(ids), rows, labels, weights, *positions, *past)

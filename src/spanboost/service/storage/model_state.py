@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.data.batch import Batch
 from spanboost.models.files import from_bytes
 from spanboost.models.model import Model
 from spanboost.service.request_rows import learning_batches, split_by_cells
@@ -19,6 +20,7 @@ from spanboost.service.storage.control import CHALLENGE, PROMOTE, ROLLBACK, WITH
 from spanboost.service.storage.entry import Entry
 from spanboost.service.storage.record_files import StateError
 from spanboost.service.storage.row_learning import LearnedRows, learn_batch
+from spanboost.service.storage.row_past import RowPast, add_past, uses_past
 from spanboost.service.storage.running_intervals import RunningIntervals
 from spanboost.service.storage.running_loss import RunningLoss
 from spanboost.service.storage.running_metrics import RunningMetrics
@@ -43,20 +45,19 @@ class ModelState:
         self.intervals = RunningIntervals(run.get("intervals"))
         self.positions = run.get("positions", {})
         self.learned_record = run["record"]
-        # labels arrive late here, and rows are stored without their past
-        self.model = model.without_past()
+        self.model = model
 
     def obey(self, control: Control) -> None:
         """Do what the next record of the journal, a control, says."""
         number, challenger = self.learned_record + 1, self.challenger
         if control.name == ROLLBACK:
-            self.model = from_bytes(control.data).without_past()
+            self.model = from_bytes(control.data)
             if challenger is not None:
                 challenger.restart()
         elif control.name == CHALLENGE:
-            self.challenger = Challenger(
-                from_bytes(control.data).without_past(), control.values["rule"], number
-            )
+            # rows have the past of the champion only
+            model = from_bytes(control.data).without_past()
+            self.challenger = Challenger(model, control.values["rule"], number)
         elif control.name in (PROMOTE, WITHDRAW):
             if control.name == PROMOTE and challenger is not None:
                 self.model = challenger.model
@@ -75,7 +76,8 @@ class ModelState:
         """
         losses = np.full(last - first, np.nan)
         for start, end in split_by_cells(entry.rows, first, last):
-            for batch in learning_batches(self.model.schema, *entry.slice(start, end)):
+            for plain in learning_batches(self.model.schema, *entry.slice(start, end)):
+                batch = self._add_past(plain, entry.past, start)
                 self.left_out += batch.rows
                 for part in learn_batch(self.model, batch):
                     self.left_out -= len(part.y)
@@ -84,6 +86,12 @@ class ModelState:
             self.positions = {**self.positions, **entry.positions}
             self.learned_record += 1
         return losses
+
+    def _add_past(self, batch: Batch, past: RowPast | None, start: int) -> Batch:
+        """Return a batch of an entry with the past of its rows; `start`: where its block begins."""
+        if past is None or not uses_past(self.model):
+            return batch
+        return batch._replace(X=add_past(batch.X, past.take(start + batch.lines)))
 
     def learn_challenger(self, entry: Entry, first: int, last: int, losses: Array) -> None:
         """Let the challenger learn the rows that `learn` has learned."""

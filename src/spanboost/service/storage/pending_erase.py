@@ -11,6 +11,7 @@ from spanboost.atomic_files import atomic_write
 from spanboost.service.storage.pending_files import GroupHead
 from spanboost.service.storage.record_files import Record, encode_record, read_records
 from spanboost.service.storage.row_codec import layout_from_json
+from spanboost.service.storage.row_past import PAST_FLOAT
 
 
 def find_pending(paths: Iterable[Path], ids: Collection[str]) -> dict[Path, set[str]]:
@@ -44,7 +45,7 @@ def _decode_ids(record: Record) -> list[str]:
 def _erase(payload: bytes, erased: Collection[str]) -> bytes | None:
     """Return the payload of a record without some ids; None if no other ids are left."""
     head, _, body = payload.partition(b"\n")
-    now, ids, layout_state, ends, *record = orjson.loads(head)
+    now, ids, layout_state, ends, *more = orjson.loads(head)
     kept = [k for k, id in enumerate(ids) if id not in erased]
     if len(kept) == len(ids):
         return payload
@@ -59,5 +60,7 @@ def _erase(payload: bytes, erased: Collection[str]) -> bytes | None:
     parts = [rests[first:last] for first, last in pairwise([0, *ends])]
     others = [parts[k] for k in kept]
     new_ends = array("q", accumulate(map(len, others)))
-    line = GroupHead(now, names, layout, new_ends, *record).encode()
-    return b"".join([line, b"\n", *floats, *others])
+    kept_head = GroupHead(now, names, layout, new_ends, *more)
+    size, pasts = PAST_FLOAT.itemsize * kept_head.past, rests[ends[-1] :]
+    past = [pasts[k * size : (k + 1) * size] for k in kept]
+    return b"".join([kept_head.encode(), b"\n", *floats, *others, *past])

@@ -18,6 +18,7 @@ class EncodedRow(NamedTuple):
 
     floats: bytes
     rest: bytes
+    past: bytes
 
 
 class GroupHead(NamedTuple):
@@ -28,15 +29,25 @@ class GroupHead(NamedTuple):
     layout: Layout
     ends: "array[int]"  # as in RowGroup
     record: int | None = None  # as in `PendingRows.add`
+    past: int = 0  # number of past values of each row
 
     def encode(self) -> bytes:
         """Return the line, without its end."""
-        record = [] if self.record is None else [self.record]
-        return orjson.dumps([*self[:2], [*self.layout], self.ends.tolist(), *record])
+        record = [] if self.record is None and not self.past else [self.record]
+        past = [self.past] if self.past else []
+        return orjson.dumps([*self[:2], [*self.layout], self.ends.tolist(), *record, *past])
+
+
+def decode_head(line: bytes) -> GroupHead | None:
+    """Return the first line of a record; None if it is a record of removals."""
+    now, ids, layout, ends, *more = orjson.loads(line)
+    if layout is None:
+        return None
+    return GroupHead(now, ids, layout_from_json(layout), array("q", ends), *more)
 
 
 class RowGroup(NamedTuple):
-    """Position of the rows of one record: head, newline, floats and rests follow each other."""
+    """Position of the rows of one record: head, newline, floats, rests and past values follow."""
 
     time: float
     layout: int  # its number in the cache
@@ -45,13 +56,17 @@ class RowGroup(NamedTuple):
     start: int  # where the floats begin
     ends: "array[int]"  # where each rest ends, counted from the start of the first
     row_bytes: int  # size of the record for each row
+    past: int  # number of bytes that the past of one row takes
 
     def read_row(self, k: int, file: LogFile) -> EncodedRow:
         """Read row k from the file."""
         begin = self.ends[k - 1] if k else 0
         rests = self.start + self.width * len(self.ends)
-        floats = file.read(self.start + k * self.width, self.width)
-        return EncodedRow(floats, file.read(rests + begin, self.ends[k] - begin))
+        return EncodedRow(
+            file.read(self.start + k * self.width, self.width),
+            file.read(rests + begin, self.ends[k] - begin),
+            file.read(rests + self.ends[-1] + k * self.past, self.past) if self.past else b"",
+        )
 
     def read_layout(self, file: LogFile) -> Layout:
         """Read the layout from the file."""

@@ -17,17 +17,20 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import orjson
 
 from spanboost.atomic_files import sync_folder
+from spanboost.compiling.arrays import Array
 from spanboost.rows.column_rows import take_rows
 from spanboost.service.limits import StateLimits
 from spanboost.service.request_rows import Row
 from spanboost.service.storage.file_views import FileView, open_views
 from spanboost.service.storage.layout_cache import LayoutCache
-from spanboost.service.storage.pending_files import GroupHead, PendingFile, RowGroup
+from spanboost.service.storage.pending_files import GroupHead, PendingFile, RowGroup, decode_head
 from spanboost.service.storage.record_files import encode_record, file_number, read_records
-from spanboost.service.storage.row_codec import Layout, encode_rows, layout_from_json
+from spanboost.service.storage.row_codec import Layout, encode_rows
+from spanboost.service.storage.row_past import PAST_FLOAT
 
 SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
 MAX_FILES = 2 * SPREAD  # so the files are at most about twice as large as the rows that wait
@@ -82,24 +85,36 @@ class PendingRows:
                 segment.drop(id)
         self._delete_files()
 
-    def add(self, ids: Sequence[str], rows: Sequence[Row], record: int | None = None) -> None:
+    def add(
+        self,
+        ids: Sequence[str],
+        rows: Sequence[Row],
+        record: int | None = None,
+        past: Array | None = None,
+    ) -> None:
         """Store rows until their labels arrive; a row that already waits is left as it is.
 
         Rows with the same id must be equal.
 
         record: the number of the record of the journal that will contain the position after these
             rows, if they come from a stream. Without this record, they will be read again.
+        past: [rows, columns] what was known about past labels when the rows were predicted.
         Raises PendingFullError if there is no space for all of them, OSError if they cannot be
         written. Then none of them is stored.
         """
         with self._lock:
-            ids, rows = self._select_new(ids, rows)
-            if not ids:
+            new = self._select_new(ids)
+            if not new:
                 return
+            if len(new) < len(ids):
+                ids, rows = [ids[t] for t in new], take_rows(rows, new)
+                past = None if past is None else past[new]
             layout, floats, rests = encode_rows(rows)
             ends = array("q", accumulate(map(len, rests)))
-            head = GroupHead(self.clock(), [*ids], layout, ends, record)
-            line, body = head.encode(), b"".join([floats, *rests])
+            known = b"" if past is None else past.astype(PAST_FLOAT).tobytes()
+            columns = 0 if past is None else past.shape[1]
+            head = GroupHead(self.clock(), [*ids], layout, ends, record, columns)
+            line, body = head.encode(), b"".join([floats, *rests, known])
             size = len(line) + 1 + len(body)
             self._check_space(len(ids), size)
             self._write_group(self._segment_for(len(ids), size), head, line, body)
@@ -112,7 +127,18 @@ class PendingRows:
             if found is None:
                 return None
             segment, group, k = found
-            return self._layout(segment, group).decode(*group.read_row(k, segment.file))
+            floats, rest, _ = group.read_row(k, segment.file)
+            return self._layout(segment, group).decode(floats, rest)
+
+    def get_past(self, id: str) -> Array | None:
+        """Return the past of the row with this id; None if there is none."""
+        with self._lock:
+            found = self._find(id)
+            if found is None or not found[1].past:
+                return None
+            segment, group, k = found
+            past = np.frombuffer(group.read_row(k, segment.file).past, PAST_FLOAT)
+            return past.astype(np.float64)
 
     def row_bytes(self, id: str) -> int:
         """Return the size on disk of the row with this id; 0 if there is none."""
@@ -159,15 +185,12 @@ class PendingRows:
         for segment in self._segments:
             segment.file.close()
 
-    def _select_new(
-        self, ids: Sequence[str], rows: Sequence[Row]
-    ) -> tuple[Sequence[str], Sequence[Row]]:
-        """Return the rows that do not wait yet, each of them once."""
+    def _select_new(self, ids: Sequence[str]) -> Sequence[int]:
+        """Return the positions of the rows that do not wait yet, each id once."""
         known = any(not one.rows.keys().isdisjoint(ids) for one in self._segments)
         if not known and len({*ids}) == len(ids):  # true for ids that the service makes
-            return ids, rows
-        new = {id: t for t, id in enumerate(ids) if self._find(id) is None}
-        return [*new], take_rows(rows, [*new.values()])
+            return range(len(ids))
+        return [*{id: t for t, id in enumerate(ids) if self._find(id) is None}.values()]
 
     def _find(self, id: str) -> tuple[PendingFile, RowGroup, int] | None:
         """Return the position of a row; None if there is none. An expired one is dropped."""
@@ -235,6 +258,7 @@ class PendingRows:
             begin + line + 1,
             head.ends,
             size // len(head.ids),
+            PAST_FLOAT.itemsize * head.past,
         )
         segment.add(head.ids, group)
 
@@ -283,9 +307,10 @@ class PendingRows:
             ids, group = [id for id, _, _ in members], members[0][1]
             rows = [group.read_row(k, oldest.file) for _, _, k in members]
             ends = array("q", accumulate(len(row.rest) for row in rows))
-            parts = [row.floats for row in rows] + [row.rest for row in rows]
-            head = GroupHead(group.time, ids, self._layout(oldest, group), ends)
-            self._write_group(newest, head, head.encode(), b"".join(parts))
+            layout, columns = self._layout(oldest, group), group.past // PAST_FLOAT.itemsize
+            head = GroupHead(group.time, ids, layout, ends, None, columns)
+            body = b"".join(part for parts in zip(*rows, strict=True) for part in parts)
+            self._write_group(newest, head, head.encode(), body)
             for id in ids:
                 oldest.drop(id)
         self._sync()  # the rows that were moved may have been synced before
@@ -293,15 +318,14 @@ class PendingRows:
 
     def _restore(self, segment: PendingFile, payload: bytes, begin: int, last_record: int) -> None:
         line = payload.partition(b"\n")[0]
-        now, ids, layout, ends, *record = orjson.loads(line)
-        if record and record[0] > last_record:
+        head = decode_head(line)
+        if head is not None and (head.record or 0) > last_record:
             return
-        for id in ids:  # a record of `remove`, or rows of an earlier file written again
+        for id in orjson.loads(line)[1]:  # removed, or rows of an earlier file written again
             self._drop(id)
-        if layout is not None:
-            head = GroupHead(now, ids, layout_from_json(layout), array("q", ends))
+        if head is not None:
             self._add_group(segment, head, begin, len(line), len(payload))
-            segment.began = min(segment.began, now)
+            segment.began = min(segment.began, head.time)
 
     def _delete_files(self) -> None:
         """Delete the oldest files while their rows have labels or have expired."""
