@@ -25,8 +25,10 @@ from spanboost import (
     save,
 )
 from spanboost.compiling.kernels import plain
-from spanboost.compiling.random_numbers import streams, uniform
+from spanboost.compiling.random_numbers import hash_integer, streams, uniform
+from spanboost.learners.split_sums import new_sketch
 from spanboost.learners.tree_selection import select_trees, trees_of_nodes
+from spanboost.losses import Softmax
 from spanboost.rows.block import ObjectRows
 
 F32, F64 = np.float32, np.float64
@@ -77,7 +79,18 @@ class NaiveTrees(Oracles):
             cut=task.D,
             draw=lambda: uniform(state),
             number=self.dtype,
+            codes=self.codes(task, i),
         )
+
+    def codes(self, task, i):
+        """Return uniform numbers of variance 1 / S, from a hash of the seed and their place."""
+        S = self.learner.sketch
+        if not S or task.d == 1:
+            return None
+        key = hash_integer(task.seed)
+        places = [[(i << 40) + (s << 32) + k for k in range(task.d)] for s in range(S)]
+        unit = [[(hash_integer(key ^ place) >> 11) / 2**53 for place in row] for row in places]
+        return [[self.dtype((2 * u - 1) * math.sqrt(3 / S)) for u in row] for row in unit]
 
 
 def splits(model):
@@ -123,16 +136,35 @@ def test_trees_equal_the_naive_trees_bit_for_bit(booster, feedback, loss):
     grace=st.sampled_from([1, 7, 20]),
     delay=st.integers(0, 10),
     recency=st.integers(1, 3),
+    sketch=st.integers(0, 3),
     seed=st.integers(0, 10**6),
 )
 def test_any_options_agree_with_the_naive_trees_bit_for_bit(
-    feedback, loss, kind, columns, dtype, depth, candidates, evidence, grace, delay, recency, seed
-):
+    feedback, loss, kind, columns, dtype, depth, candidates, evidence, grace, delay, recency,
+    sketch, seed,
+):  # fmt: skip
     X, y = stream(120, seed, loss=loss)
     X = X[:, :columns] if kind == "dense" else X
-    learner = Trees(depth, candidates, evidence, grace, delay, recency, dtype)
+    learner = Trees(depth, candidates, evidence, grace, delay, recency, dtype, sketch=sketch)
     options = {"n": 2, "loss": LOSSES[loss], "feedback": feedback, "seed": seed}
     assert_exact(learner, "span", KINDS[kind](X), y, weights_for(120, seed), **options)
+
+
+def classes_of(X, number):
+    """Return class numbers that depend on two columns."""
+    codes = np.digitize(X[:, 0], [-0.5, 0, 0.5]) + 4 * (X[:, 1] > 0)
+    return codes % number
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7, 9])
+@pytest.mark.parametrize("feedback", ["greedy", "linear"])
+def test_sketched_trees_of_classes_equal_the_naive_trees_bit_for_bit(feedback, classes):
+    X, _ = stream(250)
+    y = classes_of(np.nan_to_num(X), classes)
+    learner = dataclasses.replace(SMALL, sketch=3)
+    options = {"n": 3, "loss": Softmax(classes), "feedback": feedback, "D": 6.0}
+    model = assert_exact(learner, "span", X, y, weights_for(250), **options)
+    assert splits(model).min() > 1
 
 
 # --------------------------------------------------------------------------------------------
@@ -543,3 +575,48 @@ def test_pickles_hold_the_nodes_and_leaves_in_use_only():
     expected = model.learn_many(X[300:], y[300:])
     for one in copies:
         assert one.learn_many(X[300:], y[300:]).tobytes() == expected.tobytes()
+
+
+# --------------------------------------------------------------------------------------------
+# Projections
+
+
+def test_the_gain_in_projections_is_the_gain_in_all_outputs_on_average():
+    codes = new_sketch(np.arange(20_000), 3, 5, seed=1, dtype=F64).codes
+    apart = np.array([1.0, -2.0, 0.5, 0.0, 3.0])
+    gains = ((codes @ apart) ** 2).sum(axis=1)
+    assert gains.mean() == pytest.approx(apart @ apart, rel=0.03)
+    assert np.quantile(gains, 0.01) > 0.01 * (apart @ apart)  # few trees are blind for it
+
+
+def test_the_code_of_an_output_depends_on_its_tree_and_the_seed_only():
+    few, many = (new_sketch(np.arange(4), 3, d, seed=7, dtype=F32).codes for d in (2, 30))
+    np.testing.assert_array_equal(few, many[:, :, :2])
+    alone = new_sketch(np.array([2]), 3, 30, seed=7, dtype=F32).codes
+    np.testing.assert_array_equal(alone[0], many[2])
+    other = new_sketch(np.arange(4), 3, 30, seed=8, dtype=F32).codes
+    assert len(np.unique(np.concatenate([many, other]))) > 0.99 * 2 * many.size
+
+
+def test_sketched_trees_take_no_more_memory_for_more_classes():
+    X, _ = stream(250)
+    tables = []
+    for classes in (3, 30):
+        model = SpanBoost(dataclasses.replace(SMALL, sketch=3), 2, loss=Softmax(classes))
+        model.learn_many(X, classes_of(np.nan_to_num(X), 3))
+        tables.append(model.core.state.bank.candidates.table.shape)
+    assert tables[0] == tables[1]
+
+
+def test_a_file_without_projections_is_as_those_of_earlier_versions(tmp_path):
+    X, _ = stream(250)
+    y = classes_of(np.nan_to_num(X), 3)
+    for sketch in (0, 3):
+        model = SpanBoost(dataclasses.replace(SMALL, sketch=sketch), 2, loss=Softmax(3))
+        model.learn_many(X, y)
+        save(model, tmp_path / "model.sb")
+        fields = model.parameters()["parameters"]["learner"]["fields"]
+        assert ("sketch" in fields) == bool(sketch)
+        assert ("bank.sums.codes" in file_arrays(tmp_path / "model.sb")) == bool(sketch)
+        again = load(tmp_path / "model.sb")
+        np.testing.assert_array_equal(again.learn_many(X, y), model.learn_many(X, y))

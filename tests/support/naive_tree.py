@@ -14,6 +14,7 @@ import numpy as np
 GROUP = 2  # candidates per group
 LEAST = 5  # the fewest rows on each side
 FLOOR = 1e-7  # added to the variance
+PRIOR = 8  # rows that the mean of a parent counts for, if candidates sum up projections
 
 
 class Split:
@@ -51,10 +52,14 @@ class Inner:
 
 
 class Tree(naive_learners.Copy):
-    """A tree. `step` converts slopes to targets; it is None under linear feedback."""
+    """A tree. `step` converts slopes to targets; it is None under linear feedback.
 
-    def __init__(self, d, *, learner, wait, step, cut, draw, number):
+    codes: [S, d] of the projections that candidates sum up; None for all outputs.
+    """
+
+    def __init__(self, d, *, learner, wait, step, cut, draw, number, codes=None):
         super().__init__(d, 1.0, cut=cut, number=number)
+        self.codes = codes
         self.learner, self.wait, self.draw, self.evidence = learner, wait, draw, learner.evidence
         self.step = None if step is None else number(step)
         self.root = Leaf(0, number(0), self.zeros(d), number(0))
@@ -91,7 +96,24 @@ class Tree(naive_learners.Copy):
         distance = [r - m for r, m in zip(target, leaf.mean, strict=True)]
         self.learn(leaf, target, w)
         if leaf.level < self.learner.depth:
-            self.count_row(leaf, row, distance, w, replace)
+            self.count_row(leaf, row, self.measure(distance), w, replace)
+
+    def measure(self, distance):
+        """Return what candidates sum up for a row."""
+        if self.codes is None:
+            return distance
+        return [self.in_four_lanes(code, distance) for code in self.codes]
+
+    def in_four_lanes(self, a, b):
+        """Return the inner product; lane j adds up the places 4 k + j, the rest goes to lane 0."""
+        lanes, whole = self.zeros(4), len(a) // 4 * 4
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            lanes[k % 4 if k < whole else 0] += x * y
+        return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+
+    @property
+    def sums(self):
+        return self.d if self.codes is None else len(self.codes)
 
     def learn(self, leaf, target, w):
         one = self.number(1)
@@ -99,18 +121,19 @@ class Tree(naive_learners.Copy):
         kept = old = one - w / leaf.weight
         for _ in range(self.learner.recency - 1):
             kept *= old
-        means = []
+        means, square = [], self.number(0)
         for r, m in zip(target, leaf.mean, strict=True):
             new = m + (r - m) * (one - kept)
-            leaf.spread += w * ((r - m) * (r - new) if self.step is not None else r * r)
+            square += (r - m) * (r - new) if self.step is not None else r * r
             means.append(new)
         leaf.mean = means
+        leaf.spread += w * square
 
     def count_row(self, leaf, row, distance, w, replace):
         if leaf.rows == 0:
             leaf.groups = [None] * (self.learner.candidates // GROUP)
             leaf.phases = math.ceil(len(leaf.groups) / max(len(row), 1))
-            leaf.total = [self.number(0), self.zeros(self.d)]
+            leaf.total = [self.number(0), self.zeros(self.sums)]
         n, first = leaf.rows, GROUP * leaf.phases
         if n < leaf.phases and not row:
             return
@@ -138,7 +161,7 @@ class Tree(naive_learners.Copy):
         at = part * len(row)
         group = [Split(row[int(at)][0], at - int(at) < 0.5) for _ in range(GROUP)]
         for split in group:
-            split.weight, split.sums = self.number(0), self.zeros(self.d)
+            split.weight, split.sums = self.number(0), self.zeros(self.sums)
         return group
 
     def try_split(self, leaf, counted, replace):
@@ -159,15 +182,25 @@ class Tree(naive_learners.Copy):
         variance = leaf.spread / leaf.weight
         chance = unit * (variance + self.number(FLOOR))
         if best and most > self.number(self.evidence) * chance * patience:
-            rest = n - best.weight
-            middle = [m - whole / n for m, whole in zip(leaf.mean, total, strict=True)]
-            left = [m + part / best.weight for m, part in zip(middle, best.sums, strict=True)]
-            right = [
-                m + (whole - part) / rest
-                for m, part, whole in zip(middle, best.sums, total, strict=True)
-            ]
+            means = self.child_means(leaf, best)
+            weights = best.weight, n - best.weight
+            if self.codes is not None:
+                weights = [min(w, self.number(PRIOR) * unit) for w in weights]
             children = [
-                Leaf(leaf.level + 1, w, mean, w * variance)
-                for w, mean in ((best.weight, left), (rest, right))
+                Leaf(leaf.level + 1, w, list(mean), w * variance)
+                for w, mean in zip(weights, means, strict=True)
             ]
             replace(Inner(best, *children))
+
+    def child_means(self, leaf, best):
+        """Return the means of all outputs on both sides of a split."""
+        (n, total), rest = leaf.total, leaf.total[0] - best.weight
+        if self.codes is not None:
+            return leaf.mean, leaf.mean
+        middle = [m - whole / n for m, whole in zip(leaf.mean, total, strict=True)]
+        left = [m + part / best.weight for m, part in zip(middle, best.sums, strict=True)]
+        right = [
+            m + (whole - part) / rest
+            for m, part, whole in zip(middle, best.sums, total, strict=True)
+        ]
+        return left, right

@@ -16,6 +16,7 @@ import numpy as np
 from spanboost.checks import is_round_count
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.compiling.vectors import dot
 from spanboost.core.trace import Trace, gradients
 from spanboost.losses import VectorLoss
 
@@ -69,9 +70,8 @@ class Span(NamedTuple):
         alpha_t = one / (self.L_B * self.B * np.sqrt(self.eta.dtype.type(self.t[0])))
         gradients(loss, label, weight, self.at_final, trace)
         for i in range(self.eta.shape[0]):  # line 12
-            along = zero
+            along = dot(trace.slope[:, i], trace.before[:, i])
             for k in range(d):
-                along += trace.slope[k, i] * trace.before[k, i]
                 trace.slope[k, i] /= self.L_B  # line 13
             self.sigma[i] = max(min(self.sigma[i] + alpha_t * along, one), zero)  # line 14
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
+from spanboost.compiling.vectors import dot
 
 
 @kernel
@@ -53,9 +54,7 @@ class VectorOutput(NamedTuple):
 
     def project(self, y: Array, radius: float) -> None:
         """Project y[output] onto the ball of this radius, in place."""
-        square = y[0] * y[0]
-        for k in range(1, self.d):
-            square += y[k] * y[k]
+        square = dot(y, y)
         if square > radius * radius:
             shrink = radius / np.sqrt(square)
             for k in range(self.d):

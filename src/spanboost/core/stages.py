@@ -71,7 +71,7 @@ def stage_of(model: BoosterState, i: int) -> BoosterState:
         model.loss,
         model.bank.stage(i),
         model.D,
-        model.trace.only(i),
+        model.trace.only_one(),
     )
 
 

@@ -26,16 +26,20 @@ class Trace(NamedTuple):
     slope: Array  # [d, N] the slopes of the linear losses of line 13 (Algorithm 2: line 11)
     point: Array  # [d, N] scratch space
 
-    def only(self, i: int) -> "Trace":
-        """Return the arrays of copy i; they share y with those of all others."""
+    def only_one(self) -> "Trace":
+        """Return the arrays of one copy, which share their memory with those of all others.
+
+        They start where the tables start, so that the outputs of one copy are next to each other.
+        """
+        d = self.h.shape[0]
         return Trace(
             self.output,
-            self.h[:, i, None],
-            self.before[:, i, None],
-            self.kept[:, i, None],
+            self.h.reshape(-1)[:d].reshape((d, 1)),
+            self.before.reshape(-1)[:d].reshape((d, 1)),
+            self.kept.reshape(-1)[:d].reshape((d, 1)),
             self.y,
-            self.slope[:, i, None],
-            self.point[:, i, None],
+            self.slope.reshape(-1)[:d].reshape((d, 1)),
+            self.point.reshape(-1)[:d].reshape((d, 1)),
         )
 
 

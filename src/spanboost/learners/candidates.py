@@ -25,7 +25,7 @@ from spanboost.learners.tree_rows import RowQueue, TreeValues
 
 GROUP = 2  # candidates per group
 LEAST = 5.0  # the fewest rows of mean weight on each side of a split
-THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; the sums take d rows
+THRESHOLD, WEIGHT, SUMS = 0, 1, 2  # rows of a leaf's table; there may be several sums
 
 
 @kernel
@@ -33,8 +33,8 @@ class Candidates(NamedTuple):
     """The candidates of the growing leaves of N trees; a leaf has one record in each table."""
 
     place: Array  # [record, group] the place in the values of a row that the group reads
-    table: Array  # [record, 2 + d, C] threshold; weight and sums of targets on the left
-    total: Array  # [record, 1 + d] weight and sums of targets of all rows counted
+    table: Array  # [record, 2 + sums, C] threshold; weight and sums of targets on the left
+    total: Array  # [record, 1 + sums] weight and sums of targets of all rows counted
     seen: Array  # [record] rows that reached the leaf
     phases: Array  # [record] rows needed to set one threshold per group; 0 if unused
     owner: Array  # [record] the node whose record it is
@@ -170,14 +170,17 @@ class Candidates(NamedTuple):
 
 
 def new_candidates(
-    copy: Array, leaves: int, number: int, d: int, *, seed: int, dtype: Any
+    copy: Array, leaves: int, number: int, sums: int, *, seed: int, dtype: Any
 ) -> Candidates:
-    """Return room for `number` candidates in each of `leaves` leaves, in one tree per copy."""
+    """Return room for `number` candidates in each of `leaves` leaves, in one tree per copy.
+
+    sums: how many sums a candidate has (split_sums.py).
+    """
     records = len(copy) * leaves
     return Candidates(
         place=np.zeros((records, number // GROUP), np.int32),
-        table=np.zeros((records, SUMS + d, number), dtype),
-        total=np.zeros((records, 1 + d), dtype),
+        table=np.zeros((records, SUMS + sums, number), dtype),
+        total=np.zeros((records, 1 + sums), dtype),
         seen=np.zeros(records, np.int64),
         phases=np.zeros(records, np.int64),
         owner=np.zeros(records, np.int32),

@@ -17,6 +17,7 @@ from spanboost.compiling.random_numbers import are_streams
 from spanboost.learners.candidates import GROUP, SUMS, THRESHOLD, WEIGHT, Candidates, goes_right
 from spanboost.learners.leaf_rules import GreedyLeaves, LinearLeaves
 from spanboost.learners.protocol import Feedback
+from spanboost.learners.split_sums import AllOutputs, Sketch
 from spanboost.learners.tree_rows import WAITING, TreeScratch
 from spanboost.rows.block import Row
 
@@ -41,6 +42,7 @@ class TreeBank(NamedTuple):
     rounds: Array  # [1] number of rows learned
     start: Array  # [N] number of rows after which a copy starts to learn
     aim: GreedyLeaves | LinearLeaves
+    sums: AllOutputs | Sketch  # what candidates sum up
     evidence: float
     depth: int
     grace: int
@@ -216,8 +218,7 @@ class TreeBank(NamedTuple):
             return
         e = queue.length[0]
         queue.row[e], queue.record[e], queue.weight[e] = t, s, weight
-        for k in range(queue.distance.shape[1]):
-            queue.distance[e, k] = self.scratch.target[k]
+        self.sums.measure(i, self.scratch.target, queue.distance[e])
         queue.length[0] = e + 1
         due = rows % self.grace == 0
         if due or e + 1 == WAITING:
@@ -237,9 +238,14 @@ class TreeBank(NamedTuple):
 
     def update_leaf(self, v: int, weight: float) -> None:
         """Add the target to the mean of leaf v, then replace it by its distance from the mean."""
-        v, target, share = unsigned(v), self.scratch.target, self.add_weight(v, weight)
-        for k in range(self.mean.shape[1]):
-            target[k] = self.move_mean(v, k, target[k], weight, share)
+        share, v = self.add_weight(v, weight), unsigned(v)
+        mean, target, square = self.mean[v], self.scratch.target, share - share
+        for k in range(mean.shape[0]):
+            before = mean[k]
+            mean[k] = before + (target[k] - before) * share
+            square += self.aim.square(target[k], before, mean[k])
+            target[k] -= before
+        self.spread[v] += weight * square
 
     def add_weight(self, v: int, weight: float) -> float:
         """Add a row of this weight to leaf v, and return its share of the mean."""
@@ -251,12 +257,12 @@ class TreeBank(NamedTuple):
             kept *= old
         return one - kept
 
-    def move_mean(self, v: int, k: int, target: float, weight: float, share: float) -> float:
-        """Add a target to mean k of leaf v; return its distance from the mean before."""
+    def move_number(self, v: int, target: float, weight: float, share: float) -> float:
+        """Do as `update_leaf` if targets are numbers; return the distance from the mean."""
         v = unsigned(v)
-        before = self.mean[v, k]
+        before = self.mean[v, 0]
         after = before + (target - before) * share
-        self.mean[v, k] = after
+        self.mean[v, 0] = after
         self.spread[v] += weight * self.aim.square(target, before, after)
         return target - before
 
@@ -267,24 +273,20 @@ class TreeBank(NamedTuple):
         c, gain = self.candidates.find_best(s, unit)
         chance = unit * (self.spread[v] / self.weight[v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
-            self.split(v, s, c)
+            self.split(v, s, c, unit)
             self.spread[v] = gain
 
-    def split(self, v: int, s: int, c: int) -> None:
-        """Split leaf v by its candidate c; the children start with the statistics of c."""
+    def split(self, v: int, s: int, c: int, unit: float) -> None:
+        """Split leaf v by its candidate c; `unit` is the mean weight of a row."""
         table, total, first = self.candidates.table[s], self.candidates.total[s], self.used[0]
         if first + 1 >= self.link.shape[0]:
             return  # the pool is full, as only a forged file can make it
         self.used[0] = first + 2
-        n, m = total[0], table[WEIGHT, c]
         variance = self.spread[v] / self.weight[v]
-        for child, weight in ((first, m), (first + 1, n - m)):
-            self.weight[child] = weight
-            self.spread[child] = weight * variance
-        for k in range(self.mean.shape[1]):
-            left, middle = table[SUMS + k, c], self.mean[v, k] - total[1 + k] / n
-            self.mean[first, k] = middle + left / m
-            self.mean[first + 1, k] = middle + (total[1 + k] - left) / (n - m)
+        for child, weight in ((first, table[WEIGHT, c]), (first + 1, total[0] - table[WEIGHT, c])):
+            self.weight[child] = self.sums.child_weight(weight, unit)
+            self.spread[child] = self.weight[child] * variance
+        self.sums.set_means(self.mean, v, first, table[WEIGHT:, c], total)
         self.place[v] = self.candidates.place[s, c // GROUP]
         self.threshold[v] = table[THRESHOLD, c]
         self.link[v] = first
@@ -331,13 +333,14 @@ class TreeStage(NamedTuple):
             return
         v = bank.scratch.node[self.first + x]
         target, share = bank.aim.target(i, h, slope, weight), bank.add_weight(v, weight)
-        bank.scratch.target[0] = bank.move_mean(v, 0, target, weight, share)
+        bank.scratch.target[0] = bank.move_number(v, target, weight, share)
         bank.try_growing(i, v, x, weight)
 
     def update(self, x: int, h: Array, feedback: Feedback) -> None:
         """Add row x to the leaf it reaches."""
         bank, v = self.bank, self.bank.scratch.node[self.first + x]
-        slope = bank.scratch.slope[:, self.i, None]
+        d = h.shape[0]  # the slopes of one copy are next to each other
+        slope = bank.scratch.slope.reshape(-1)[:d].reshape((d, 1))
         feedback.slopes(h, slope)
         bank.learn_leaf(self.i, v, x, h[:, 0], slope[:, 0], feedback.weight)
         bank.rounds[0] += 1

@@ -56,7 +56,7 @@ class RowQueue(NamedTuple):
     row: Array  # [WAITING] number of the row in the chunk
     record: Array  # [WAITING] the record of the leaf
     weight: Array  # [WAITING]
-    distance: Array  # [WAITING, d] of the target from the mean of the leaf
+    distance: Array  # [WAITING, sums] what the candidates sum up (split_sums.py)
     value: Array  # [WAITING, C] what the candidates compare with their thresholds
     pair: Array  # [WAITING, group] the same memory; one number holds the values of a group
 
@@ -77,12 +77,13 @@ class TreeScratch(NamedTuple):
         if 2 * features > places:
             features = max(features, places)  # doubled, so that many small steps are cheap
         room = max(features, places // 2), max(width, cells)
-        candidates, dtype = self.queue.value.shape[1], self.rows.values.dtype
-        return new_tree_scratch(n, len(self.target), candidates, *room, dtype)
+        sums, candidates = self.queue.distance.shape[1], self.queue.value.shape[1]
+        dtype = self.rows.values.dtype
+        return new_tree_scratch(n, len(self.target), sums, candidates, *room, dtype)
 
 
 def new_tree_scratch(
-    n: int, d: int, candidates: int, features: int, width: int, dtype: Any
+    n: int, d: int, sums: int, candidates: int, features: int, width: int, dtype: Any
 ) -> TreeScratch:
     """Return room for rows with this many features, of which `width` are in one row."""
     places = max(2 * features, 2)  # one at least: the search for leaves reads a value even at roots
@@ -103,7 +104,7 @@ def new_tree_scratch(
             row=np.zeros(WAITING, np.int64),
             record=np.zeros(WAITING, np.int64),
             weight=np.zeros(WAITING, dtype),
-            distance=np.zeros((WAITING, d), dtype),
+            distance=np.zeros((WAITING, sums), dtype),
             value=value,
             pair=value.view(double),
         ),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.learners.candidates import Candidates
+from spanboost.learners.candidates import SUMS, Candidates
 from spanboost.learners.leaf_rules import GreedyLeaves
 from spanboost.learners.pools import take_entries
 from spanboost.learners.tree_bank import FULL, TreeBank
@@ -39,6 +39,7 @@ def select_trees(bank: TreeBank, copies: Array) -> TreeBank:
         rounds=bank.rounds.copy(),
         start=bank.start[copies],
         aim=GreedyLeaves(aim.step[copies]) if isinstance(aim, GreedyLeaves) else aim,
+        sums=bank.sums.only(copies),
         scratch=bank.scratch.renewed(len(copies)),
     )
 
@@ -85,13 +86,14 @@ def unpack_trees(
     candidates = Candidates(**pool)
     bank = TreeBank(**fields)
     _, d = bank.mean.shape
-    number, dtype = candidates.table.shape[2], bank.mean.dtype
+    _, rows, number = candidates.table.shape
+    dtype = bank.mean.dtype
     return bank._replace(
         **take_entries(bank, np.arange(bank.used[0]), room[0]),
         candidates=candidates._replace(
             **take_entries(candidates, np.arange(candidates.used[0]), room[1])
         ),
-        scratch=new_tree_scratch(len(bank.start), d, number, *width, dtype),
+        scratch=new_tree_scratch(len(bank.start), d, rows - SUMS, number, *width, dtype),
     )
 
 

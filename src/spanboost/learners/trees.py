@@ -16,7 +16,7 @@ The trees themselves are in tree_bank.py.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ from spanboost.learners.candidates import (
 )
 from spanboost.learners.leaf_rules import leaf_rule
 from spanboost.learners.protocol import BankSize, ReadsFeatures, Task
+from spanboost.learners.split_sums import AllOutputs, Sketch, new_sketch
 from spanboost.learners.tree_bank import TreeBank
 from spanboost.learners.tree_rows import new_tree_scratch
 from spanboost.rows.block import Cells, block_of
 
 DEEPEST = 20
 MOST_BITS = 28  # of hashed columns
+WIDEST = 64  # projections
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,9 +55,13 @@ class Trees(ReadsFeatures):
         k^(p - 1) times, so old rows matter less; use it for streams that drift.
     dtype: type of all state, float32 or float64.
     bits: None to keep all columns of sparse rows apart; otherwise they are hashed into 2^bits.
+    sketch: for losses with several outputs, such as softmax: the number of random projections of
+        the targets that candidates sum up (split_sums.py). 0 sums up every output, so time and
+        memory grow with their number.
 
-    A leaf that can still split takes 4 (2 + d) + 2 bytes per candidate, and little more. 100 full
-    trees of the default size with one output take 13 MB; young trees take much less.
+    A leaf that can still split takes 4 (2 + s) + 2 bytes per candidate, and little more, where s is
+    `sketch`, or the number of outputs if that is 0. 100 full trees of the default size with one
+    output take 13 MB; young trees take much less.
     """
 
     depth: int = 8
@@ -66,6 +72,7 @@ class Trees(ReadsFeatures):
     recency: int = 1
     dtype: type[np.floating[Any]] = np.float32
     bits: int | None = None
+    sketch: int = field(default=0, metadata={"new": True})  # files of earlier versions lack it
 
     @property
     def greedy_step(self) -> float:
@@ -86,6 +93,7 @@ class Trees(ReadsFeatures):
             ("grace", _is_in(self.grace, 1, 2**31 - 1), "a positive integer below 2^31"),
             ("delay", _is_in(self.delay, 0, 2**31 - 1), "an integer from 0 to 2^31 - 1"),
             ("recency", _is_in(self.recency, 1, 100), "an integer from 1 to 100"),
+            ("sketch", _is_in(self.sketch, 0, WIDEST), f"an integer from 0 to {WIDEST}"),
             (
                 "bits",
                 bits is None or _is_in(bits, 1, MOST_BITS),
@@ -101,11 +109,13 @@ class Trees(ReadsFeatures):
 
     def bank_size(self, n: int, d: int, features: int) -> BankSize:
         """Return the numbers in n copies; the room for nodes is limited, although it is zeros."""
-        return BankSize(n, n * 2 ** (1 + min(max(int(self.depth), 0), DEEPEST)))
+        codes = n * d * min(max(int(self.sketch), 0), WIDEST)
+        return BankSize(n, n * 2 ** (1 + min(max(int(self.depth), 0), DEEPEST)) + codes)
 
     def bank(self, task: Task) -> TreeBank:
         """Return N copies, each a root that has seen no rows."""
         n, d = task.n, task.d
+        sums = self.sketch if d > 1 and self.sketch else d
         nodes = n * (2 ** (self.depth + 1) - 1)
         if nodes >= 2**31:
             raise ParameterError("depth", f"must be smaller for {n} copies (got {self.depth})")
@@ -125,20 +135,27 @@ class Trees(ReadsFeatures):
                 task.copy,
                 2 ** (self.depth - 1),
                 int(self.candidates),
-                d,
+                sums,
                 seed=task.seed,
                 dtype=self.dtype,
             ),
             rounds=np.zeros(1, np.int64),
             start=self.delay * task.rounds * task.copy.astype(np.int64),
             aim=leaf_rule(task, self.dtype),
+            sums=self._split_sums(task),
             # replayed rows inflate gains and counts by this factor
             evidence=np.dtype(self.dtype).type(self.evidence * task.rounds**1.5),
             depth=int(self.depth),
             grace=int(self.grace),
             recency=int(self.recency),
-            scratch=new_tree_scratch(n, d, int(self.candidates), 0, 0, self.dtype),
+            scratch=new_tree_scratch(n, d, sums, int(self.candidates), 0, 0, self.dtype),
         )
+
+    def _split_sums(self, task: Task) -> AllOutputs | Sketch:
+        """Return what candidates sum up."""
+        if not self.sketch or task.d == 1:
+            return AllOutputs()
+        return new_sketch(task.copy, self.sketch, task.d, seed=task.seed, dtype=self.dtype)
 
 
 def _is_in(value: Any, low: int, high: int) -> bool:

@@ -13,7 +13,7 @@ from spanboost.learners.linear import LinearSGD
 from spanboost.learners.network import Network
 from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
-from spanboost.losses import predicts_scores, resolve
+from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
@@ -58,6 +58,7 @@ _SIMPLE = (
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
+_FOR_CLASSES = {"sketch": 3}  # trees that predict the scores of classes
 _RECENT = {"depth": 10, "evidence": 5.0, "delay": 10, "recency": 2}
 _THOROUGH = (
     Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
@@ -345,7 +346,8 @@ class AutoBoost(AutoSpec, PastModel):
         either = self.label_range in ("auto", "growing")  # scores have a range of their own
         label_range = (-1, 1) if scores and either else self.label_range
         for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
-            single = learner(bits=self.bits, **parameters)
+            more = _FOR_CLASSES if learner is Trees and isinstance(loss, Softmax) else {}
+            single = learner(bits=self.bits, **parameters, **more)
             shared: dict[str, Any] = {
                 "loss": self.loss,
                 "label_range": label_range,

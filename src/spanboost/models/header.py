@@ -1,6 +1,6 @@
 """Convert the parameters of a model to JSON and back, for the header of its file."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -44,7 +44,7 @@ def parameters_to_json(model: Any) -> dict[str, Any]:
     given = {
         one.name: to_json(getattr(model, one.name))
         for one in ordered
-        if not (one.metadata.get("new") and getattr(model, one.name) == one.default)
+        if not _is_omitted(model, one)
     }
     return {"booster": type(model).__name__, "parameters": given}
 
@@ -99,5 +99,12 @@ def _part(name: str) -> Any:
 
 def _fields_of(part: Any) -> dict[str, Any]:
     if is_dataclass(part):
-        return {one.name: getattr(part, one.name) for one in fields(part)}
+        return {
+            one.name: getattr(part, one.name) for one in fields(part) if not _is_omitted(part, one)
+        }
     return dict(part._asdict())
+
+
+def _is_omitted(part: Any, one: Field[Any]) -> bool:
+    """Return whether a header omits a field: a new one with its default, for earlier versions."""
+    return bool(one.metadata.get("new")) and getattr(part, one.name) == one.default
