@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import auto_speed, common, limits, rivals
+from benchmarks import auto_speed, class_speed, common, limits, rivals
 from benchmarks.measure import Row, Setting, measure_all
 
 ABOUT = """\
@@ -22,6 +22,8 @@ examples:
   python -m benchmarks.speed --only objects one-row start  the parts that need no data
   python -m benchmarks.speed --data DIR --only auto --old OLD/bin/python
                              AutoBoost, next to the version that another Python has installed
+  python -m benchmarks.speed --data DIR --only classes --old OLD/bin/python
+                             the same for streams of 7, 26 and 1,000 classes
 """
 SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "boosting": rivals.boosting,
@@ -32,6 +34,7 @@ SECTIONS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "one-row": rivals.one_row,
     "start": limits.start,
     "auto": auto_speed.auto,
+    "classes": class_speed.classes,
 }
 
 

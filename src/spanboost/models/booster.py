@@ -266,7 +266,8 @@ class Booster(BoosterSpec, Model):
         if self.replay_weight != 1 and not getattr(learner, "weighted", True):
             raise ParameterError("replay_weight", "must be 1: the learner does not support weights")
         counts = int(self.replay), int(self.memory), int(self.seed)
-        return ReplayMemory(*counts, weight=float(self.replay_weight))
+        classes = isinstance(self.loss_, losses.Softmax)
+        return ReplayMemory(*counts, weight=float(self.replay_weight), classes=classes)
 
 
 @own_constructor

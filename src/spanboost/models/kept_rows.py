@@ -38,11 +38,13 @@ def restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
         if kept:
             raise ModelFileError("the file holds rows for replay that are never read")
         return
-    labels, weights = kept["labels"], kept["weights"]
     rows = _read_rows(core, kept, min(learned, memory.size), "rows for replay")
+    labels, weights = kept["labels"], kept["weights"]
+    if memory.classes and labels.shape[1] == core.d:  # a file of an earlier version
+        labels = labels.argmax(axis=1)[:, None].astype(labels.dtype)
     if (
-        labels.shape[1] != core.d
-        or not _are_scaled(core, labels)
+        labels.shape[1] != (1 if memory.classes else core.d)
+        or not (_are_labels if memory.classes else _are_scaled)(core, labels)
         or {labels.dtype, weights.dtype} != {np.dtype(core.dtype)}
     ):
         raise ModelFileError("the rows for replay are invalid")
@@ -89,9 +91,7 @@ def _sample_from_memory(core: BoosterCore) -> None:
     size = min(number, sample_size(memory.rows.take(newest % memory.ring)))
     slots = (memory.learned - 1 - np.arange(size) * number // size) % memory.ring
     labels, scores = memory.labels[slots].astype(np.float64), core.labels.scores
-    if isinstance(core.labels.loss, Softmax):
-        labels = labels.argmax(axis=1)[:, None].astype(np.float64)
-    elif not scores:
+    if not scores:
         labels = core.labels.to_user(labels).reshape(size, -1)
     core.sample.restore(memory.rows.take(slots), labels, memory.weights[slots])
 

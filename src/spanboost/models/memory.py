@@ -33,9 +33,8 @@ def class_bytes(model: "Model") -> tuple[int, int]:
     fixed, table = 0, 0.0
     for booster in model.stored_boosters():
         core = booster.core
-        d, rows = core.d, 0 if core.memory is None else core.memory.ring
+        d = core.d
         fixed += _array_bytes(_bank(booster, d + 1)) - _array_bytes(_bank(booster, d))
-        fixed += rows * np.dtype(core.dtype).itemsize  # the labels of rows for replay
         table += _table_bytes(booster, d + 1) - _table_bytes(booster, d)
     return fixed, int(1.5 * table) + 1
 

@@ -41,8 +41,6 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     kind = narrow.encoder.kind
     if kind is None:
         return
-    if core.memory is not None:
-        core.memory.widen(core.d)
     core.prepare_unread(kind, narrow.features, narrow.width)
     for part in ("algorithm", "bank"):
         wide, old = (leaves(getattr(one.state, part), part) for one in (core, narrow))

@@ -36,8 +36,11 @@ class Piece(NamedTuple):
 class ReplayMemory:
     """The rows that were learned last."""
 
-    def __init__(self, times: int, size: int, seed: int, weight: float = 1.0) -> None:
-        self.times, self.size, self.weight = times, size, weight
+    def __init__(
+        self, times: int, size: int, seed: int, weight: float = 1.0, classes: bool = False
+    ) -> None:
+        """Keep `size` rows; `classes`: labels are unit vectors, of which only the class is kept."""
+        self.times, self.size, self.weight, self.classes = times, size, weight, classes
         self.key = hash_integers(np.uint64(seed % 2**64))
         self.learned = 0  # total number of rows learned
         self.piece = max(1, ROUNDS // (1 + times))  # new rows in a piece
@@ -51,7 +54,8 @@ class ReplayMemory:
         """Allocate the memory for rows of this kind, on the first call."""
         if self.rows is None:
             slots = self.ring + self.piece  # after the ring, for rows that are only predicted
-            self.labels, self.weights = np.zeros((slots, d), dtype), np.zeros(slots, dtype)
+            columns = 1 if self.classes else d
+            self.labels, self.weights = np.zeros((slots, columns), dtype), np.zeros(slots, dtype)
             self.rows = new_slots(rows, slots)
 
     @property
@@ -73,11 +77,17 @@ class ReplayMemory:
                 yield self._next_piece(rows, labels, weights, start, stop)
             self.learned += int(np.count_nonzero(weights[start:stop]))  # they are learned now
 
-    def widen(self, d: int) -> None:
-        """Add columns to the labels, for classes that no row in memory has."""
-        wide = np.zeros((len(self.labels), d), self.labels.dtype)
-        wide[:, : self.labels.shape[1]] = self.labels
-        self.labels = wide
+    def _labels(self, slots: Array, d: int) -> Array:
+        """Return the labels in these slots, [slots, d]."""
+        if not self.classes:
+            return self.labels[slots]
+        labels = np.zeros((len(slots), d), self.labels.dtype)
+        labels[np.arange(len(slots)), self.labels[slots, 0].astype(np.int64)] = 1
+        return labels
+
+    def _kept(self, labels: Array) -> Array:
+        """Return labels [rows, d] as they are kept."""
+        return labels.argmax(axis=1)[:, None] if self.classes else labels
 
     def rescale(self, a: float, *, bounded: bool = True) -> None:
         """Multiply the labels by a, after the label range changed.
@@ -101,7 +111,7 @@ class ReplayMemory:
         return kept | {"labels": self.labels[index], "weights": self.weights[index]}
 
     def restore(self, rows: Any, labels: Array, weights: Array, learned: int) -> None:
-        """Restore the memory: these are the last of `learned` rows."""
+        """Restore the memory: these are the last of `learned` rows, as `state` returned them."""
         self.reserve(rows, labels.shape[1], labels.dtype)
         slots = np.arange(learned - len(weights), learned) % self.ring
         self.rows.put(rows, 0, len(weights), slots)
@@ -113,7 +123,8 @@ class ReplayMemory:
         number = self.learned + np.cumsum(learned) - learned
         slots = np.where(learned, number % self.ring, self.ring + np.arange(last - first))
         self.rows.put(rows, first, last, slots)
-        self.labels[slots], self.weights[slots] = labels[first:last], weights[first:last]
+        self.labels[slots] = self._kept(labels[first:last])
+        self.weights[slots] = weights[first:last]
         order = np.column_stack([slots, self._draw(number) % self.ring])
         used = np.ones(order.shape, bool)
         used[:, 1:] = (learned & (number > 0))[:, None]  # nothing to draw before the first row
@@ -122,7 +133,7 @@ class ReplayMemory:
         factors[:, 0] = 1  # new rows come first
         return Piece(
             self.rows.take(index),
-            self.labels[index],
+            self._labels(index, labels.shape[1]),
             self.weights[index] * factors[used],
             np.cumsum(rounds) - rounds,
             first,
@@ -133,7 +144,7 @@ class ReplayMemory:
         """Return the piece of one new row, as `_next_piece` does, in a third of the time."""
         number, slot = self.learned, self.learned % self.ring
         self.rows.put(rows, row, row + 1, np.array([slot]))
-        self.labels[slot], self.weights[slot] = labels[row], weights[row]
+        self.labels[slot], self.weights[slot] = self._kept(labels[row : row + 1])[0], weights[row]
         index = np.full(1 + self.times if number else 1, slot)  # nothing to draw before the first
         for k in range(1, len(index)):
             bits = hash_integer(number * self.times + k - 1 + int(self.key)) >> 11
@@ -141,7 +152,8 @@ class ReplayMemory:
         drawn_weights = self.weights[index]
         drawn_weights[1:] *= self.weights.dtype.type(self.weight)
         place = np.zeros(1, np.int64)
-        return Piece(self.rows.take(index), self.labels[index], drawn_weights, place, row, row + 1)
+        drawn = self.rows.take(index), self._labels(index, labels.shape[1]), drawn_weights
+        return Piece(*drawn, place, row, row + 1)
 
     def _draw(self, number: Array) -> Array:
         """Return the numbers of the rows to replay after each of these rows, [rows, times]."""
