@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spanboost.models.estimator_files import load, save
     from spanboost.models.exporting.exports import export
     from spanboost.models.intervals import Intervals
+    from spanboost.models.refitted import Refitted
     from spanboost.models.sets import PredictionSets
     from spanboost.parallel.cluster import Cluster
     from spanboost.parallel.expert_team import ExpertTeam
@@ -63,6 +64,7 @@ _HOMES = {  # public names, and the modules that hold them
     "Network": "learners.network",
     "PredictionSets": "models.sets",
     "QuantileMetrics": "analysis.metrics.of_intervals",
+    "Refitted": "models.refitted",
     "Ridge": "learners.ridge",
     "Rows": "rows.block",
     "Stumps": "learners.stumps",
@@ -109,6 +111,7 @@ __all__ = [
     "Network",
     "PredictionSets",
     "QuantileMetrics",
+    "Refitted",
     "Ridge",
     "Rows",
     "SpanBoost",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from spanboost import LinearSGD
 from spanboost.rows import row_sample
 from spanboost.rows.block import ObjectRows
-from spanboost.rows.row_sample import LARGEST, SMALLEST, WIDEST, WINDOW, RowSample, sample_size
+from spanboost.rows.row_sample import LARGEST, SMALLEST, WIDEST, WINDOW, RowSample
 from spanboost.rows.validation import Sparse
 
 
@@ -67,10 +67,10 @@ def test_the_sample_is_uniform_and_later_forgets():
 
 
 def test_the_sample_is_bounded():
-    assert sample_size(encoded(np.zeros((1, 3)))) == LARGEST
-    assert sample_size(encoded(np.zeros((1, 1024)))) == row_sample.CELLS // 1024
-    assert sample_size(np.zeros((1, 2**20))) == SMALLEST
-    assert sample_size(ObjectRows(["anything"])) == LARGEST
+    assert RowSample().size_for(encoded(np.zeros((1, 3)))) == LARGEST
+    assert RowSample().size_for(encoded(np.zeros((1, 1024)))) == row_sample.CELLS // 1024
+    assert RowSample().size_for(np.zeros((1, 2**20))) == SMALLEST
+    assert RowSample().size_for(ObjectRows(["anything"])) == LARGEST
     widths = [WIDEST, WIDEST + 1, 1]
     indptr = np.cumsum([0, *widths])
     columns = np.concatenate([np.arange(width) for width in widths])

@@ -25,7 +25,7 @@ from spanboost.rows.label_ends import LabelEnds
 from spanboost.rows.labels import Labels, RangeChange, check_weights
 from spanboost.rows.prediction_labels import PredictionLabels
 from spanboost.rows.replay import ReplayMemory
-from spanboost.rows.row_sample import RowSample
+from spanboost.rows.row_sample import RowMemory, RowSample
 
 # (rows, labels, weights, out, first, last): run the loop over the rows first to last - 1
 Run = Callable[[Any, Array, Array, Array, int, int], None]
@@ -61,10 +61,12 @@ class BoosterCore:
     features, width: number of features that the bank has room for, in total and in one row.
     records: the stages of the block that was learned last; None, the default, records nothing.
     sample: some of the rows, to measure features; None if another core of the model keeps them.
+    fitted: the rows that `Refitted` fits its estimator to; None in other models.
     """
 
     records: list[StageRecord] | None = None
     sample: RowSample | None = None
+    fitted: RowMemory | None = None
 
     def __init__(
         self,
@@ -88,6 +90,17 @@ class BoosterCore:
         return self.state.bank is not None
 
     @property
+    def kept_slots(self) -> int:
+        """Number of rows that the core keeps at most, to learn them again."""
+        replayed = 0 if self.memory is None else self.memory.ring + self.memory.piece
+        return replayed + (0 if self.fitted is None else self.fitted.largest)
+
+    @property
+    def kept_cells(self) -> int:
+        """Number of entries of the sparse rows that the core keeps."""
+        return sum(one.cells for one in (self.memory, self.fitted) if one is not None)
+
+    @property
     def compact(self) -> bool:
         """Whether the core predicts and does not learn."""
         return isinstance(self.labels, PredictionLabels)
@@ -95,6 +108,7 @@ class BoosterCore:
     def restrict(self) -> None:
         """Keep only what predictions depend on, besides the bank."""
         self.labels, self.memory, self.sample = PredictionLabels(self.labels), None, None
+        self.fitted = None
         self.call = Caller()  # the bank may have another type than before
 
     @property

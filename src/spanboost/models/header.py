@@ -18,6 +18,8 @@ _PARTS = {  # the classes that a file may name, and their modules
     "Trees": "learners.trees",
     "Ridge": "learners.ridge",
     "LinearBall": "learners.ball",
+    "BatchLearner": "learners.batch",
+    "LibraryEstimator": "models.refitting.libraries",
     "Symmetrised": "learners.symmetric",
     "FiniteClass": "learners.finite",
     "Linear": "losses",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spanboost.models.kept_rows import MEMORY, SAMPLE
+from spanboost.models.kept_rows import FITTED, MEMORY, SAMPLE
 from spanboost.rows.label_history import CHUNK
 from spanboost.rows.labels import LabelHealth
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spanboost.models.model import Model
 
 # Rows that a model keeps contain NaN where a value is missing. Parts have prefixes: "0.", "model.".
-_ROWS = re.compile(rf"(\w+\.)*({re.escape(MEMORY)}|{re.escape(SAMPLE)})")
+_ROWS = re.compile(rf"(\w+\.)*({'|'.join(map(re.escape, (MEMORY, SAMPLE, FITTED)))})")
 
 
 class Health(NamedTuple):

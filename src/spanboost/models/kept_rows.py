@@ -1,4 +1,4 @@
-"""Save and restore the rows that a booster keeps: those for replay, and its sample of rows."""
+"""Save and restore the rows that a booster keeps: for replay, for fits, and its sample of rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,11 +10,12 @@ from spanboost.errors import ModelFileError
 from spanboost.losses import Softmax
 from spanboost.models.booster_core import BoosterCore
 from spanboost.rows.block import Rows
-from spanboost.rows.row_sample import sample_size
+from spanboost.rows.row_sample import RowSample
 from spanboost.rows.validation import Sparse
 
 MEMORY = "memory."  # prefix of the arrays that hold rows for replay
 SAMPLE = "sample."  # prefix of the arrays that hold the sample
+FITTED = "fitted."  # prefix of the arrays that hold the rows that an estimator is fitted to
 ARRAYS = (
     {"X", "labels", "weights"},
     {"X", "codes", "indptr", "indices", "data", "labels", "weights"},
@@ -24,7 +25,8 @@ INDICES = {"codes", "indptr", "indices"}
 
 def kept_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
     """Yield the arrays of the rows that a core keeps, by name."""
-    for prefix, kept in ((MEMORY, core.memory), (SAMPLE, core.sample)):
+    each = (MEMORY, core.memory), (SAMPLE, core.sample), (FITTED, core.fitted)
+    for prefix, kept in each:
         if kept is not None:
             for name, value in kept.state().items():
                 yield f"{prefix}{name}", value
@@ -32,7 +34,7 @@ def kept_tensors(core: BoosterCore) -> Iterator[tuple[str, Array]]:
 
 def restore_memory(core: BoosterCore, tensors: dict[str, Array]) -> None:
     """Restore the rows for replay, and remove them from the arrays."""
-    kept = _take(tensors, MEMORY)
+    kept = take_kept(tensors, MEMORY)
     memory, learned = core.memory, core.labels.seen
     if memory is None or learned == 0:
         if kept:
@@ -58,9 +60,10 @@ def _are_scaled(core: BoosterCore, labels: Array) -> bool:
     return bool((np.abs(labels) < 1 + 1e-6).all())
 
 
-def take_sample(tensors: dict[str, Array]) -> dict[str, Array]:
-    """Remove the sample of rows from the arrays of a file, and return it."""
-    return _take(tensors, SAMPLE)
+def take_kept(tensors: dict[str, Array], prefix: str) -> dict[str, Array]:
+    """Remove kept rows from the arrays of a file, and return them."""
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors.pop(name) for name in names}
 
 
 def restore_sample(core: BoosterCore, kept: dict[str, Array]) -> None:
@@ -72,15 +75,29 @@ def restore_sample(core: BoosterCore, kept: dict[str, Array]) -> None:
     if core.sample is None or not kept:
         _sample_from_memory(core)
         return
+    _fill_sample(core, core.sample, kept)
+
+
+def restore_fitted(core: BoosterCore, tensors: dict[str, Array]) -> None:
+    """Restore the rows that an estimator is fitted to, and remove them from the arrays."""
+    kept = take_kept(tensors, FITTED)
+    if core.fitted is not None and core.labels.seen > 0:
+        _fill_sample(core, core.fitted, kept)
+    elif kept:
+        raise ModelFileError("the file holds rows for fits that are never read")
+
+
+def _fill_sample(core: BoosterCore, sample: RowSample, kept: dict[str, Array]) -> None:
+    """Restore an empty sample of the rows that a core has learned."""
     labels, weights = kept["labels"], kept["weights"]
     rows = _read_rows(core, kept, len(weights), "sampled rows")
     if (
-        not 0 < len(weights) <= min(sample_size(rows), core.labels.seen)
+        not 0 < len(weights) <= min(sample.size_for(rows), core.labels.seen)
         or not _are_labels(core, labels)
         or {labels.dtype, weights.dtype} != {np.dtype(np.float64)}
     ):
         raise ModelFileError("the sampled rows are invalid")
-    core.sample.restore(rows, labels, weights)
+    sample.restore(rows, labels, weights)
 
 
 def _sample_from_memory(core: BoosterCore) -> None:
@@ -88,17 +105,12 @@ def _sample_from_memory(core: BoosterCore) -> None:
     if core.sample is None or memory is None or memory.learned == 0:
         return
     number, newest = min(memory.learned, memory.size), np.array([memory.learned - 1])
-    size = min(number, sample_size(memory.rows.take(newest % memory.ring)))
+    size = min(number, core.sample.size_for(memory.rows.take(newest % memory.ring)))
     slots = (memory.learned - 1 - np.arange(size) * number // size) % memory.ring
     labels, scores = memory.labels[slots].astype(np.float64), core.labels.scores
     if not scores:
         labels = core.labels.to_user(labels).reshape(size, -1)
     core.sample.restore(memory.rows.take(slots), labels, memory.weights[slots])
-
-
-def _take(tensors: dict[str, Array], prefix: str) -> dict[str, Array]:
-    names = [name for name in tensors if name.startswith(prefix)]
-    return {name.removeprefix(prefix): tensors.pop(name) for name in names}
 
 
 def _are_labels(core: BoosterCore, labels: Array) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.refitted import Refitted
 
-BOOSTERS: dict[str, type[Booster]] = {cls.__name__: cls for cls in (SpanBoost, HullBoost)}
+BOOSTERS: dict[str, type[Booster]] = {cls.__name__: cls for cls in (SpanBoost, HullBoost, Refitted)}
 
 
 def members_header(members: Iterable[Booster]) -> list[dict[str, Any]]:

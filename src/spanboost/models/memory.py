@@ -1,6 +1,5 @@
 """How much memory a model needs for more features and for wider rows."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,18 +40,12 @@ def class_bytes(model: "Model") -> tuple[int, int]:
 
 def replay_slots(model: "Model") -> int:
     """Return how many rows the memories for replay have room for."""
-    return sum(memory.ring + memory.piece for memory in _memories(model))
+    return sum(booster.core.kept_slots for booster in model.stored_boosters())
 
 
 def replay_cells(model: "Model") -> int:
     """Return the number of entries of sparse rows that the model keeps for replay."""
-    return sum(memory.cells for memory in _memories(model))
-
-
-def _memories(model: "Model") -> Iterator[Any]:
-    for booster in model.stored_boosters():
-        if booster.core.memory is not None:
-            yield booster.core.memory
+    return sum(booster.core.kept_cells for booster in model.stored_boosters())
 
 
 def _bank(booster: "Booster", d: int) -> Any:

@@ -19,7 +19,14 @@ from spanboost.learners.tree_tables import filled_part, predicting_part
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.compact_arrays import pack_array, unpack_arrays
 from spanboost.models.header import from_json, not_data_error
-from spanboost.models.kept_rows import kept_tensors, restore_memory, restore_sample, take_sample
+from spanboost.models.kept_rows import (
+    SAMPLE,
+    kept_tensors,
+    restore_fitted,
+    restore_memory,
+    restore_sample,
+    take_kept,
+)
 from spanboost.models.old_trees import pool_trees
 from spanboost.rows.encoder import RowKind
 from spanboost.rows.feature_names import FeatureNames
@@ -59,7 +66,8 @@ def restore_core(core: BoosterCore, header: dict[str, Any], tensors: dict[str, A
     if header["rows"] is not None:
         _restore_rows(core, header["rows"])
         restore_memory(core, tensors)
-    sample = take_sample(tensors)
+        restore_fitted(core, tensors)
+    sample = take_kept(tensors, SAMPLE)
     _add_last_count(tensors)
     if core.compact:
         unpack_arrays(core.state.bank, tensors)

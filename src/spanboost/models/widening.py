@@ -36,7 +36,7 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     The narrow core cannot be used afterwards.
     """
     core.encoder, core.memory, core.call = narrow.encoder, narrow.memory, narrow.call
-    core.sample = narrow.sample
+    core.sample, core.fitted = narrow.sample, narrow.fitted
     core.labels.rows, core.labels.seen = narrow.labels.rows, narrow.labels.seen
     kind = narrow.encoder.kind
     if kind is None:

@@ -283,6 +283,20 @@ def prepend_columns(columns: Array, block: Block | None = None) -> Block:
     )
 
 
+def slice_block(block: Block, first: int, last: int) -> Block:
+    """Return the rows first <= t < last of a block; they share its arrays."""
+    if (first, last) == (0, len(block.X)):
+        return block
+    a, b = block.indptr[first], block.indptr[last]
+    return block._replace(
+        X=block.X[first:last],
+        indptr=block.indptr[first : last + 1] - a,
+        indices=block.indices[a:b],
+        data=block.data[a:b],
+        codes=block.codes[first:last],
+    )
+
+
 def features_of(block: Any) -> int:
     """Return the number of features of a block; 0 for rows of another type."""
     return block.features if isinstance(block, Block) else 0

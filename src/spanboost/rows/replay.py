@@ -61,9 +61,7 @@ class ReplayMemory:
     @property
     def cells(self) -> int:
         """Number of entries of the sparse rows in memory."""
-        if not isinstance(self.rows, BlockSlots):
-            return 0
-        return sum(len(columns) for columns, _ in self.rows.entries.values())
+        return self.rows.cells if isinstance(self.rows, BlockSlots) else 0
 
     def pieces(
         self, rows: Any, labels: Array, weights: Array, first: int, last: int

@@ -9,6 +9,7 @@ The sample is bounded. It has fewer rows if they have many columns, and sparse r
 WIDEST entries are not kept.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.rows.block import Block
-from spanboost.rows.slots import new_slots
+from spanboost.rows.slots import BlockSlots, new_slots
 
 LARGEST = 512  # rows
 SMALLEST = 16  # rows, however many columns they have
@@ -29,6 +30,8 @@ _AHEAD = 1024  # row numbers that are searched at once for the next row to keep
 
 class RowSample:
     """Some of the rows that were learned, with their labels in the units of the user."""
+
+    largest, most_cells, window = LARGEST, CELLS, WINDOW
 
     def __init__(self) -> None:
         self.kept = 0  # number of rows
@@ -49,10 +52,14 @@ class RowSample:
         numbers = number + np.arange(len(learned))
         fits = _entries(rows, learned) <= WIDEST
         self._reserve(rows, labels.shape[1])
-        for t, slot in self._places(learned[fits], numbers[fits]):
-            self.rows.put(rows, t, t + 1, np.array([slot]))
-            self.labels[slot], self.weights[slot] = labels[t], weights[t]
-            self.kept = max(self.kept, slot + 1)
+        positions, slots = self._places(learned[fits], numbers[fits])
+        ends = [*np.flatnonzero(np.diff(positions) != 1) + 1, len(positions)]
+        for first, last in pairwise([0, *ends]):  # neighbours in the block
+            here, to = positions[first:last], slots[first:last]
+            if len(here):
+                self.rows.put(rows, here[0], here[-1] + 1, to)
+                self.labels[to], self.weights[to] = labels[here], weights[here]
+        self.kept = max(self.kept, 1 + int(slots.max(initial=-1)))
         if self.kept == self.size:
             self._next = self._next_kept(number + len(learned))
 
@@ -78,29 +85,61 @@ class RowSample:
     def _reserve(self, rows: Any, outputs: int) -> None:
         """Allocate the sample for rows of this kind, on the first call."""
         if self.rows is None:
-            size = sample_size(rows)
+            size = self.size_for(rows)
             self.rows = new_slots(rows, size)
             self.labels, self.weights = np.zeros((size, outputs)), np.zeros(size)
 
-    def _places(self, learned: Array, numbers: Array) -> list[tuple[int, int]]:
-        """Return (position, slot) for the rows to keep, in order."""
-        slots = _draw(numbers)
+    def size_for(self, rows: Any) -> int:
+        """Return how many rows of the kind of an encoded block there is room for."""
+        dense = rows.X if isinstance(rows, Block) else rows
+        width = int(np.prod(dense.shape[1:])) if isinstance(dense, np.ndarray) else 1
+        return min(self.largest, max(self.most_cells // max(width, 1), SMALLEST))
+
+    def _places(self, learned: Array, numbers: Array) -> tuple[Array, Array]:
+        """Return the positions of the rows to keep, in order, and their slots."""
+        slots = self._draw(numbers)
         first = min(self.size - self.kept, len(slots))
         slots[:first] = self.kept + np.arange(first)
         kept = slots < self.size
-        return list(zip(learned[kept].tolist(), slots[kept].tolist(), strict=True))
+        return learned[kept], slots[kept]
 
     def _next_kept(self, number: int) -> int:
         """Return the first row number from this one on that is drawn, or one that is close."""
-        drawn = _draw(np.arange(number, number + _AHEAD)) < self.size
+        drawn = self._draw(np.arange(number, number + _AHEAD)) < self.size
         return number + (int(drawn.argmax()) if drawn.any() else _AHEAD)
 
+    def _draw(self, numbers: Array) -> Array:
+        """Return a random integer for each row number; the row is kept if it is a slot."""
+        uniform = (hash_integers(numbers.astype(np.uint64) + _KEY) >> np.uint64(11)) * 2.0**-53
+        drawn: Array = (uniform * np.minimum(numbers + 1, self.window)).astype(np.int64)
+        return drawn
 
-def sample_size(rows: Any) -> int:
-    """Return how many rows of the kind of an encoded block a sample has room for."""
-    dense = rows.X if isinstance(rows, Block) else rows
-    width = int(np.prod(dense.shape[1:])) if isinstance(dense, np.ndarray) else 1
-    return int(np.clip(CELLS // max(width, 1), SMALLEST, LARGEST))
+
+class RowMemory(RowSample):
+    """Rows to fit an estimator to: all of them, up to a number; then a sample, or the last ones.
+
+    size: the largest number of rows; there are fewer if they have many columns.
+    recent: keep the last rows. Otherwise all rows so far are equally likely to be kept.
+    """
+
+    most_cells, window = 2**27, 2**62
+
+    def __init__(self, size: int, recent: bool) -> None:
+        super().__init__()
+        self.largest, self.recent = size, recent
+
+    @property
+    def cells(self) -> int:
+        """Number of entries of the sparse rows."""
+        return self.rows.cells if isinstance(self.rows, BlockSlots) else 0
+
+    def take(self) -> tuple[Any, Array, Array]:
+        """Return copies of the rows, their labels and their weights, the oldest slot first."""
+        kept = np.arange(self.kept)
+        return self.rows.take(kept), self.labels[kept], self.weights[kept]
+
+    def _draw(self, numbers: Array) -> Array:
+        return numbers % self.size if self.recent else super()._draw(numbers)
 
 
 def _entries(rows: Any, index: Array) -> Array:
@@ -109,10 +148,3 @@ def _entries(rows: Any, index: Array) -> Array:
         return np.zeros(len(index), np.int64)
     counts: Array = rows.indptr[index + 1] - rows.indptr[index]
     return counts
-
-
-def _draw(numbers: Array) -> Array:
-    """Return a random integer for each row number; the row is kept if it is a slot."""
-    uniform = (hash_integers(numbers.astype(np.uint64) + _KEY) >> np.uint64(11)) * 2.0**-53
-    drawn: Array = (uniform * np.minimum(numbers + 1, WINDOW)).astype(np.int64)
-    return drawn

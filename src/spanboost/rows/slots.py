@@ -28,6 +28,11 @@ class BlockSlots:
         self.empty = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
         self.entries: dict[int, tuple[Array, Array]] = {}
 
+    @property
+    def cells(self) -> int:
+        """Number of entries of the sparse rows."""
+        return sum(len(columns) for columns, _ in self.entries.values())
+
     def put(self, block: Block, first: int, last: int, to: Array) -> None:
         """Write the rows first <= t < last of a block into these slots."""
         self.X[to], self.codes[to] = block.X[first:last], block.codes[first:last]
