@@ -19,6 +19,7 @@ from spanboost.models.compact import is_compact
 from spanboost.models.estimator_files import ModelOrEstimator
 from spanboost.models.model import Model, require_model
 from spanboost.models.predictions import class_names, probabilities
+from spanboost.models.refitted import Refitted
 from spanboost.rows.encoder import count_rows
 from spanboost.rows.feature_names import are_named, feature_name
 from spanboost.rows.frame_rows import is_frame
@@ -198,9 +199,20 @@ def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
         yield _Parts(prediction, base, parts)
 
 
+def _leave_unexplained(model: Refitted, X: Any) -> Iterator[_Parts]:
+    """Yield the predictions of a refitted estimator without contributions: a part of the rest."""
+    base = scores_of(model.loss_, model.mean_forecast())
+    for prediction in model.predict_many(X).reshape(-1, model.core.d):
+        yield _Parts(scores_of(model.loss_, prediction), base, {})
+
+
 def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
     """Yield the sums of the explanations of a model's parts, multiplied by their weights."""
-    each = (_explain_booster(part, X) for part in model.parts.values())
+    parts = model.parts.values()
+    each = [
+        _leave_unexplained(part, X) if isinstance(part, Refitted) else _explain_booster(part, X)
+        for part in parts
+    ]
     past = np.broadcast_to(model.past_corrections(X), count_rows(X))  # a part of the rest
     for explained, correction in zip(zip(*each, strict=True), past, strict=True):
         link = np.exp if has_log_link(model.loss_) else np.asarray

@@ -29,6 +29,8 @@ from spanboost.models.past_stage import (
     new_past_stage,
     take_prefixed,
 )
+from spanboost.models.refit_experts import new_refits
+from spanboost.models.refitted import Refitted
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
@@ -114,6 +116,10 @@ class AutoBoost(AutoSpec, PastModel):
     past: whether past labels correct the predictions (docs/time.md). None: for all budgets
         except "fast", and losses for which that is possible.
     key: a column such as "store", or a tuple of columns; every value has past labels of its own.
+    refit: whether one expert is LightGBM, refitted as the rows double (docs/refitted.md). None:
+        for the budgets "thorough" and "exhaustive", if LightGBM is installed. Such a model keeps
+        rows, and cannot be exported.
+    experts: `Refitted` models to add to the experts; they get the loss of this model.
 
     >>> import numpy as np
     >>> from spanboost import AutoBoost
@@ -134,9 +140,13 @@ class AutoBoost(AutoSpec, PastModel):
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._assemble(dict(self._new_experts()))
+    experts: dict[str, Booster]  # an argument, and then all experts
+
+    def __post_init__(self, experts: Iterable[Refitted]) -> None:
+        super().__post_init__(experts)
+        own = list(self._new_experts())
+        added = new_refits(self, experts, own[0][1].label_range)
+        self._assemble(dict([own[0], *added.items(), *own[1:]]))
         self.past_stage = new_past_stage(self)
 
     @property
@@ -300,7 +310,9 @@ class AutoBoost(AutoSpec, PastModel):
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
-        model = cls(**parameters_from_json(header))
+        given = parameters_from_json(header)
+        model = cls(**given | {"refit": False})  # the file has all experts
+        object.__setattr__(model, "refit", given.get("refit"))
         if "past" not in header:  # models of earlier versions continue without past labels
             model = model.without_past()
         past, losses = (take_prefixed(tensors, prefix) for prefix in (PAST, LOSSES))

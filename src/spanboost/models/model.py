@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import wraps
+from inspect import signature
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -268,7 +268,7 @@ def own_constructor(cls: type[T]) -> type[T]:
     library is called here.
     """
     init: Any = cls.__init__
-    known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
+    known = [*signature(init).parameters][1:]  # without self
     copy = FunctionType(
         init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__
     )

@@ -1,7 +1,7 @@
 """Refitted: an estimator of another library, fitted again each time the rows have doubled."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from spanboost import losses
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, ParameterError, UserError
 from spanboost.learners.batch import BatchLearner
-from spanboost.learners.text import learner_text
 from spanboost.losses import (
     Absolute,
     Huber,
@@ -96,6 +95,26 @@ class Refitted(HullBoost):
         self._fit: Fit | None = None
         self._running: RunningFit | None = None
 
+    def check_fixed(self, use: str) -> NoReturn:
+        """Raise a UserError: there are no copies of a learner."""
+        raise UserError(
+            f"{use} needs boosters, but {self.title} is refitted; use AutoBoost with refit=False"
+        )
+
+    def renew(self, **given: Any) -> "Refitted":
+        """Return a model with the same parameters that has learned nothing; some can differ."""
+        own = {name: getattr(self.learner, name) for name in ("grow", "first", "keep", "bits")}
+        shared = {name: getattr(self, name) for name in ("loss", "label_range", "memory", "seed")}
+        return Refitted(self.learner.estimator, **own | shared | given)
+
+    @property
+    def title(self) -> str:
+        """The name of the estimator."""
+        estimator = self.learner.estimator
+        if isinstance(estimator, str | LibraryEstimator):
+            return str(estimator)
+        return type(estimator).__name__
+
     @property
     def fits(self) -> list[tuple[int, int]]:
         """The fits so far: learned rows when each was started, and when it was first used."""
@@ -168,10 +187,15 @@ class Refitted(HullBoost):
         """Return predictions for the rows first <= t < last of an encoded block."""
         self.core.prepare(rows, 0)
         if self._fit is None:
-            out = np.repeat(self._means(*self.core.state.bank), last - first, axis=0)
+            out = np.repeat(self.mean_forecast()[None], last - first, axis=0)
         else:
             out = self._forecasts(slice_block(rows.encoded, first, last))
         return out[:, 0] if self.core.d == 1 else out
+
+    def mean_forecast(self) -> Array:
+        """Return the mean label [d], or scores of the mean shares of classes."""
+        mean: Array = self._means(*self.core.state.bank)[0]
+        return mean
 
     def _forecasts(self, rows: Block) -> Array:
         assert self._fit is not None
@@ -210,11 +234,11 @@ class Refitted(HullBoost):
 
     def details(self) -> dict[str, Any]:
         """Return what `inspect` shows besides parameters, as JSON."""
-        return {"fits": [list(one) for one in self.fits], "kept_rows": self._rows_kept()}
+        return {"fits": [list(one) for one in self.fits], "fitted_rows": self._rows_kept()}
 
     def own_facts(self) -> dict[str, str]:
         """Return what notebooks and `inspect` show of this kind of model only, as text."""
-        return {"fits": f"{len(self.fits)}", "rows kept": f"{self._rows_kept():,}"}
+        return {"fits": f"{len(self.fits)}", "rows kept for fits": f"{self._rows_kept():,}"}
 
     def _stored_fits(self) -> Iterator[tuple[str, Fit]]:
         """Yield the fits of a file: the one in use, and the next one, as soon as it is finished."""
@@ -263,15 +287,18 @@ class Refitted(HullBoost):
                 self._fit = fit
 
     def __repr__(self) -> str:
-        estimator = self.learner.estimator
-        named = estimator if isinstance(estimator, str) else learner_text(estimator)
-        return f"<Refitted: {named}, {len(self.fits)} fits, {describe(self)}>"
+        return f"<Refitted: {self.title}, {len(self.fits)} fits, {describe(self)}>"
+
+
+def can_refit(loss: Any) -> bool:
+    """Return whether estimators can be fitted for a loss."""
+    return has_log_link(loss) or isinstance(loss, (*NUMBERS, Logistic, Softmax))
 
 
 def _check_estimator(estimator: Any, loss: Any) -> None:
     """Raise an error if an estimator cannot be fitted, or not for this loss."""
     scores = isinstance(loss, Logistic | Softmax)
-    if not (scores or has_log_link(loss) or isinstance(loss, NUMBERS)):
+    if not can_refit(loss):
         raise ParameterError("loss", f"must be one that estimators have (got {loss!r})")
     if isinstance(estimator, LibraryEstimator):
         import_library(estimator.library)

@@ -9,9 +9,9 @@ The command line's parser reads this module and model_spec.py, so they import no
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from spanboost.checks import (
@@ -280,8 +280,12 @@ class AutoSpec:
         None, "None, True or False", is_one_of(None, True, False), new=True
     )
     key: str | int | tuple[str | int, ...] | None = key_parameter()
+    refit: bool | None = parameter(
+        None, "None, True or False", is_one_of(None, True, False), new=True
+    )
+    experts: InitVar[Iterable[Any]] = ()
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, experts: Iterable[Any]) -> None:
         check_fields(self)
         if self.past is False and self.key is not None:
             raise ParameterError("key", "needs past labels (got past=False)")

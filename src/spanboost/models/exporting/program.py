@@ -29,6 +29,7 @@ from spanboost.models.exporting.combinations import Mean, Mixed, mixed
 from spanboost.models.exporting.row_form import RowForm, row_form
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names
+from spanboost.models.refitted import Refitted
 from spanboost.models.wrapper import WrappedModel
 
 BANKS = (PredictingTrees, LinearBank, NetworkBank, RidgeBank, StumpBank)
@@ -122,6 +123,8 @@ def _part(model: Model) -> Part:
 
 
 def _booster(model: Booster) -> BoosterPart:
+    if isinstance(model, Refitted):
+        model.check_fixed("an export")
     core, labels = model.core, model.labels
     bank, algorithm = core.state.bank, core.state.algorithm
     if not isinstance(bank, BANKS):
