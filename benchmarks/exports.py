@@ -119,7 +119,8 @@ def run(key: Key, folder: Path | None, rows: int) -> dict[str, Any]:
     from spanboost import load as load_model
 
     stream = load(key.data, folder, rows)
-    model = AutoBoost(loss=stream.loss, budget=key.budget, past=False)  # exports see no labels
+    # exports see no labels, and refitted estimators cannot be exported
+    model = AutoBoost(loss=stream.loss, budget=key.budget, past=False, refit=False)
     model.learn_many(stream.first.given(), stream.y)
     model.threads = 1
     rest = stream.rest.given()

@@ -130,7 +130,7 @@ def test_it_takes_part_in_reports(tmp_path):
     assert max(feature_importances(model), key=feature_importances(model).get) in (0, 1)
     assert model.health.good
     assert "lightgbm" in model._repr_html_()
-    with pytest.raises(ValueError, match="use AutoBoost with refit=False"):
+    with pytest.raises(ValueError, match="train AutoBoost with refit=False"):
         export(model, tmp_path / "model.c")
     with pytest.raises(ValueError, match="cannot explain"):
         explain(model.experts["lightgbm"], X[0])

@@ -48,6 +48,7 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
     "ball": ("ball", "LinearBall", {}),
 }
 _NO_RATE = ("trees", "ridge")
+AUTO_PARAMETERS = ("budget", "past", "key", "refit")  # only AutoBoost has them
 
 
 def model_options() -> dict[str, Option]:
@@ -59,7 +60,7 @@ def model_options() -> dict[str, Option]:
 
 def single_booster_parameters() -> dict[str, Any]:
     """Return the parameters that AutoBoost does not have, with their defaults."""
-    others = ("learner", "budget", "past", "key", *COMMON_PARAMETERS)
+    others = (*AUTO_PARAMETERS, "learner", *COMMON_PARAMETERS)
     return {one.name: one.default for one in fields(ModelSpec) if one.name not in others}
 
 
@@ -81,6 +82,7 @@ class ModelSpec(SharedParameters):
     budget: how much work AutoBoost does.
     past: whether AutoBoost uses past labels, "on" or "off".
     key: the columns whose values have past labels of their own.
+    refit: whether AutoBoost has a refitted expert, "auto", "on" or "off".
     """
 
     _: KW_ONLY
@@ -217,6 +219,18 @@ class ModelSpec(SharedParameters):
         ),
     )
 
+    refit: str = parameter(
+        "auto",
+        "'auto', 'on' or 'off'",
+        is_one_of("auto", "on", "off"),
+        Option(
+            "Whether --learner auto has an expert of LightGBM that is refitted as the rows double. "
+            "Such a model keeps rows and cannot be exported (default: auto, which is on with "
+            "--budget thorough or exhaustive if LightGBM is installed)",
+            choices=("auto", "on", "off"),
+        ),
+    )
+
     def __post_init__(self) -> None:
         check_fields(self)
 
@@ -245,6 +259,7 @@ class ModelSpec(SharedParameters):
             "step": None,
             "past": "off",
             "key": None,
+            "refit": "auto",
         }
         return self.replace(learner=learner, **single, **shared_defaults())
 
@@ -318,9 +333,14 @@ class ModelSpec(SharedParameters):
             on = self.past == "on" or self.key is not None
             past = on or (None if self.budget == "fast" else False)  # fast does not use it anyway
             common |= {"budget": self.budget, "bits": self.bits, "past": past, "key": self.key}
-            return AutoBoost(**common)
-        if self.past == "on" or self.key is not None:
-            raise ParameterError("key" if self.key is not None else "past", "needs learner 'auto'")
+            return AutoBoost(**common, refit={"on": True, "off": False}.get(self.refit))
+        given = {
+            "past": self.past == "on",
+            "key": self.key is not None,
+            "refit": self.refit == "on",
+        }
+        for name in [name for name, is_given in given.items() if is_given]:
+            raise ParameterError(name, "needs learner 'auto'")
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}
         common |= shared | {"feedback": self.feedback}
         common |= score_bounds(resolve(loss), "booster")

@@ -98,7 +98,8 @@ class Refitted(HullBoost):
     def check_fixed(self, use: str) -> NoReturn:
         """Raise a UserError: there are no copies of a learner."""
         raise UserError(
-            f"{use} needs boosters, but {self.title} is refitted; use AutoBoost with refit=False"
+            f"{use} needs boosters, but {self.title} is refitted; train AutoBoost with refit=False "
+            "(spanboost train --refit off)"
         )
 
     def renew(self, **given: Any) -> "Refitted":

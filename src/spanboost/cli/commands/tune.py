@@ -28,7 +28,7 @@ from spanboost.errors import DataError, UsageError
 from spanboost.models.booster import Booster
 from spanboost.models.files import save
 from spanboost.models.model import Model
-from spanboost.models.model_spec import ModelSpec, single_booster_parameters
+from spanboost.models.model_spec import AUTO_PARAMETERS, ModelSpec, single_booster_parameters
 from spanboost.models.spec import BoosterSpec
 from spanboost.parallel.expert_team import ExpertTeam
 from spanboost.tuning.grid import BOOSTER_PARAMETERS, Configuration, configurations, default_grid
@@ -105,7 +105,7 @@ def _new_rival(args: Namespace, stream: Stream) -> Rival:
         if getattr(args, name) is not None:
             raise UsageError(f"--{name} requires --learner {learners}; the default tunes trees")
     fixed = Namespace(
-        **vars(args) | dict.fromkeys(("budget", "past", "key", *single_booster_parameters()))
+        **vars(args) | dict.fromkeys((*AUTO_PARAMETERS, *single_booster_parameters()))
     )
     spec = from_args.spec_from_args(fixed, stream.form)
     args.learner = "trees"
@@ -143,9 +143,7 @@ def _rival_facts(best: Choice, rival: Rival | None) -> dict[str, Any]:
 
 def _base_booster(args: Namespace, stream: Stream) -> Booster:
     """Return a booster with the schema and the parameters that all configurations share."""
-    others = dict.fromkeys(
-        ("budget", "past", "key", *single_booster_parameters())
-    )  # the grid has them
+    others = dict.fromkeys((*AUTO_PARAMETERS, *single_booster_parameters()))  # the grid has them
     fixed = Namespace(**vars(args) | others)
     spec = from_args.spec_from_args(fixed, stream.form)
     base = from_args.build_model(spec, stream.form)
