@@ -297,7 +297,7 @@ def test_constant_labels_and_predictions_before_the_first_label():
 
 def test_budgets_list_the_experts():
     for budget, experts in auto.EXPERTS.items():
-        model = AutoBoost(budget=budget)
+        model = AutoBoost(budget=budget, refit=False)
         assert list(model.experts) == [name for name, *_ in experts]
         assert model.n == len(experts)
         assert not model.started

@@ -333,7 +333,7 @@ class ModelSpec(SharedParameters):
             on = self.past == "on" or self.key is not None
             past = on or (None if self.budget == "fast" else False)  # fast does not use it anyway
             common |= {"budget": self.budget, "bits": self.bits, "past": past, "key": self.key}
-            return AutoBoost(**common, refit={"on": True, "off": False}.get(self.refit))
+            return AutoBoost(**common, refit=self._refits)
         given = {
             "past": self.past == "on",
             "key": self.key is not None,
@@ -351,6 +351,10 @@ class ModelSpec(SharedParameters):
         if self.step is not None:
             raise ParameterError("step", "is for Algorithm 1 only: Algorithm 2 sets its own steps")
         return HullBoost(learner, **common)
+
+    @property
+    def _refits(self) -> bool | None:
+        return {"on": True, "off": False}.get(self.refit)
 
     def _refuse_for_auto(self) -> None:
         for name, default in single_booster_parameters().items():
