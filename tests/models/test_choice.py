@@ -67,6 +67,16 @@ def chosen(**parameters):
     return SpanBoost(LinearSGD(), **{"n": "auto", "eta": "auto", **parameters})
 
 
+def choose_plainly(alone, mixed, y):
+    """Return the predictions of a learner alone until the mixture has a smaller loss."""
+    answers, losses = [], [0.0, 0.0]
+    for one, other, label in zip(alone, mixed, y, strict=True):
+        answers.append(other if losses[1] < losses[0] else one)
+        losses[0] += (one - label) ** 2
+        losses[1] += (other - label) ** 2
+    return answers
+
+
 def test_the_mixture_agrees_with_plain_listings_and_plain_weights():
     X, y = stream(200)
     rows = list(zip(X.tolist(), y.tolist(), strict=True))
@@ -78,7 +88,8 @@ def test_the_mixture_agrees_with_plain_listings_and_plain_weights():
         candidates += [[row[n][0] for row in sums] for n in sizes]
     expected, weights = aggregate_plainly(np.array(candidates).T, y.tolist(), fixed_range=True)
     model = SpanBoost(Descent(4), n="auto", eta="auto")
-    np.testing.assert_allclose(model.learn_many(X, y), expected, rtol=1e-6, atol=1e-9)
+    cautious = choose_plainly(candidates[0], expected, y)
+    np.testing.assert_allclose(model.learn_many(X, y), cautious, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(list(model.weights_.values())[:-1], weights[:7], rtol=1e-5)
     assert list(model.weights_)[:5] == [
         *("n=1, eta=1", "n=2, eta=1", "n=4, eta=1", "n=8, eta=1", "n=3, eta=0.333")
