@@ -26,6 +26,7 @@ from spanboost import (
 )
 from spanboost.cli.main import main
 from spanboost.compiling.kernels import plain
+from spanboost.losses import Softmax
 from spanboost.rows.block import block_of
 from spanboost.rows.replay import ReplayMemory
 from spanboost.theory.regret import audit_hull
@@ -398,6 +399,46 @@ def test_files_with_invalid_replay_rows_are_refused(bad, tmp_path):
     changed(tmp_path / "good.sb", tensors=lambda arrays: forged)
     with pytest.raises(ModelFileError):
         load(tmp_path / "good.sb")
+
+
+def learned_classes(path):
+    """Write a model of three classes that replays rows; return it, its rows and its labels."""
+    X, y = stream()
+    classes = np.digitize(y, [-0.3, 0.3])
+    model = SpanBoost(LinearSGD(), 3, loss=Softmax(3), D=6.0, replay=TIMES, memory=SIZE)
+    model.learn_many(X, classes)
+    save(model, path)
+    return model, X, classes
+
+
+def test_rows_for_replay_keep_class_numbers(tmp_path):
+    with plain():
+        _, _, classes = learned_classes(tmp_path / "model.sb")
+    labels = file_arrays(tmp_path / "model.sb")["memory.labels"]
+    np.testing.assert_array_equal(labels[:, 0], classes[-len(labels) :])
+
+
+def test_files_with_unit_vectors_for_replay_continue_the_same(tmp_path):
+    """Earlier versions kept the labels of classes as unit vectors."""
+    path = tmp_path / "model.sb"
+    with plain():
+        model, X, classes = learned_classes(path)
+        vectors = np.eye(3)[file_arrays(path)["memory.labels"][:, 0].astype(int)]
+        changed(path, tensors=lambda arrays: arrays | {"memory.labels": vectors})
+        np.testing.assert_array_equal(
+            load(path).learn_many(X, classes), model.learn_many(X, classes)
+        )
+
+
+@pytest.mark.parametrize("bad", [3.0, -1.0, 0.5, np.nan])
+def test_files_with_invalid_classes_for_replay_are_refused(bad, tmp_path):
+    with plain():
+        learned_classes(tmp_path / "model.sb")
+    labels = file_arrays(tmp_path / "model.sb")["memory.labels"].copy()
+    labels[0] = bad
+    changed(tmp_path / "model.sb", tensors=lambda arrays: arrays | {"memory.labels": labels})
+    with pytest.raises(ModelFileError, match="the rows for replay are invalid"):
+        load(tmp_path / "model.sb")
 
 
 def test_memory_without_replay_is_refused(tmp_path):
