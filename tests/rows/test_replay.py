@@ -423,11 +423,11 @@ def test_files_with_unit_vectors_for_replay_continue_the_same(tmp_path):
     path = tmp_path / "model.sb"
     with plain():
         model, X, classes = learned_classes(path)
-        vectors = np.eye(3)[file_arrays(path)["memory.labels"][:, 0].astype(int)]
+        labels = file_arrays(path)["memory.labels"]
+        vectors = np.eye(3, dtype=labels.dtype)[labels[:, 0].astype(int)]
         changed(path, tensors=lambda arrays: arrays | {"memory.labels": vectors})
-        np.testing.assert_array_equal(
-            load(path).learn_many(X, classes), model.learn_many(X, classes)
-        )
+        again = load(path)
+        np.testing.assert_array_equal(again.learn_many(X, classes), model.learn_many(X, classes))
 
 
 @pytest.mark.parametrize("bad", [3.0, -1.0, 0.5, np.nan])
