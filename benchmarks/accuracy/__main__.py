@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
 
 CHOICES = {
     "baselines": named("baseline"),
-    "peers": named("batch", "chunks", "ceiling", "streaming"),
+    "peers": named("batch", "tuned", "chunks", "ceiling", "streaming"),
     "ours": named("ours"),
     **{name: [name] for name in METHODS},
 }

@@ -38,6 +38,8 @@ METHODS = {  # in the order in which they run: fast ones first
     "previous-label": Method("baseline", "previous label", ("numpy",)),
     "lightgbm-batch": Method("batch", "LightGBM", _LIGHTGBM),
     "xgboost-batch": Method("batch", "XGBoost", _XGBOOST),
+    "catboost-batch": Method("tuned", "CatBoost", ("catboost",)),
+    "lightgbm-tuned": Method("tuned", "LightGBM tuned", _LIGHTGBM),
     "lightgbm-chunk-1": Method("chunks", "LightGBM +1", _LIGHTGBM),
     "xgboost-chunk-1": Method("chunks", "XGBoost +1", _XGBOOST),
     "xgboost-chunk-1-slow": Method("chunks", "XGBoost +1, eta 0.1", _XGBOOST),
@@ -78,6 +80,9 @@ def runner(name: str) -> Callable[[Data, float], Run]:
 
     if library in ("river", "capymoa"):
         return partial(getattr(peers_online, library), kind)
+    if METHODS[name].group == "tuned":
+        single: Any = peers_batch.CatBoost if library == "catboost" else peers_batch.TunedLightGBM
+        return partial(peers_batch.batch, single)
     new: Any = peers_batch.LightGBM if library == "lightgbm" else peers_batch.XGBoost
     if kind.endswith("-slow"):
         new = partial(new, eta=0.1)

@@ -154,10 +154,11 @@ def _ceiling(results: Results) -> list[str]:
 
 
 def _whole(results: Results, order: str) -> str:
-    head = ["data", "rows", "variance", *(METHODS[name].title for name in WHOLE)]
+    names = WHOLE + measured(results, named("tuned"))
+    head = ["data", "rows", "variance", *(METHODS[name].title for name in names)]
     rows = []
     for data in TASKS:
-        there = {name: results.get(Key("accuracy", data, order, name)) for name in WHOLE}
+        there = {name: results.get(Key("accuracy", data, order, name)) for name in names}
         good = [row for row in there.values() if row and "error" not in row]
         fair = [row["mse"] for name, row in there.items() if row in good and _is_peer(name)]
         cells = [_cell(row, min(fair, default=None)) for row in there.values()]

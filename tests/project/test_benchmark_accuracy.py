@@ -199,7 +199,7 @@ def test_the_page_shows_losses_failures_and_missing_runs():
     assert "failed: river-srp on bank, file order: out of memory" in page
     assert "1 (first 7,500: AutoBoost 0.25)" in page
     assert "No comparison on activity (file order): River Hoeffding tree, CapyMOA ARF-Reg" in page
-    assert "Missing runs: 1 of 480." in page
+    assert "Missing runs: 1 of 528." in page
     assert "Not measured" not in page
     for data in TASKS:
         assert page.count(f"| {data} |") >= 4
@@ -216,7 +216,7 @@ def test_a_method_without_any_run_is_not_a_row_or_column():
     there = everywhere(1.0, 2.0)
     page = tables.page({key: one for key, one in there.items() if key.method != "river-srp"})
     assert page.count("River SRP") == 1
-    assert "Missing runs: 0 of 456.\nNot measured: River SRP.\n" in page
+    assert "Missing runs: 0 of 504.\nNot measured: River SRP.\n" in page
 
 
 def test_the_previous_label_is_the_prediction_of_the_baseline():
