@@ -80,13 +80,16 @@ def runner(name: str) -> Callable[[Data, float], Run]:
 
     if library in ("river", "capymoa"):
         return partial(getattr(peers_online, library), kind)
-    if METHODS[name].group == "tuned":
-        single: Any = peers_batch.CatBoost if library == "catboost" else peers_batch.TunedLightGBM
-        return partial(peers_batch.batch, single)
-    new: Any = peers_batch.LightGBM if library == "lightgbm" else peers_batch.XGBoost
+    classes: dict[str, Any] = {
+        "lightgbm-tuned": peers_batch.TunedLightGBM,
+        "lightgbm": peers_batch.LightGBM,
+        "catboost": peers_batch.CatBoost,
+        "xgboost": peers_batch.XGBoost,
+    }
+    new = classes.get(name, classes[library])
     if kind.endswith("-slow"):
         new = partial(new, eta=0.1)
-    if kind == "batch":
+    if kind in ("batch", "tuned"):
         return partial(peers_batch.batch, new)
     if kind == "refit":
         return partial(peers_batch.refitted, new)
