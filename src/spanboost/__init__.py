@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spanboost.learners.trees import Trees
     from spanboost.models.auto import AutoBoost
     from spanboost.models.booster import HullBoost, SpanBoost
+    from spanboost.models.calibrated import Calibrated
     from spanboost.models.estimator_files import load, save
     from spanboost.models.exporting.exports import export
     from spanboost.models.intervals import Intervals
@@ -46,6 +47,7 @@ _HOMES = {  # public names, and the modules that hold them
     "AutoBoost": "models.auto",
     "SpanBoost": "models.booster",
     "HullBoost": "models.booster",
+    "Calibrated": "models.calibrated",
     "Cluster": "parallel.cluster",
     "Comparison": "analysis.comparison",
     "ConstantWarning": "errors",
@@ -89,6 +91,7 @@ _HOMES = {  # public names, and the modules that hold them
 
 __all__ = [
     "AutoBoost",
+    "Calibrated",
     "Cluster",
     "Comparison",
     "ConstantWarning",

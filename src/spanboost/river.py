@@ -25,7 +25,7 @@ from spanboost.models.estimators import (
 from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
-from spanboost.models.sets import PredictionSets
+from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.models.spec import CHOOSE
 from spanboost.rows.user_types import FeatureDict, LabelLike, LearnerLike
 
@@ -288,7 +288,8 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
 
     The parameters are those of `BoostingRegressor` without `loss` and `label_range`, which are
     fixed, and without `intervals`. With `sets=True`, the model also learns sets of classes that
-    contain the label (`predict_set_one`, docs/intervals.md).
+    contain the label (`predict_set_one`). With `calibrated=True`, the labels calibrate its
+    probabilities (docs/intervals.md).
 
     Examples
     --------
@@ -305,8 +306,9 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
     """
 
     sets: bool
+    calibrated: bool
     __init__ = constructor(
-        _CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin", sets=False
+        _CLASSIFIER_NAMES, keyword_only_after="budget", then="_begin", sets=False, calibrated=False
     )
 
     def _begin(self) -> None:
@@ -368,7 +370,7 @@ class BoostingClassifier(_OneTarget, base.MiniBatchClassifier):
 
     def _new_model(self, loss: Any) -> Model:
         model = new_model(self, _CLASSIFIER_NAMES, loss=loss)
-        return PredictionSets(model) if self.sets else model
+        return with_classes(model, self.sets, self.calibrated)
 
     def to_parts(self) -> EstimatorParts:
         """Return the estimator as data, for `spanboost.save`."""

@@ -20,7 +20,7 @@ from spanboost.models.intervals import Intervals, interval_levels
 from spanboost.models.model import Model
 from spanboost.models.model_spec import AUTO
 from spanboost.models.predictions import probabilities
-from spanboost.models.sets import PredictionSets
+from spanboost.models.sets import PredictionSets, with_classes
 from spanboost.rows.user_types import RowsLike
 
 try:
@@ -211,6 +211,9 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     sets : bool
         Whether the model also learns sets of classes that contain the label (``predict_set``,
         docs/intervals.md), with loss="log_loss".
+    calibrated : bool
+        Whether the labels calibrate the probabilities of ``predict_proba`` (docs/intervals.md),
+        with loss="log_loss".
     class_weight : None, "balanced" or dict of label and weight
         Factors of the sample weights. "balanced" gives all classes the same total weight: in
         ``fit`` by their frequencies in y, in ``partial_fit`` by their frequencies so far. A class
@@ -243,6 +246,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
     """
 
     sets: bool
+    calibrated: bool
     class_weight: Mapping[Any, float] | str | None
     classes_: Array
     _labels: ClassLabels
@@ -252,6 +256,7 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         loss="log_loss",
         class_weight=None,
         sets=False,
+        calibrated=False,
         **FITTING,
     )
 
@@ -358,12 +363,12 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         return self.predict(X), np.stack(sets, axis=2)
 
     def _new_model(self, loss: Any, random: Any) -> Model:
-        if self.sets not in (True, False):
-            raise ValueError(f"sets must be True or False (got {self.sets!r})")
-        if self.sets and self.loss != "log_loss":
-            raise ValueError(f"sets=True needs loss='log_loss' (got loss={self.loss!r})")
-        model = super()._new_model(loss, random)
-        return PredictionSets(model) if self.sets else model
+        for name in ("sets", "calibrated"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(f"{name} must be True or False (got {getattr(self, name)!r})")
+            if getattr(self, name) and self.loss != "log_loss":
+                raise ValueError(f"{name}=True needs loss='log_loss' (got loss={self.loss!r})")
+        return with_classes(super()._new_model(loss, random), self.sets, self.calibrated)
 
     @unless(_no_probabilities)
     def predict_log_proba(self, X: RowsLike) -> Array:

@@ -175,6 +175,22 @@ def test_a_folder_cannot_change_whether_it_has_intervals(tmp_path):
         open_folder(tmp_path / "other", "--loss", "logistic", "--intervals")
 
 
+def test_probabilities_are_calibrated(tmp_path):
+    rows = [{"size": row["size"], "label": int(row["size"] > 0)} for row in some_rows(600)]
+    chances = []
+    for options in ((), ("--calibrate",)):
+        folder = tmp_path / f"state{len(options)}"
+        with serving(folder, *SMALL, "--loss", "logistic", *options) as client:
+            client.post("/learn", json=rows, params={"wait": "true"})
+            found = client.post("/predict", json={"size": 0.9}, params={"keep": "false"}).json()
+            chances.append(found["p_1"])
+    assert chances[0] < 0.9 < 0.98 < chances[1]
+    with pytest.raises(UsageError, match=r"--calibrate is False \(got True\)"):
+        open_folder(tmp_path / "state0", *SMALL, "--loss", "logistic", "--calibrate")
+    with pytest.raises(UsageError, match="--calibrate requires --loss logistic or softmax"):
+        open_folder(tmp_path / "other", *SMALL, "--calibrate")
+
+
 def test_the_client_returns_intervals(client):
     client.post("/learn", json=some_rows(100), params={"wait": "true"})
     with Client(str(client.base_url)) as python:

@@ -13,6 +13,7 @@ from spanboost.cli.from_args import (
     schema_from_args,
     spec_from_args,
     usage_errors,
+    with_calibration,
     with_intervals,
 )
 from spanboost.data.schema import Schema
@@ -41,17 +42,20 @@ def models_to_evaluate(args: Namespace, form: str) -> dict[str, Model]:
     """Return the models by name, in order. All read rows by the schema of the first."""
     if args.initial is not None:
         refuse_with_model(args, "-i")
-        return _with_intervals(args, _models_with_initial(args, form))
+        return _with_wrappers(args, _models_with_initial(args, form))
     spec = spec_from_args(args, form)
     schema = schema_from_args(args, form, spec)
     models = {name: build_model(one, form) for name, one in _specs(args, spec).items()}
     for model in models.values():
         model.schema = schema
-    return _with_intervals(args, models)
+    return _with_wrappers(args, models)
 
 
-def _with_intervals(args: Namespace, models: dict[str, Model]) -> dict[str, Model]:
-    """Return the models with intervals if --interval asks for them."""
+def _with_wrappers(args: Namespace, models: dict[str, Model]) -> dict[str, Model]:
+    """Return the models with what --interval and --calibrate ask for."""
+    if args.calibrate:
+        new = {name: with_calibration(one) for name, one in models.items() if not one.started}
+        models |= new
     if args.interval is None:
         return models
     for name, model in models.items():

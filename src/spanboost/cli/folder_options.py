@@ -6,6 +6,8 @@ from typing import Any
 from spanboost.cli.from_args import option_name
 from spanboost.models.model_spec import ModelSpec
 
+WRAPPERS = ("intervals", "calibrate")  # options that add something to the predictions
+
 
 def describe_differences(stored: dict[str, Any], given: dict[str, Any]) -> str:
     """Return in which options two identities of a model differ, with both values.
@@ -32,7 +34,7 @@ def _values(identity: dict[str, Any]) -> dict[str, Any]:
     """Return the values of all options by name."""
     parameters = ModelSpec.identity_parameters(identity["recipe"])
     values: dict[str, Any] = json.loads(json.dumps(parameters)) | identity.get("reading", {})
-    return values | {"intervals": identity.get("intervals", False)}
+    return values | {name: identity.get(name, False) for name in WRAPPERS}
 
 
 def _format(value: Any) -> str:

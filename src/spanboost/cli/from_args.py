@@ -12,6 +12,7 @@ from spanboost.data.stream import Stream
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, Target
 from spanboost.errors import UsageError
 from spanboost.losses import Logistic, Softmax, predicts_scores
+from spanboost.models.calibrated import Calibrated
 from spanboost.models.compact import is_compact
 from spanboost.models.files import load
 from spanboost.models.intervals import Intervals
@@ -112,6 +113,17 @@ def with_intervals(model: Model, option: str) -> Intervals:
     return wrapped
 
 
+def with_calibration(model: Model) -> Calibrated:
+    """Return a new model with calibrated probabilities."""
+    if isinstance(model, PredictionSets):
+        raise UsageError("--calibrate cannot be combined with --sets, which calibrates the sets")
+    if not isinstance(model.loss_, Logistic | Softmax):
+        raise UsageError("--calibrate requires --loss logistic or softmax")
+    wrapped = Calibrated(model)
+    wrapped.schema = model.schema
+    return wrapped
+
+
 def with_sets(model: Model) -> PredictionSets:
     """Return a new model with prediction sets."""
     if not isinstance(model.loss_, Logistic | Softmax):
@@ -191,7 +203,7 @@ def refuse_with_model(args: Namespace, option: str, allowed: Collection[str] = (
 
     allowed: options that may be given.
     """
-    for name in (*OF_MODELS, *OF_DATA, "baseline", "intervals", "sets"):
+    for name in (*OF_MODELS, *OF_DATA, "baseline", "intervals", "sets", "calibrate"):
         given = getattr(args, name, None)
         if given is not None and given is not False and name not in allowed:
             raise UsageError(

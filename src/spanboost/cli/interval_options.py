@@ -1,4 +1,4 @@
-"""The options about prediction intervals and sets of classes."""
+"""The options about prediction intervals, sets of classes and calibrated probabilities."""
 
 from typing import Any
 
@@ -18,6 +18,17 @@ def add_train_intervals(train: Any) -> None:
         action="store_true",
         help="Also learn sets of classes that contain the label, for `predict --set` "
         "(docs/intervals.md)",
+    )
+    add_calibrate(train)
+
+
+def add_calibrate(command: Any) -> None:
+    """Add the option of commands that create a model."""
+    command.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="Calibrate the probabilities of the classes with the labels; for --loss logistic and "
+        "softmax (docs/intervals.md)",
     )
 
 
@@ -55,6 +66,7 @@ def add_predict_intervals(predict: Any) -> None:
 
 def add_evaluate_intervals(evaluate: Any) -> None:
     """Add the options of `spanboost evaluate`."""
+    add_calibrate(evaluate)
     group = evaluate.add_argument_group("prediction intervals (docs/intervals.md)")
     group.add_argument(
         "--interval",

@@ -12,6 +12,7 @@ from spanboost.cli.arguments import (
     days,
     share,
 )
+from spanboost.cli.interval_options import add_calibrate
 from spanboost.service.limits import RequestLimits, StateLimits, limit_options
 
 
@@ -46,6 +47,7 @@ def add_serve_options(serve: Any) -> None:
         help="Also learn prediction intervals, for POST /predict?interval=0.9; for numeric labels "
         "(docs/intervals.md)",
     )
+    add_calibrate(serve)
 
 
 def add_work_options(work: Any) -> None:
@@ -100,6 +102,7 @@ def add_work_options(work: Any) -> None:
         help="Also learn prediction intervals, and add the ends `low` and `high` of those with "
         "this coverage to the predictions; for numeric labels",
     )
+    add_calibrate(work)
     _add_server(work)
 
 

@@ -23,6 +23,7 @@ from spanboost.checks import BREATHING, GROWING
 from spanboost.compiling.arrays import Array
 from spanboost.data.schema import schema_from_json
 from spanboost.errors import ModelFileError
+from spanboost.models.calibrated import Calibrated
 from spanboost.models.claims import check_claims
 from spanboost.models.compact import compact_model
 from spanboost.models.intervals import BASES, Intervals
@@ -34,7 +35,7 @@ FORMAT = 4  # 1: up to version 0.1; 2: trees without pools; 3: nothing is packed
 _ATTACHMENT = "attachment"  # name of the array with the attachment of a run
 MODELS: dict[str, type[Model]] = {
     **BASES,
-    **{cls.__name__: cls for cls in (Intervals, PredictionSets)},
+    **{cls.__name__: cls for cls in (Calibrated, Intervals, PredictionSets)},
 }
 
 

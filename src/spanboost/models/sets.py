@@ -18,6 +18,7 @@ from spanboost.compiling.kernels import Caller
 from spanboost.errors import ModelFileError, ParameterError
 from spanboost.losses import Logistic, Softmax
 from spanboost.models.auto import AutoBoost
+from spanboost.models.calibrated import Calibrated
 from spanboost.models.intervals import BASES
 from spanboost.models.model import Model
 from spanboost.models.predictions import probabilities
@@ -194,6 +195,13 @@ class PredictionSets(WrappedModel):
     def _known(self) -> int:
         """Number of classes so far."""
         return 2 if isinstance(self.loss_, Logistic) else int(self.loss_.d)
+
+
+def with_classes(model: Model, sets: bool, calibrated: bool) -> Model:
+    """Return a model with the sets or the calibrated probabilities that an estimator asks for."""
+    if sets and calibrated:
+        raise ValueError("sets=True cannot be combined with calibrated=True; choose one of them")
+    return PredictionSets(model) if sets else Calibrated(model) if calibrated else model
 
 
 def _known_before(classes: Array, known: int) -> Array:

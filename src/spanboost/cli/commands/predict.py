@@ -20,12 +20,13 @@ from spanboost.models.intervals import SIDES, End, Intervals, bound_end, interva
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, prediction_table
 from spanboost.models.sets import PredictionSets
+from spanboost.models.wrapper import WrappedModel
 
 
 def predict(args: Namespace) -> int:
     """Write a prediction for every row, in order."""
     model = load_with_schema(args.model)
-    if not isinstance(model, Intervals | PredictionSets):  # they are calibrated with past labels
+    if not isinstance(model, WrappedModel):  # these are calibrated with past labels
         model = model.without_past()  # the labels of these rows never arrive
     for name in ("interval", *SIDES):
         if getattr(args, name) is not None and not isinstance(model, Intervals):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spanboost.cli import from_args
-from spanboost.cli.folder_options import describe_differences
+from spanboost.cli.folder_options import WRAPPERS, describe_differences
 from spanboost.cli.following import check_follow_options, copy_leader
 from spanboost.cli.output.byte_bar import ByteBar
 from spanboost.cli.worker_processes import add_workers, check_worker_options, share_memory
@@ -235,7 +235,7 @@ def _defines_model(args: Namespace) -> bool:
     """Return whether any option defines the model or its schema."""
     names = (*from_args.OF_MODELS, *from_args.OF_DATA)
     given = any(getattr(args, name) is not None for name in names)
-    return given or args.model is not None or args.intervals
+    return given or args.model is not None or args.intervals or args.calibrate
 
 
 def _new_model(args: Namespace) -> tuple[Model, Any]:
@@ -262,10 +262,12 @@ def _new_model(args: Namespace) -> tuple[Model, Any]:
         raise UsageError("--intervals cannot be combined with --past or --key in the service")
     if args.intervals:
         model = from_args.with_intervals(model, "--intervals")
+    if args.calibrate:
+        model = from_args.with_calibration(model)
     model.schema = from_args.schema_from_args(args, "json", spec)
     reading = {name: getattr(args, name) for name in _SCHEMA_OPTIONS}
     identity: dict[str, Any] = {"recipe": spec.identity(), "reading": reading}
-    identity |= {"intervals": True} if args.intervals else {}
+    identity |= {name: True for name in WRAPPERS if getattr(args, name)}
     return model, json.loads(json.dumps(identity))
 
 

@@ -177,6 +177,8 @@ def _model_to_train(args: Namespace, stream: Stream) -> tuple[str, Model, dict[s
         model = from_args.with_intervals(model, "--intervals")
     if args.sets:
         model = from_args.with_sets(model)
+    if args.calibrate:
+        model = from_args.with_calibration(model)
     model.schema = from_args.schema_from_args(args, stream.form, spec)
     return spec.name, model, _identity(args, stream, spec, model)
 
@@ -185,7 +187,7 @@ def _identity(args: Namespace, stream: Stream, spec: Any, model: Model) -> dict[
     """Return what a checkpoint must match for this run to resume from it."""
     alone = args.ray is None or model.has_experts  # workers do not change the result
     team = {} if alone else {"team": [args.workers, args.average_every]}
-    wrapped = {name: True for name in ("intervals", "sets") if getattr(args, name)}
+    wrapped = {name: True for name in ("intervals", "sets", "calibrate") if getattr(args, name)}
     sharded = {"sharded": True} if args.sharded else {}
     return from_args.identity(args, stream, spec) | team | wrapped | sharded
 

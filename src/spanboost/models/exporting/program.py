@@ -22,6 +22,7 @@ from spanboost.learners.tree_tables import PredictingTrees
 from spanboost.losses import Logistic, Softmax
 from spanboost.models.auto import AutoBoost
 from spanboost.models.booster import Booster
+from spanboost.models.calibrated import Calibrated
 from spanboost.models.choice import Choosing
 from spanboost.models.committee import Committee
 from spanboost.models.compact import compact_model
@@ -86,6 +87,8 @@ class Program(NamedTuple):
 
 def program_of(model: Model) -> Program:
     """Return the program of a model; a UserError if the model has none."""
+    if isinstance(model, Calibrated):
+        raise UserError("calibrated probabilities cannot be exported; export the model inside them")
     inner = model.model if isinstance(model, WrappedModel) else model
     small = compact_model(inner)
     binary = isinstance(small.loss_, Logistic)

@@ -1,0 +1,186 @@
+"""Calibrated: a classifier whose probabilities are calibrated online (probability_map.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
+from spanboost.errors import ModelFileError, ParameterError
+from spanboost.losses import Logistic, Softmax
+from spanboost.models.auto import AutoBoost
+from spanboost.models.intervals import BASES
+from spanboost.models.model import Model
+from spanboost.models.probability_map import grown_map, learn_mapped, new_map, predict_mapped
+from spanboost.models.state import leaves
+from spanboost.models.widening import ABSENT
+from spanboost.models.wrapper import (
+    WrappedModel,
+    fill_arrays,
+    prefixed_tensors,
+    split_tensors,
+)
+from spanboost.rows.user_types import RowsLike
+
+_STATE, _PART = "map", "model"  # prefixes of arrays in a file
+
+
+class CalibratedBlock(NamedTuple):
+    """A checked block."""
+
+    checked: Any  # by the model
+    classes: Array  # [rows] class numbers
+    weights: Array  # [rows]
+
+
+class Calibrated(WrappedModel):
+    """A classifier whose probabilities agree with the frequencies of the classes.
+
+    model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
+        or softmax.
+
+    Predictions are scores, as those of the model: log-odds of the second class for logistic loss,
+    log-probabilities for softmax loss.
+
+    >>> import numpy as np
+    >>> from spanboost import Calibrated, LinearSGD, SpanBoost
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (4000, 2))
+    >>> y = np.sign(X[:, 0] + 0.1 * rng.normal(size=4000))
+    >>> alone = SpanBoost(LinearSGD(), n=4, loss="logistic")  # not sure enough
+    >>> model = Calibrated(SpanBoost(LinearSGD(), n=4, loss="logistic"))
+    >>> for one in (alone, model):
+    ...     scores = one.learn_many(X, y)[2000:]
+    ...     print(f"{np.log1p(np.exp(-y[2000:] * scores)).mean():.1f}")  # log-loss
+    0.4
+    0.1
+    """
+
+    def __init__(self, model: Model | None = None) -> None:
+        super().__init__(AutoBoost(loss="softmax") if model is None else model)
+        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
+            raise ParameterError(
+                "model",
+                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
+                f"(got {self.model!r})",
+            )
+        if not isinstance(self.model.loss_, Logistic | Softmax):
+            raise ParameterError(
+                "model", f"must have logistic or softmax loss (its loss is {self.model.loss_!r})"
+            )
+        self.map = new_map(self._classes)
+        self._call = Caller()
+
+    def predict_many(self, X: RowsLike) -> Array:
+        """Return calibrated scores for a block of rows; learn nothing."""
+        return self._calibrate(self.model.predict_many(X))
+
+    def learn_again(self, X: RowsLike, y: ArrayLike, weights: ArrayLike | None = None) -> Array:
+        """Learn a block of rows in a further pass; the calibration does not change."""
+        return self._calibrate(self.model.learn_again(X, y, weights))
+
+    def check(self, X: Any, y: Any, weights: Any = None) -> CalibratedBlock:
+        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
+        checked = self.model.check(X, y, weights)
+        labels = np.array(y, np.float64).reshape(-1)
+        classes = (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
+        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
+        return CalibratedBlock(checked, classes, kept)
+
+    def learn_checked(self, block: CalibratedBlock) -> Array:
+        """Learn a block that was checked; nothing else may have been learned since."""
+        before = self._classes
+        return self._learn(block, self.model.learn_checked(block.checked), before)
+
+    def learn_held_out(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        weights: ArrayLike | None = None,
+        forecasts: Array | None = None,
+    ) -> Array:
+        """Learn a block of rows that all passes before have left out.
+
+        The calibration starts again with these rows, because that of the first pass is the one of
+        another model. `forecasts` are calibrated already, so they are not used.
+        """
+        block, before = self.check(X, y, weights), self._classes
+        scores = self.model.predict_many(X)
+        self.model.learn_checked(block.checked)
+        self.map = new_map(self._classes)
+        unknown = block.classes >= before  # the model could not predict these classes
+        usable = block._replace(weights=np.where(unknown, 0.0, block.weights))
+        return self._learn(usable, _widen(scores, self._classes), before)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the class ("booster") and the parameters of the model, as JSON."""
+        return {"booster": type(self).__name__, "parameters": self.model.parameters()["parameters"]}
+
+    def header(self) -> dict[str, Any]:
+        """Return everything except the arrays, as JSON."""
+        return self.parameters() | {"models": [self.model.header()]}
+
+    def tensors(self) -> Iterator[tuple[str, Array]]:
+        """Yield the arrays of a model that has started, by name."""
+        for name, value, _ in leaves(self.map, _STATE):
+            yield name, value
+        yield from prefixed_tensors({_PART: self.model})
+
+    @classmethod
+    def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
+        """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
+        (inner,) = header["models"]
+        if inner["booster"] not in BASES:
+            raise ModelFileError("the file contains no model with calibrated probabilities")
+        parts = split_tensors(tensors, (_PART, _STATE))
+        base = BASES[inner["booster"]].restore(inner, parts[_PART])
+        model = cls(base)
+        if base.started:
+            fill_arrays(model.map, parts[_STATE], _STATE)
+            if not all(np.isfinite(value).all() for _, value, _ in leaves(model.map, _STATE)):
+                raise ModelFileError("the arrays of the calibration are invalid")
+        return model
+
+    @property
+    def _classes(self) -> int:
+        """Number of classes so far."""
+        return 2 if isinstance(self.loss_, Logistic) else int(self.loss_.d)
+
+    def _learn(self, block: CalibratedBlock, scores: Array, before: int) -> Array:
+        """Calibrate scores that the model made before it learned a block, and learn from them."""
+        if self._classes > len(self.map.bias):
+            self.map, self._call = grown_map(self.map, self._classes), Caller()
+        each = _as_classes(scores)
+        known = np.maximum(np.maximum.accumulate(block.classes) + 1, before)
+        out = np.empty_like(each)
+        self._call(learn_mapped, self.map, each, known, block.classes, block.weights, out)
+        return _as_scores(out, scores)
+
+    def _calibrate(self, scores: Array) -> Array:
+        each = _as_classes(scores)
+        out = np.empty_like(each)
+        self._call(predict_mapped, self.map, each, out)
+        return _as_scores(out, scores)
+
+
+def _as_classes(scores: Array) -> Array:
+    """Return scores of all classes, [rows, classes]."""
+    each = np.column_stack([-scores / 2, scores / 2]) if scores.ndim == 1 else scores
+    return np.ascontiguousarray(each, np.float64)
+
+
+def _as_scores(logs: Array, scores: Array) -> Array:
+    """Return log-probabilities in the form of the scores of the model."""
+    return logs[:, 1] - logs[:, 0] if scores.ndim == 1 else logs
+
+
+def _widen(scores: Array, classes: int) -> Array:
+    """Return scores with columns for classes that were not known; their probability is 0."""
+    if scores.ndim == 1 or scores.shape[1] == classes:
+        return scores
+    absent = np.full((len(scores), classes - scores.shape[1]), ABSENT)
+    return np.column_stack([scores, absent])
