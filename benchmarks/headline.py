@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks import interval_cost
+from benchmarks import calibration, interval_cost
 from benchmarks.accuracy import results as accuracy
 from benchmarks.accuracy import speeds as timed
 from benchmarks.accuracy import verdicts
@@ -215,6 +215,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "interval-coverages": intervals.coverages,
     "interval-widths": intervals.widths,
     "interval-counts": intervals.counts,
+    "calibration": calibration.table,
 }
 
 if __name__ == "__main__":

@@ -96,15 +96,23 @@ def _without_marks(column: Column) -> np.ndarray:
     return np.where(missing[column.values], -1, column.values)
 
 
-def load(name: str, order: str, folder: Path | None, most: int | None = None) -> Data:
+def load(
+    name: str,
+    order: str,
+    folder: Path | None,
+    most: int | None = None,
+    labels: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Data:
     """Load a data set in one order, or only its first `most` rows.
 
-    The labels of sets that are not in `TASKS` are numbers, as they are in the file.
+    labels: how to code the labels; None codes them as in `TASKS`, and those of other sets as
+        numbers.
     """
     columns, raw = _friedman() if name == "friedman" else _read(name, folder)
     kept = positions(len(raw), order)[:most]
     ordered = [column._replace(values=column.values[kept]) for column in columns]
-    labels = TASKS[name].labels if name in TASKS else _as_numbers
+    if labels is None:
+        labels = TASKS[name].labels if name in TASKS else _as_numbers
     return Data(ordered, labels(raw)[kept])
 
 

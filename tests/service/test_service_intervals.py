@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 from serving import serving_app
 
-from spanboost import Intervals, load
+from spanboost import Calibrated, Intervals, load
 from spanboost.cli.commands.serve import open_state
 from spanboost.cli.parser import parser
 from spanboost.client import Client
 from spanboost.errors import UsageError
+from spanboost.models.predictions import probabilities
 from spanboost.service.http.app import build_app
 from spanboost.service.learning.engine import Engine
 from spanboost.service.limits import RequestLimits, StateLimits
@@ -176,15 +177,16 @@ def test_a_folder_cannot_change_whether_it_has_intervals(tmp_path):
 
 
 def test_probabilities_are_calibrated(tmp_path):
-    rows = [{"size": row["size"], "label": int(row["size"] > 0)} for row in some_rows(600)]
-    chances = []
+    rows = [{"size": row["size"], "label": int(row["label"] > 0)} for row in some_rows(600)]
     for options in ((), ("--calibrate",)):
         folder = tmp_path / f"state{len(options)}"
         with serving(folder, *SMALL, "--loss", "logistic", *options) as client:
             client.post("/learn", json=rows, params={"wait": "true"})
-            found = client.post("/predict", json={"size": 0.9}, params={"keep": "false"}).json()
-            chances.append(found["p_1"])
-    assert chances[0] < 0.9 < 0.98 < chances[1]
+            found = client.post("/predict", json={"size": 0.5}, params={"keep": "false"}).json()
+            (tmp_path / "model.sb").write_bytes(client.get("/model").content)
+        model = load(tmp_path / "model.sb")
+        assert isinstance(model, Calibrated) == bool(options)
+        assert found["p_1"] == probabilities(model.predict_many([{"size": 0.5}]))[0, 1]
     with pytest.raises(UsageError, match=r"--calibrate is False \(got True\)"):
         open_folder(tmp_path / "state0", *SMALL, "--loss", "logistic", "--calibrate")
     with pytest.raises(UsageError, match="--calibrate requires --loss logistic or softmax"):
