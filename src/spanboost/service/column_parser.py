@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.data.formats.arrow_rows import ValueRows
 from spanboost.data.formats.jsonl import LARGEST_WEIGHT, TOO_LARGE, BadRowError
 from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.single_row import PLAIN
@@ -159,7 +160,10 @@ class _FeatureColumns:
 
 def _transpose(values: Sequence[Any]) -> Columns:
     """Return the values by key, if all of them are objects with the same keys in one order."""
-    _require(len(values) >= MIN_ROWS and {*map(type, values)} == {dict})
+    _require(len(values) >= MIN_ROWS)
+    if isinstance(values, ValueRows):
+        return dict(values.columns)
+    _require({*map(type, values)} == {dict})
     names = tuple(values[0])
     _require(all(tuple(value) == names for value in values))
     columns = zip(*map(dict.values, values), strict=True)

@@ -5,6 +5,7 @@ Clients and producers send such streams, so everything in them is checked before
 
 import struct
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _BATCH, _DICTIONARY = 3, 2  # types of Arrow messages that hold buffers
@@ -35,7 +36,28 @@ def _arrow_error(error: Exception) -> ArrowRowsError:
     return ArrowRowsError(f"this is not a valid Arrow stream: {what}")
 
 
-def parse_arrow_rows(data: bytes, most_rows: int, most_bytes: int) -> list[dict[str, Any]]:
+class ValueRows(Sequence[dict[str, Any]]):
+    """Rows of values as JSON would represent them, by column; a dictionary for each is created."""
+
+    def __init__(self, columns: dict[str, list[Any]], rows: int) -> None:
+        self.columns, self._rows = columns, rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return [*self][key]
+        return {name: values[key] for name, values in self.columns.items()}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if not self.columns:
+            return iter([{} for _ in range(self._rows)])
+        rows = zip(*self.columns.values(), strict=True)
+        return (dict(zip(self.columns, values, strict=True)) for values in rows)
+
+
+def parse_arrow_rows(data: bytes, most_rows: int, most_bytes: int) -> ValueRows:
     """Parse an Arrow stream; Arrow does not check what it reads, so all of it is validated.
 
     most_rows, most_bytes: limits of the stream when it is unpacked.
@@ -60,12 +82,10 @@ def parse_arrow_rows(data: bytes, most_rows: int, most_bytes: int) -> list[dict[
             name = Counter(names).most_common(1)[0][0]
             raise ArrowRowsError(f"duplicate column {name!r:.40} in the Arrow stream")
         _check_unpacked_size(table, most_bytes)
-        columns = [_column_values(name, table.column(name)) for name in names]
+        columns = {name: _column_values(name, table.column(name)) for name in names}
     except Exception as error:  # Arrow raises many types
         raise _arrow_error(error) from None
-    if not names:
-        return [{} for _ in range(len(table))]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return ValueRows(columns, len(table))
 
 
 def _check_unpacked_size(table: Any, limit: int) -> None:

@@ -15,6 +15,7 @@ from spanboost.models.intervals import End, bound_end, interval_ends
 from spanboost.service.column_parser import parse_features
 from spanboost.service.http.metrics import RequestCounters
 from spanboost.service.http.request_bodies import (
+    ARROW,
     MEDIA_TYPES,
     content_type,
     describe_content_type,
@@ -44,6 +45,7 @@ INTERVALS: dict[str, Callable[[float], tuple[End, ...]]] = {  # query parameters
     "upper": lambda coverage: (bound_end(coverage, "upper"),),
 }
 SMALL_BODY = 1 << 14  # bytes; smaller bodies are parsed without a thread
+MEDIUM_BODY = 1 << 19  # bytes; the memory for smaller bodies is estimated without a thread
 PARSERS = 2  # bodies parsed at a time: parsing may briefly take fifty times the size of a body
 
 
@@ -140,7 +142,10 @@ class PredictionHandler:
         if len(data) <= SMALL_BODY:
             await memory.grow(estimate_memory(media_type, data))
             return parse_all()
-        await memory.grow(await run_in_threadpool(estimate_memory, media_type, data))
+        if len(data) <= MEDIUM_BODY and media_type != ARROW:
+            await memory.grow(estimate_memory(media_type, data))
+        else:
+            await memory.grow(await run_in_threadpool(estimate_memory, media_type, data))
         async with self._parsers:
             return await run_in_threadpool(parse_all)
 

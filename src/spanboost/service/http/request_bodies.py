@@ -1,7 +1,7 @@
 """Parsing of request bodies (JSON, JSON Lines or Arrow) into lists of rows."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -30,7 +30,7 @@ class BodyError(Exception):
 class Body(NamedTuple):
     """The values of a request, one for each row; a BadRowError where a line cannot be parsed."""
 
-    rows: list[Any]
+    rows: Sequence[Any]
     single: bool = False  # whether the body is one object, so that the response is one, too
 
 
@@ -61,7 +61,7 @@ def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool)
     """Parse a body; `exact` as for `decode_json`."""
     if media_type == ARROW:
         with _body_errors():
-            return Body([*parse_arrow_rows(data, limits.rows, limits.body_bytes)])
+            return Body(parse_arrow_rows(data, limits.rows, limits.body_bytes))
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ def parse_body(media_type: str, data: bytes, limits: RequestLimits, exact: bool)
     if media_type == JSON_LINES:
         lines = [line for line in text.split("\n") if line and not line.isspace()]
         _check_rows(len(lines), limits)
-        return Body([_parse_line(line, exact) for line in lines])
+        return Body(_parse_lines(text, lines, exact))
     try:
         value = decode_json(text, exact=exact)
     except BadRowError as error:
@@ -88,6 +88,17 @@ def _body_errors() -> Iterator[None]:
         yield
     except ArrowRowsError as error:
         raise BodyError(str(error)) from None
+
+
+def _parse_lines(text: str, lines: list[str], exact: bool) -> list[Any]:
+    """Parse the lines of a body: as one list if possible, which takes less time."""
+    flat = "[" not in text and text.count("{") == len(lines)
+    if flat and all(line[:1] == "{" for line in lines):  # no object extends over two lines
+        with suppress(BadRowError):  # the lines say which of them is at fault
+            values: list[Any] = decode_json(f"[{','.join(lines)}]", exact=exact)
+            if len(values) == len(lines):
+                return values
+    return [_parse_line(line, exact) for line in lines]
 
 
 def _parse_line(text: str, exact: bool) -> Any:

@@ -13,6 +13,7 @@ from spanboost.service.storage.entry import Entry
 from spanboost.service.storage.model_state import ModelState
 
 BUSY_SECONDS, IDLE_SECONDS = 0.003, 0.05  # time to learn a block: with and without predictions
+PATIENCE = 3  # predictions of large groups take long, and may wait this many times as long
 MIN_BLOCK_ROWS = 64  # most models take much longer for smaller blocks
 
 
@@ -52,8 +53,8 @@ class SharedModel:
         if not rows:  # it has only positions, or a repair has emptied it
             self._state.learn(entry, 0, 0)
         while first < rows:
-            idle = self._lock.idle
-            seconds = IDLE_SECONDS if idle else max(BUSY_SECONDS, self._prediction_seconds)
+            busy = min(max(BUSY_SECONDS, PATIENCE * self._prediction_seconds), IDLE_SECONDS)
+            seconds = IDLE_SECONDS if self._lock.idle else busy
             last = min(first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS), rows)
             began = time.perf_counter()
             with self._lock:
