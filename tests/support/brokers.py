@@ -11,17 +11,7 @@ import time
 
 import pytest
 
-MOCK = """
-import logging, sys
-from confluent_kafka import Producer
-quiet = logging.getLogger("mock")
-quiet.disabled = True
-producer = Producer({"bootstrap.servers": "unused:1", "test.mock.num.brokers": 1}, logger=quiet)
-(broker,) = producer.list_topics(timeout=10).brokers.values()
-print(f"{broker.host}:{broker.port}", flush=True)
-sys.stdin.read()
-"""
-PARTITIONS = 4  # of every topic of the mock cluster
+from benchmarks.streams import MOCK, PARTITIONS
 
 
 class Kafka:

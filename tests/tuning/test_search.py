@@ -387,8 +387,10 @@ def test_an_absurd_label_is_scored_as_it_is_learned():
     assert np.nanmax(found / clean) < 2  # as given, the label would add about 5e15
 
 
-def test_trees_are_tuned_by_default():
-    X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(-0.5, 0.5, 60)
+def test_trees_are_tuned_by_default_for_labels_in_any_units():
+    X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(300, 500, 60)
+    given = {"learner": Trees(), "label_range": "auto"}
     with plain():
-        found, trees = (tune(X, y, n=2, **given) for given in ({}, {"learner": Trees()}))
+        tune(X, np.sign(X[:, 0]), n=2, loss="logistic")
+        found, trees = (tune(X, y, n=2, **one) for one in ({}, given))
     np.testing.assert_array_equal(found.loss_rest, trees.loss_rest)

@@ -33,7 +33,7 @@ from spanboost.learners.descent import Descent
 from spanboost.learners.objects import ObjectLearner, as_learner
 from spanboost.learners.protocol import Learner
 from spanboost.learners.trees import Trees
-from spanboost.losses import on_vectors, resolve
+from spanboost.losses import on_vectors, predicts_scores, resolve
 from spanboost.models.booster import Booster
 from spanboost.models.spec import COPIES
 from spanboost.parallel.executor import (
@@ -154,7 +154,8 @@ def tune(
 ) -> TuningResult:
     """Run every booster of a grid over the rows, in one pass.
 
-    learner: a learner of this package; None is `Trees()`, as for the command.
+    learner: a learner of this package; None is `Trees()` with label_range="auto", as for the
+        command.
     grid: lists of values for parameters of the learner (rate, hidden, ...) and of the booster (eta,
         scale, feedback, alpha, offset); None is a grid of rates and steps.
     booster: "span", "hull" or "both".
@@ -180,7 +181,11 @@ def tune(
     >>> prediction = model.learn_one(X[0], y[0])
     """
     rows = count_rows(X)
-    first, learner = first_rows(rows, split), learner or Trees()
+    first = first_rows(rows, split)
+    if learner is None:
+        learner = Trees()
+        if not predicts_scores(resolve(fixed.get("loss", "squared"))):
+            fixed = {"label_range": "auto"} | fixed
     sweep = new_sweep(configurations(learner, grid, booster, n, **fixed), threads, executor)
     parts = split_batches([as_batch(X, y, weights)], first, sweep.block_rows(rows))
     with _report_rows(progress, rows) as report:
