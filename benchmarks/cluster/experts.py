@@ -31,8 +31,10 @@ class Row(NamedTuple):
 def measure(name: str, budget: str, stream: Stream) -> Iterator[Row]:
     """Measure AutoBoost with one thread, then teams of workers that are pinned to processors."""
     rows = len(stream.y)
-    learn(AutoBoost(budget=budget), Stream(stream.X[:200], stream.y[:200]))  # compiles the code
-    model = AutoBoost(budget=budget)
+    learn(
+        AutoBoost(budget=budget, refit=False), Stream(stream.X[:200], stream.y[:200])
+    )  # compiles the code
+    model = AutoBoost(budget=budget, refit=False)
     model.threads = 1
     began, processor = time.perf_counter(), time.process_time()
     answers = learn(model, stream)
@@ -41,11 +43,11 @@ def measure(name: str, budget: str, stream: Stream) -> Iterator[Row]:
     yield Row(name, budget, 0, rows / seconds, rows / used, loss)
     for workers in WORKERS:
         clocked = Clocked()
-        learn(ExpertTeam(AutoBoost(budget=budget), workers, clocked), stream)
+        learn(ExpertTeam(AutoBoost(budget=budget, refit=False), workers, clocked), stream)
         estimated, measured = rows / clocked.seconds(), None
         if workers <= cpu_count():
             with PinnedCluster(workers) as cluster:
-                team = ExpertTeam(AutoBoost(budget=budget), workers, cluster)
+                team = ExpertTeam(AutoBoost(budget=budget, refit=False), workers, cluster)
                 few = min(1000, rows // 2)  # starts the processes
                 team.learn_many(stream.X[:few], stream.y[:few])
                 began = time.perf_counter()

@@ -22,7 +22,7 @@ def new_model():
 def test_a_replayed_journal_gives_the_same_bits(tmp_path):
     state = State(tmp_path, new_model)
     commit_and_learn(state, 0, 125, DATA)
-    state.save()  # while a fit is running: it was started at row 120 and is used from 135 on
+    state.save()  # while a fit is running: it was started at row 120 and is used from 127 on
     commit_and_learn(state, 125, 250, DATA)
     state.commit(build_entry(250, 300, DATA))  # a crash before these rows are learned
     state.close()

@@ -15,7 +15,7 @@ from spanboost.errors import ParameterError
 from spanboost.learners.protocol import ReadsFeatures, Task
 from spanboost.rows.block import Block, block_of
 
-LAG = 8  # a fit replaces the one before it after 1 / LAG more rows
+LAG = 16  # a fit replaces the one before it after 1 / LAG more rows
 KEEPS = "sample", "last"
 
 

@@ -10,6 +10,7 @@ from spanboost.models.refitting.libraries import DEFAULT, is_installed
 from spanboost.models.spec import AutoSpec
 
 BUDGETS = "thorough", "exhaustive"  # with a refitted expert by default
+GROW = 1.5  # of the default expert: fits are recent, for three times the time of the last one
 
 
 def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[str, Refitted]:
@@ -19,7 +20,7 @@ def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[s
         with the loss of the model.
     """
     shared = {"loss": spec.loss, "label_range": label_range, "bits": spec.bits, "seed": spec.seed}
-    found = {DEFAULT: Refitted(**shared)} if _has_default(spec) else {}
+    found = {DEFAULT: Refitted(grow=GROW, **shared)} if _has_default(spec) else {}
     for one in given:
         if not isinstance(one, Refitted):
             raise ParameterError("experts", f"must be Refitted models (got {one!r:.60})")

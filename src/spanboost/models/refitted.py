@@ -43,7 +43,7 @@ class Refitted(HullBoost):
 
     The model keeps rows. It fits the estimator to them when it has learned `first` rows, and again
     each time their number has grown by the factor `grow`. A thread of its own fits it. The fit is
-    used from a fixed row on, an eighth of the rows later: the model waits there if it must. So
+    used from a fixed row on, a sixteenth of the rows later: the model waits there if it must. So
     predictions depend on neither the number of threads nor the speed of the machine.
 
     estimator: an object with fit(X, y) and predict(X), or predict_proba(X) for classes: of
@@ -62,7 +62,7 @@ class Refitted(HullBoost):
     >>> model = Refitted(DecisionTreeRegressor(min_samples_leaf=20), first=500)
     >>> predictions = model.learn_many(X, np.sign(X[:, 0] * X[:, 1]))
     >>> model.fits
-    [(500, 562), (1000, 1125), (2000, 2250)]
+    [(500, 531), (1000, 1062), (2000, 2125)]
     """
 
     why_not_covered = "the theorems are about online learners, not about estimators fitted again"

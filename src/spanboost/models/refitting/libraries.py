@@ -18,6 +18,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, UserError, install_hint
+from spanboost.models.refitting.lightgbm_text import check_lightgbm_text
 
 DEFAULT = "lightgbm"  # the estimator with settings of its own for each loss
 _MODULES = {
@@ -100,7 +101,9 @@ def _dump_lightgbm(fitted: Any) -> bytes:
 
 
 def _load_lightgbm(data: bytes) -> Callable[[Any], Array]:
-    booster = import_library("lightgbm").Booster(model_str=data.decode())
+    text = data.decode()
+    check_lightgbm_text(text)
+    booster = import_library("lightgbm").Booster(model_str=text)
     # predictions of a row must not depend on the rows around it, nor on the number of threads
     return lambda X: np.asarray(booster.predict(X, num_threads=1))
 
