@@ -1,5 +1,6 @@
 """The stage of AutoBoost that reads past labels: no leaks, and the same bits for all blocks."""
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -95,6 +96,50 @@ def test_single_rows_are_blocks_of_one(loss):
         assert single.predict_one(x) == single.predict_many([x])[0]
         predicted = single.predict_one(x)
         assert single.learn_one(x, label) == predicted == answer
+
+
+@pytest.mark.parametrize("kind", ["lists", "names", "key"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_single_rows_between_blocks_give_the_same_file(kind, loss, tmp_path):
+    X, y = stream(240)
+    labels = labels_for(loss, y)
+    X[:, 0] = np.round(X[:, 0])  # a key with few values
+    rows = X.tolist()
+    if kind != "lists":
+        rows = [{f"x{j}": v for j, v in enumerate(x)} for x in rows]
+    key = "x0" if kind == "key" else None
+    whole, model = (AutoBoost(loss=loss, seed=3, key=key) for _ in range(2))
+    expected = whole.learn_many(rows, labels)
+    answers = model.learn_many(rows[:100], labels[:100]).tolist()
+    for t in range(100, 150):
+        asked = model.predict_one(rows[t])
+        plain = model.without_past()
+        assert plain.predict_one(rows[t]) == plain.predict_many([rows[t]])[0]
+        answers.append(model.learn_one(rows[t], labels[t]))
+        assert answers[-1] == asked
+    model = copy.deepcopy(model)
+    answers += model.learn_many(rows[150:180], labels[150:180]).tolist()
+    answers += [
+        model.learn_one(x, label) for x, label in zip(rows[180:], labels[180:], strict=True)
+    ]
+    np.testing.assert_array_equal(answers, expected)
+    assert read(model, tmp_path / "one.sb") == read(whole, tmp_path / "whole.sb")
+
+
+def test_single_rows_while_the_trees_sleep(tmp_path):
+    X, y = stream(60)
+    whole, model = AutoBoost(), AutoBoost()
+    for each in (whole, model):
+        each.learn_many(X[:30], y[:30])
+        each.past_stage.sleep.woken[0] = -1
+    expected = whole.learn_many(X[30:], y[30:])
+    answers = []
+    for x, label in zip(X[30:], y[30:], strict=True):
+        asked = model.predict_one(x)
+        answers.append(model.learn_one(x, label))
+        assert answers[-1] == asked
+    np.testing.assert_array_equal(answers, expected)
+    assert read(model, tmp_path / "one.sb") == read(whole, tmp_path / "whole.sb")
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])

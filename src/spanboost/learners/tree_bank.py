@@ -22,6 +22,8 @@ from spanboost.learners.tree_rows import WAITING, TreeScratch
 from spanboost.rows.block import Row
 
 FLOOR = 1e-7  # added to the variance, so that tiny gains cause no split (labels are in [-1, 1])
+FEW = 4  # rows of a chunk whose leaves are fetched
+LINE = 16  # numbers of 4 bytes in a line of the cache
 FULL = -(2**31)  # the link of a leaf at full depth
 
 
@@ -144,7 +146,10 @@ class TreeBank(NamedTuple):
         rows = self.scratch.rows.number[0]
         trees = self.scratch.node.shape[0] // rows
         if i % trees == 0:
-            self.find_leaves(i, min(trees, self.start.shape[0] - i), rows)
+            trees_left = min(trees, self.start.shape[0] - i)
+            self.find_leaves(i, trees_left, rows)
+            if rows <= FEW:
+                self.fetch_leaves(trees_left * rows)
         return TreeStage(self, i, i % trees * rows)
 
     def rewind(self, rounds: int) -> None:
@@ -177,6 +182,26 @@ class TreeBank(NamedTuple):
                     inner = np.int64(left > 0)  # int() would compile to a branch
                     node[i * rows + t] += inner * (left + right - node[i * rows + t])
                     moved += inner
+
+    def fetch_leaves(self, number: int) -> None:
+        """Read the first leaves that were found, and their records, into the cache.
+
+        In a chunk of few rows, every tree waits for memory. Reading all trees at once waits for
+        many lines at the same time.
+        """
+        pool, total = self.candidates, self.mean.dtype.type(0)
+        for j in range(number):
+            v = unsigned(self.scratch.node[j])
+            total += self.weight[v] + self.spread[v] + self.mean[v, 0]
+            if self.link[v] < 0 and self.link[v] > FULL:
+                s = unsigned(-1 - self.link[v])
+                total += pool.total[s, 0] + self.mean.dtype.type(pool.seen[s] + pool.phases[s])
+                for g in range(0, pool.place.shape[1], LINE):
+                    total += self.mean.dtype.type(pool.place[s, g])
+                for k in range(pool.table.shape[1]):
+                    for c in range(0, pool.table.shape[2], LINE):
+                        total += pool.table[s, k, c]
+        self.scratch.target[0] = total  # or else the compiler would leave out the reads
 
     def predict_leaf(self, c: int, v: int, h: Array) -> None:
         """Set h[:, c] to the prediction of leaf v."""

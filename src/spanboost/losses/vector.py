@@ -178,7 +178,10 @@ def values_of(loss: Any, labels: Array, Y: Array) -> Array:
     return out
 
 
-@jit
-def _values(loss: Any, labels: Array, Y: Array, out: Array) -> None:
+def write_values(loss: Any, labels: Array, Y: Array, out: Array) -> None:
+    """Set out[t] to the loss of prediction Y[t] under labels[t]."""
     for t in range(Y.shape[0]):
         loss.values(labels[t], Y[t].reshape((-1, 1)), out[t : t + 1])
+
+
+_values = jit(write_values)

@@ -1,7 +1,7 @@
 """AutoBoost: several boosters learn the same rows, and an aggregator combines them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.expert_row import ExpertRow, new_expert_row
 from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
 from spanboost.models.loss_record import LOSSES, LossRecord
@@ -24,8 +25,6 @@ from spanboost.models.model import Composition, own_constructor, single_answer
 from spanboost.models.past_model import AutoBlock, PastModel
 from spanboost.models.past_stage import (
     PAST,
-    StageLabels,
-    StageRows,
     new_past_stage,
     take_prefixed,
 )
@@ -34,6 +33,7 @@ from spanboost.models.refitted import Refitted
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.rows.encoder import NumberedBlock, RowEncoder
 from spanboost.rows.labels import Labels
+from spanboost.rows.past_keys import NO_KEY
 from spanboost.rows.past_rows import split_past
 from spanboost.rows.row_sample import RowSample
 from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
@@ -136,6 +136,8 @@ class AutoBoost(AutoSpec, PastModel):
     has_experts = True
     why_not_covered = "AutoBoost is bounded relative to its experts, not to a class of functions"
 
+    _row: ExpertRow | None = None  # the row that was predicted or learned last, if it was alone
+
     __repr__ = PastModel.__repr__
     __eq__ = object.__eq__  # models with equal parameters are still different models
     __hash__ = object.__hash__
@@ -181,33 +183,36 @@ class AutoBoost(AutoSpec, PastModel):
 
     def predict_one(self, x: RowLike) -> float | Array:
         """Return the prediction for one row: a number, or a vector of R^d."""
-        answers = [expert.predict_one(x) for expert in self.experts.values()]
-        rows = None if self.past_stage is None else self.encoder.single(x)
-        if rows is None:
-            return super().predict_one(x) if self.past_stage else self._combine_one(answers)
-        forecasts = stack([np.array([answer]) for answer in answers])
-        return single_answer(self.combine_predicted([x], rows.encoded, forecasts))
+        row = self._single_row(x)
+        if row is not None:
+            return row.predict(self.labels, self._key(x))
+        if self.past_stage is not None:
+            return super().predict_one(x)
+        answers = [np.array([expert.predict_one(x)]) for expert in self.experts.values()]
+        return single_answer(self._combine(answers))
 
     def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
-        label = self.labels.single(y) if weight == 1 else None
-        rows = None if label is None else self.encoder.single(x)
-        if rows is None:
+        plain = weight == 1 and self.labels.single(y) is not None
+        row = self._single_row(x) if plain else None
+        if row is None:
             return super().learn_one(x, y, weight)
+        return row.learn(self.labels, self._key(x), float(cast("float", y)))
+
+    def _single_row(self, x: RowLike) -> ExpertRow | None:
+        """Encode one row for all experts; None if it must be a block."""
+        rows = self.encoder.single(x)
+        row = self._row
+        if row is None or row.rows is not rows or row.stage is not self.past_stage:
+            self._row = row = new_expert_row(self, rows)
+        return row
+
+    def _key(self, x: RowLike) -> int:
+        """Return the number of the key of a row."""
         stage = self.past_stage
-        past = None if stage is None else stage.known_past([x], self.schema)
-        units = self.mixture.units(self.labels)
-        relative = self.mixture.aggregator.relative
-        known = float(self._first.core.dtype(label)) if relative else float(y)
-        answers = [np.array([expert.learn_one(x, y)]) for expert in self.experts.values()]
-        forecasts, out = stack(answers), np.empty((1, 1))
-        labels = StageLabels(np.full((1, 1), float(y)), np.full((1, 1), known), np.ones(1), [])
-        self.mixture.learn_span(units, forecasts, labels.labels, labels.weights, out)
-        answer = out[:, 0]
-        if stage is not None and past is not None:
-            answer = stage.learn(StageRows(rows.encoded, answer, units, past), labels)
-        self.record_losses(labels, forecasts, answer)
-        return single_answer(answer)
+        if stage is None or stage.key is None:
+            return NO_KEY
+        return int(stage.known_past([x], self.schema).keys[0])
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
@@ -341,7 +346,7 @@ class AutoBoost(AutoSpec, PastModel):
 
     def replace_experts(self, experts: Mapping[str, Booster]) -> None:
         """Set the experts, which have learned the rows that the weights were learned from."""
-        self.experts, self.n = dict(experts), len(experts)
+        self.experts, self.n, self._row = dict(experts), len(experts), None
         self._first, *others = self.experts.values()
         for expert in others:
             expert.core.sample = None  # one sample of the rows is enough
@@ -384,9 +389,6 @@ class AutoBoost(AutoSpec, PastModel):
     def _combine(self, answers: list[Array]) -> Array:
         """Combine the predictions of all experts."""
         return self.mixture.combine(self.mixture.units(self.labels), stack(answers))
-
-    def _combine_one(self, answers: list[Any]) -> Any:
-        return single_answer(self._combine([np.array([answer]) for answer in answers]))
 
 
 def _stream_key(expert: Booster) -> tuple[Any, ...]:

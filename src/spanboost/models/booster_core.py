@@ -53,6 +53,20 @@ class StageRecord(NamedTuple):
     half: float
 
 
+class Loop(NamedTuple):
+    """The function that learns the rows of a booster."""
+
+    learn: Callable[..., None]
+    state: Any  # as the function takes it
+    given: BoosterState
+
+
+def _fastest_loop(state: BoosterState) -> Loop:
+    if has_scalar_stages(state):
+        return Loop(learn_scalar_stages, scalar_state(state), state)
+    return Loop(learn_stages if has_stages(state) else learn, state, state)
+
+
 class BoosterCore:
     """The state of a booster: what it knows about its stream.
 
@@ -67,6 +81,7 @@ class BoosterCore:
     records: list[StageRecord] | None = None
     sample: RowSample | None = None
     fitted: RowMemory | None = None
+    _looped: "Loop | None" = None
 
     def __init__(
         self,
@@ -229,11 +244,10 @@ class BoosterCore:
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int
     ) -> None:
         """Run the loop of a single booster, in the fastest order; all have the same result."""
-        args = rows, labels, weights, out, first, last
-        if has_scalar_stages(self.state):
-            self.call(learn_scalar_stages, scalar_state(self.state), *args)
-        else:
-            self.call(learn_stages if has_stages(self.state) else learn, self.state, *args)
+        if self._looped is None or self._looped.given is not self.state:
+            self._looped = _fastest_loop(self.state)
+        loop, state, _ = self._looped
+        self.call(loop, state, rows, labels, weights, out, first, last)
 
     def _run_recorded(
         self, rows: Any, labels: Array, weights: Array, out: Array, first: int, last: int

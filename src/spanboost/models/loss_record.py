@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
 from spanboost.errors import ModelFileError
 from spanboost.losses import on_vectors, scores_of, values_of
+from spanboost.losses.vector import write_values
 
 LOSSES = "losses."  # prefix of the arrays in a file
 
@@ -21,11 +23,21 @@ class AverageLoss(NamedTuple):
         return f"{self.loss:z.6g}, the average over {self.weight:,.15g} rows before learning them"
 
 
+class _SingleRow(NamedTuple):
+    """Arrays for single rows, which are used again."""
+
+    pairs: Array  # [2, K + 1, 1] the label and the prediction, for each expert and the model
+    added: Array  # [K + 2] what the row adds to the sums
+    call: Caller
+
+
 class LossRecord:
     """Sums over the rows, in the order of the stream: the same for blocks of any size.
 
     sums: [K + 2] the weights of the rows, the losses of the K experts, those of the model.
     """
+
+    _row: _SingleRow | None = None
 
     def __init__(self, experts: int) -> None:
         self.sums = np.zeros(experts + 2)
@@ -57,6 +69,18 @@ class LossRecord:
         totals = np.cumsum(np.vstack([self.sums, each]), axis=0)
         self.sums = totals[-1]
         return totals
+
+    def add_one(self, loss: Any, label: float, forecasts: Array, answer: float) -> None:
+        """Add the losses of one row of weight 1, if predictions are numbers without a log link."""
+        row = self._row
+        if row is None:
+            K = len(self.sums) - 2
+            row = self._row = _SingleRow(np.zeros((2, K + 1, 1)), np.ones(K + 2), Caller())
+        labels, scores = row.pairs
+        labels[...] = label
+        scores[:-1, 0], scores[-1, 0] = forecasts[0, 0], answer
+        row.call(write_values, on_vectors(loss), labels, scores, row.added[1:])
+        self.sums = self.sums + row.added
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Set the sums to those of a file; files of earlier versions have none."""

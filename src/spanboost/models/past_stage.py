@@ -27,6 +27,7 @@ from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.members import members_header, members_tensors, restore_members
 from spanboost.models.mixture import AGGREGATOR, Mixture, Units
+from spanboost.models.past_row import LARGEST, MEAN, SLOW, to_log_odds, to_probability
 from spanboost.models.sleeping import PERIOD, add_corrections, new_sleep
 from spanboost.models.spec import AutoSpec, score_bounds
 from spanboost.models.state import leaves
@@ -41,15 +42,12 @@ from spanboost.rows.row_keys import row_keys
 
 LOSSES = (Squared, Absolute, Huber, Quantile, Logistic)
 LEAST_BITS = 6  # a hashed table with fewer bits has no room for the columns of this stage
-LAST, SEASON, MEAN = 0, LAGS, LAGS + 3  # levels that are candidates themselves
-SLOW = LEVELS - 1
+LAST, SEASON = 0, LAGS  # levels that are candidates themselves, with two means
 NAMES = ("experts", "last label", "last season", "recent mean", "mean")
 KEY_NAMES = ("last label of the key", "recent mean of the key")
 CORRECTIONS = ("past", "past and row", "trees of past and row")
 _STATE, _SLEEP = "labels", "sleep"
-_LARGEST = 1e38  # of float32, roughly
 PAST = "past."  # prefix of the arrays of this stage in a file
-_SURE = 0.02  # the smallest probability that a past label stands for
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class PastStage:
         labels = (given.labels if self.direct else given.learned)[:, 0].astype(np.float64)
         errors = labels - forecasts
         if self.direct:
-            errors = (1 + labels) / 2 - _probability(forecasts)
+            errors = (1 + labels) / 2 - to_probability(forecasts)
         keys, has_past = rows.known.keys, rows.known.given
         past = rows.known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
@@ -219,7 +217,7 @@ class PastStage:
         own = rows.forecasts[:, None]
         centre, relative = (0.0, 0.0) if self.direct else (past[:, SLOW : SLOW + 1], own)
         columns = [own - centre, past[:, :levels] - relative, past[:, levels:]]
-        context = np.clip(np.hstack(columns), -_LARGEST, _LARGEST).astype(np.float32)
+        context = np.clip(np.hstack(columns), -LARGEST, LARGEST).astype(np.float32)
         alone, together = prepend_columns(context), prepend_columns(context, rows.encoded)
         return [
             core.encoder.read(NumberedBlock(block, len(past), False, {}))
@@ -234,8 +232,7 @@ class PastStage:
         levels[:, 1] = np.where(np.isnan(levels[:, 1]), levels[:, 0], levels[:, 1])
         corrected = np.stack(outs, axis=1)
         if self.direct:
-            chance = np.clip((1 + levels) / 2, _SURE, 1 - _SURE)
-            levels = np.log(chance / (1 - chance))
+            levels = to_log_odds(levels)
         else:
             corrected = own + half[:, None] * corrected
         levels = np.where(np.isnan(levels), own, levels)
@@ -364,11 +361,6 @@ def _next_decision(labelled: Array, count: int, first: int) -> int:
     missing = PERIOD - count % PERIOD
     end = int(np.searchsorted(labelled, before + missing)) + 1
     return min(end, len(labelled))
-
-
-def _probability(score: Array) -> Array:
-    chance: Array = 1 / (1 + np.exp(-np.clip(score, -500, 500)))
-    return chance
 
 
 def new_past_stage(spec: AutoSpec) -> PastStage | None:
