@@ -192,6 +192,16 @@ def memory() -> str:
     return markdown(["learner", "MiB after 100,000 rows", "MiB after 10,000,000 rows"], rows)
 
 
+def roofline() -> str:
+    """Return the table of bare loops, by data set."""
+    times: dict[str, dict[str, float]] = {}
+    for row in _read("roofline")["rows"]:
+        times.setdefault(row["loop"], {})[row["data"]] = row["us"]
+    sets = list(next(iter(times.values())))
+    rows = [[loop, *(f"{found[data]:.2f}" for data in sets)] for loop, found in times.items()]
+    return markdown(["loop over 128 copies", *(f"us/row, {data}" for data in sets)], rows)
+
+
 def interval_times() -> str:
     """Return the table of the times that intervals take."""
     return interval_cost.table(_read("interval_cost")["rows"])
@@ -209,6 +219,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "speeds": speeds,
     "memory": memory,
+    "roofline": roofline,
     "wild-squared": wild.squared,
     "wild-absolute": wild.absolute,
     "interval-cost": interval_times,

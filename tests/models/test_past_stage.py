@@ -119,9 +119,8 @@ def test_single_rows_between_blocks_give_the_same_file(kind, loss, tmp_path):
         assert answers[-1] == asked
     model = copy.deepcopy(model)
     answers += model.learn_many(rows[150:180], labels[150:180]).tolist()
-    answers += [
-        model.learn_one(x, label) for x, label in zip(rows[180:], labels[180:], strict=True)
-    ]
+    rest = zip(rows[180:], labels[180:], strict=True)
+    answers += [model.learn_one(x, label) for x, label in rest]
     np.testing.assert_array_equal(answers, expected)
     assert read(model, tmp_path / "one.sb") == read(whole, tmp_path / "whole.sb")
 
