@@ -44,7 +44,8 @@ class BlockSlots:
     def take(self, index: Array) -> Block:
         """Return the rows of these slots."""
         indptr, indices, data = self._entries(index)
-        room = 2 + self.X.shape[1] + int(np.diff(indptr).max()) + self.codes.shape[1]
+        most = int(np.diff(indptr).max()) if self.sparse else 0
+        room = 2 + self.X.shape[1] + most + self.codes.shape[1]
         return self.kind(
             X=self.X[index],
             indptr=indptr,
