@@ -14,7 +14,7 @@ import numpy as np
 GROUP = 2  # candidates per group
 LEAST = 5  # the fewest rows on each side
 FLOOR = 1e-7  # added to the variance
-PRIOR = 16  # rows that the mean of a parent counts for, if candidates sum up projections
+PRIOR = 24  # rows that the mean of a parent counts for, if candidates sum up projections
 
 
 class Split:

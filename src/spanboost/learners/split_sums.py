@@ -19,7 +19,7 @@ from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import hash_integers
 from spanboost.compiling.vectors import dot
 
-PRIOR = 16.0  # the mean of a parent counts as much as this many rows in its children
+PRIOR = 24.0  # the mean of a parent counts as much as this many rows in its children
 
 
 @kernel
