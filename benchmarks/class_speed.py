@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-BLOCK = 1000  # rows
-
 
 class Case(NamedTuple):
     """A stream of classes."""
@@ -26,13 +24,14 @@ class Case(NamedTuple):
     classes: int
     rows: int
     must: str | None  # rows per second
+    block: int = 4096  # rows
     repeats: int = 3
 
 
 CASES = (
     Case("covtype", 7, 20_000, ">= 20000"),
     Case("letter", 26, 20_000, ">= 5000"),
-    Case("generated", 1000, 4_000, None, repeats=1),
+    Case("generated", 1000, 4_000, None, block=500, repeats=1),
 )
 UNITS = {"rows/s": "rows/s", "accuracy": "", "log-loss": "", "memory": "MiB", "file": "MB"}
 
@@ -58,7 +57,8 @@ def classes(setting: "Setting") -> "Iterator[Row]":
 def _run(python: str, setting: "Setting", case: Case) -> dict[str, float]:
     """Return the figures of one process."""
     rows = case.rows // 4 if setting.quick else case.rows
-    command = [python, __file__, str(setting.folder), case.name, str(case.classes), str(rows)]
+    numbers = map(str, (case.classes, rows, case.block))
+    command = [python, __file__, str(setting.folder), case.name, *numbers]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return figures
@@ -69,16 +69,16 @@ def _best(runs: list[dict[str, float]]) -> dict[str, float]:
     return max(runs, key=lambda run: run["rows/s"])
 
 
-def measure_classes(folder: str, name: str, number: int, rows: int) -> dict[str, float]:
+def measure_classes(folder: str, name: str, number: int, rows: int, block: int) -> dict[str, float]:
     """Return the figures of one stream, on whose second half predictions are scored."""
     from spanboost import AutoBoost, save
     from spanboost.losses import Softmax
 
     X, y = _generated(number, rows) if name == "generated" else _shuffled(folder, name, rows)
     AutoBoost(loss=Softmax(number)).learn_many(X[:200], y[:200])  # compiles
-    model, starts = AutoBoost(loss=Softmax(number)), range(0, rows, BLOCK)
+    model, starts = AutoBoost(loss=Softmax(number)), range(0, rows, block)
     begin = time.perf_counter()
-    parts = [model.learn_many(X[a : a + BLOCK], y[a : a + BLOCK]) for a in starts]
+    parts = [model.learn_many(X[a : a + block], y[a : a + block]) for a in starts]
     seconds = time.perf_counter() - begin
     scores, label = np.concatenate(parts)[rows // 2 :], y[rows // 2 :]
     scores -= scores.max(axis=1, keepdims=True)
@@ -115,6 +115,6 @@ def _generated(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure_classes(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    print(json.dumps(measure_classes(*sys.argv[1:3], *map(int, sys.argv[3:]))))
 else:
     from benchmarks.measure import Row, Setting
