@@ -55,7 +55,8 @@ class SharedModel:
         while first < rows:
             busy = min(max(BUSY_SECONDS, PATIENCE * self._prediction_seconds), IDLE_SECONDS)
             seconds = IDLE_SECONDS if self._lock.idle else busy
-            last = min(first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS), rows)
+            last = first + max(int(seconds / self._row_seconds), MIN_BLOCK_ROWS)
+            last = rows if rows - last < MIN_BLOCK_ROWS else last  # leave no small block
             began = time.perf_counter()
             with self._lock:
                 losses = self._state.learn(entry, first, last)
