@@ -18,7 +18,7 @@ examples:
   python -m benchmarks.interval_cost           all models
   python -m benchmarks.interval_cost --quick   short streams, to check that the command works
 """
-ROWS, QUICK, REPEATS = 20_000, 500, 3
+ROWS, QUICK, REPEATS = 100_000, 500, 3
 TARGET = "<= 1.5"
 MODELS: dict[str, Callable[[], Model]] = {
     "AutoBoost()": AutoBoost,
