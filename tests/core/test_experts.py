@@ -15,6 +15,7 @@ from spanboost.core.experts import (
     concave_regret,
     hedge_rate,
     hedge_regret,
+    interval_regret,
     new_hedge,
     new_ridge,
     new_share,
@@ -139,6 +140,28 @@ def test_regret_of_fixed_share_against_experts_that_change(seed, K, T):
     ours, theirs = squared(new_share(K), forecasts, labels)
     allowed = shared_regret(K, T, switches, RATE)
     assert ours.sum() <= theirs[np.arange(T), best].sum() + allowed + 1e-9
+
+
+@given(SEEDS, st.integers(2, 6), st.integers(0, 7))
+@settings(max_examples=30)
+def test_regret_of_fixed_share_over_every_interval_of_a_dyadic_cover(seed, K, power):
+    T = 2**power
+    forecasts, labels = random_stream(seed, K, T)
+    ours, theirs = squared(new_share(K), forecasts, labels)
+    for size in (2**j for j in range(power + 1)):
+        for last in range(size, T + 1, size):
+            part = slice(last - size, last)
+            allowed = interval_regret(K, last, RATE)
+            assert ours[part].sum() <= theirs[part].sum(axis=0).min() + allowed + 1e-9
+
+
+def test_the_bound_over_an_interval_is_tight():
+    K, T = 2000, 512
+    best = np.repeat([0, 1], T // 2)  # the second half is an interval with another best expert
+    ours, theirs = squared(new_share(K), *needle(K, T, best))
+    assert theirs[T // 2 :, 1].sum() == 0
+    bound = interval_regret(K, T, RATE)
+    assert 0.75 * bound < ours[T // 2 :].sum() <= bound
 
 
 @given(SEEDS, st.integers(2, 6), st.integers(1, 200))

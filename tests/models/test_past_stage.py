@@ -188,8 +188,9 @@ def test_a_late_label_is_learned_with_what_was_known_before(delay):
         if len(pending) == delay:
             rows, first = pending.pop(0)
             answers.append(late.learn_many(rows, y[first : first + 1])[0])
-    experts = AutoBoost(past=False).learn_many(X, y)  # learn the same rows in the same order
-    errors = (y - experts).tolist()
+    before = AutoBoost()  # learns the same rows in the same order
+    before.past_stage = None
+    errors = (y - before.learn_many(X, y)).tolist()
     at_once = all_past(y.tolist(), errors)
     nothing = np.full((delay - 1, at_once.shape[1]), np.nan)
     expected = np.concatenate([nothing, at_once])[: len(y)]  # row t knows the labels before t - k

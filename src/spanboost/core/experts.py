@@ -8,6 +8,7 @@ The bounds hold for losses that are convex in the forecast (N. Cesa-Bianchi and 
 *Prediction, Learning, and Games*, 2006, cited as PLG; M. Herbster and M. Warmuth, 1998):
 
 - `hedge_regret`: losses in an interval of width `spread`, with rate sqrt(8 ln K / t) / spread;
+- `interval_regret`: the same over every interval of rounds, for `FixedShare`;
 - `concave_regret`: losses that are exp-concave at the rate used; the bound does not depend on the
   number of rounds. `shared_regret` is the same against a best expert that changes;
 - `ridge_regret`: squared loss, against the best linear combination of the forecasts.
@@ -74,6 +75,19 @@ def shared_regret(K: int, T: int, switches: int, rate: float) -> float:
     17.974
     """
     return (switches + 1) * math.log(K * T) / rate
+
+
+def interval_regret(K: int, last: int, rate: float) -> float:
+    """Bound FixedShare's regret against any expert over an interval of rounds that ends at `last`.
+
+    The losses are exp-concave at `rate`. When the interval begins in round a, every expert has a
+    weight of at least 1 / (a K). In the rounds of the interval it keeps a / last of what it does
+    not lose by its own losses. So the bound holds for all intervals at once, whatever they are.
+
+    >>> round(interval_regret(K=3, last=1000, rate=1.0), 3)
+    8.006
+    """
+    return math.log(K * last) / rate
 
 
 def ridge_regret(K: int, T: int, ridge: float, size: float, label: float, norm: float) -> float:

@@ -24,10 +24,10 @@ from spanboost.models.mixture import AGGREGATOR, Mixture, stack
 from spanboost.models.model import Composition, own_constructor, single_answer
 from spanboost.models.past_model import AutoBlock, PastModel
 from spanboost.models.past_stage import (
-    PAST,
     new_past_stage,
     take_prefixed,
 )
+from spanboost.models.recent_stage import new_recent_stage
 from spanboost.models.refit_experts import new_refits
 from spanboost.models.refitted import Refitted
 from spanboost.models.spec import AutoSpec, score_bounds
@@ -149,7 +149,7 @@ class AutoBoost(AutoSpec, PastModel):
         own = list(self._new_experts())
         added = new_refits(self, experts, own[0][1].label_range)
         self._assemble(dict([own[0], *added.items(), *own[1:]]))
-        self.past_stage = new_past_stage(self)
+        self.recent_stage, self.past_stage = new_recent_stage(self), new_past_stage(self)
 
     @property
     def parts(self) -> Mapping[str, Booster]:
@@ -186,7 +186,7 @@ class AutoBoost(AutoSpec, PastModel):
         row = self._single_row(x)
         if row is not None:
             return row.predict(self.labels, self._key(x))
-        if self.past_stage is not None:
+        if self.stages:
             return super().predict_one(x)
         answers = [np.array([expert.predict_one(x)]) for expert in self.experts.values()]
         return single_answer(self._combine(answers))
@@ -202,8 +202,8 @@ class AutoBoost(AutoSpec, PastModel):
     def _single_row(self, x: RowLike) -> ExpertRow | None:
         """Encode one row for all experts; None if it must be a block."""
         rows = self.encoder.single(x)
-        row = self._row
-        if row is None or row.rows is not rows or row.stage is not self.past_stage:
+        row, stages = self._row, (self.recent_stage, self.past_stage)
+        if row is None or row.rows is not rows or (row.recent, row.stage) != stages:
             self._row = row = new_expert_row(self, rows)
         return row
 
@@ -289,8 +289,8 @@ class AutoBoost(AutoSpec, PastModel):
         """Return what `inspect` shows besides parameters, as JSON."""
         experts = {name: one.parameters()["parameters"] for name, one in self.experts.items()}
         best = {"best_trees": self.best_trees} if self.started else {}
-        past = {} if self.past_stage is None else {"past_weights": self.past_stage.weights}
-        return {"experts": experts, "weights": self.weights_} | self.loss_facts() | past | best
+        stages = {f"{name}_weights": stage.weights for name, stage in self.stages.items()}
+        return {"experts": experts, "weights": self.weights_} | self.loss_facts() | stages | best
 
     def header(self) -> dict[str, Any]:
         """Return everything except the arrays, as JSON.
@@ -300,17 +300,17 @@ class AutoBoost(AutoSpec, PastModel):
         names = [{"name": name} for name in self.experts]
         experts = members_header(self.experts.values())
         each = [name | expert for name, expert in zip(names, experts, strict=True)]
-        past = {} if self.past_stage is None else {"past": self.past_stage.header()}
-        return self.parameters() | {"experts": each} | past
+        headers = {name: stage.header() for name, stage in self.stages.items()}
+        return self.parameters() | {"experts": each} | headers
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
         yield from self.mixture.tensors()
         yield f"{LOSSES}sums", self.loss_record.sums
         yield from members_tensors(self.experts.values())
-        if self.past_stage is not None:
-            for name, value in self.past_stage.tensors():
-                yield f"{PAST}{name}", value
+        for prefix, stage in self.stages.items():
+            for name, value in stage.tensors():
+                yield f"{prefix}.{name}", value
 
     @classmethod
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
@@ -318,9 +318,11 @@ class AutoBoost(AutoSpec, PastModel):
         given = parameters_from_json(header)
         model = cls(**given | {"refit": False})  # the file has all experts
         object.__setattr__(model, "refit", given.get("refit"))
-        if "past" not in header:  # models of earlier versions continue without past labels
-            model = model.without_past()
-        past, losses = (take_prefixed(tensors, prefix) for prefix in (PAST, LOSSES))
+        if "recent" not in header:  # models of earlier versions continue as they began
+            model.recent_stage = None
+            model = model if "past" in header else model.without_past()
+        losses = take_prefixed(tensors, LOSSES)
+        stages = {name: take_prefixed(tensors, f"{name}.") for name in ("recent", "past")}
         weights = {name: tensors.pop(name) for name in list(tensors) if name.startswith(AGGREGATOR)}
         names = [str(expert["name"]) for expert in header["experts"]]
         boosters = restore_members(header["experts"], tensors)
@@ -335,8 +337,8 @@ class AutoBoost(AutoSpec, PastModel):
         model.loss_record.restore(losses)
         if weights or model.started:
             model.mixture.restore(weights)
-        if model.past_stage is not None:
-            model.past_stage.restore(header["past"], past)
+        for name, stage in model.stages.items():
+            stage.restore(header[name], stages[name])
         return model
 
     def _encode(self, X: Any, learn: bool = False) -> NumberedBlock:

@@ -10,7 +10,9 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
 from spanboost.models.booster import HullBoost, SpanBoost
+from spanboost.models.mixture import Units
 from spanboost.models.past_row import PastRow
+from spanboost.models.past_stage import StageLabels, StageRows
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
 from spanboost.rows.labels import Labels
 
@@ -26,6 +28,7 @@ class ExpertRow:
 
     def __init__(self, model: "PastModel", rows: EncodedBlock) -> None:
         self.rows, self.mixture, self.stage = rows, model.mixture, model.past_stage
+        self.recent = model.recent_stage
         self.loss_record, self.loss = model.loss_record, model.loss_
         experts = model.boosters()
         numbered = NumberedBlock(rows.encoded, 1, rows.kind.named, {}, rows.columns)
@@ -48,6 +51,8 @@ class ExpertRow:
             core.call(predict, core.state, block.rows, out, 0, 1)
         units = self.mixture.units(labels)
         forecast = self.mixture.combine_one(units, self._read_forecasts(labels))
+        if self.recent is not None:
+            forecast = self.recent.predict(self._stage_rows(forecast, units)).item()
         return forecast if self._past is None else self._past.predict(forecast, units, key)
 
     def learn(self, labels: Labels, key: int, y: float) -> float:
@@ -60,11 +65,17 @@ class ExpertRow:
         known = self._label.item() if self.mixture.aggregator.relative else y
         self._known[0, 0] = known
         answer = self.mixture.learn_one(units, self._read_forecasts(labels), self._known)
+        if self.recent is not None:
+            given = StageLabels(np.full((1, 1), y), self._known, np.ones(1), [])
+            answer = self.recent.learn(self._stage_rows(answer, units), given).item()
         if self._past is not None:
             answer = self._past.learn(answer, units, key, y, known)
         scored = known if labels.scores else y
         self.loss_record.add_one(self.loss, scored, self._forecasts, answer)
         return answer
+
+    def _stage_rows(self, forecast: float, units: Units) -> StageRows:
+        return StageRows(self.rows.encoded, np.array([forecast]), units)
 
     def _read_forecasts(self, labels: Labels) -> Array:
         """Return the forecasts of the experts in the units of the labels, [1, 1, K]."""

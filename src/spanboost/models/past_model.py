@@ -13,6 +13,7 @@ from spanboost.models.loss_record import AverageLoss, LossRecord
 from spanboost.models.mixture import Mixture, Units, stack
 from spanboost.models.model import Model
 from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
+from spanboost.models.recent_stage import RecentStage
 from spanboost.rows.block import part_of_block
 from spanboost.rows.labels import RangeChange
 from spanboost.rows.past_rows import RowsWithPast, split_past
@@ -30,11 +31,22 @@ class AutoBlock(NamedTuple):
 
 
 class PastModel(Model):
-    """A mixture, and a stage that reads past labels; None if the model does not use them."""
+    """A mixture, and two stages that correct its forecast.
+
+    recent_stage: reads the last rows; None if the model does not use past labels.
+    past_stage: reads past labels and errors, and comes last; None as well.
+    """
 
     mixture: Mixture
     loss_record: LossRecord
+    recent_stage: RecentStage | None
     past_stage: PastStage | None
+
+    @property
+    def stages(self) -> dict[str, RecentStage | PastStage]:
+        """The stages that the model has, by name."""
+        both = {"recent": self.recent_stage, "past": self.past_stage}
+        return {name: stage for name, stage in both.items() if stage is not None}
 
     def combine_predicted(self, X: Any, encoded: Any, forecasts: Array) -> Array:
         """Return predictions for rows, given those of all experts.
@@ -42,11 +54,12 @@ class PastModel(Model):
         encoded: the same rows as the experts read them.
         """
         units, stage = self.mixture.units(self.labels), self.past_stage
-        combined = self.mixture.combine(units, forecasts)
+        rows = StageRows(encoded, self.mixture.combine(units, forecasts), units)
+        if self.recent_stage is not None:
+            rows = rows._replace(forecasts=self.recent_stage.predict(rows))
         if stage is None:
-            return combined
-        known = stage.known_past(X, self.schema)
-        return stage.predict(StageRows(encoded, combined, units, known))
+            return rows.forecasts
+        return stage.predict(rows, stage.known_past(X, self.schema))
 
     def with_past(self, X: RowsLike) -> RowsWithPast:
         """Return rows together with what is known now about past labels.
@@ -64,10 +77,10 @@ class PastModel(Model):
 
         Use it for rows far ahead of the last label, and to export the model.
         """
-        if self.past_stage is None:
+        if not self.stages:
             return self
         plain = copy.copy(self)
-        plain.past_stage = None
+        plain.past_stage = plain.recent_stage = None
         for name, value in {"past": False, "key": None}.items():
             object.__setattr__(plain, name, value)
         return plain
@@ -89,12 +102,11 @@ class PastModel(Model):
         labels = StageLabels(one.learned[rows], block.labels[rows], weights, changes)
         forecasts = stack(answers)
         combined = self.mixture.learn(units, forecasts, *labels[1:])
-        if self.past_stage is not None and block.known is not None:
-            encoded = part_of_block(one.rows.encoded, first, last)
-            stage_rows = StageRows(encoded, combined, units, block.known.part(first, last))
-            combined = self.past_stage.learn(stage_rows, labels)
-        self.record_losses(labels, forecasts, combined)
-        return combined
+        stage_rows = StageRows(part_of_block(one.rows.encoded, first, last), combined, units)
+        known = None if block.known is None else block.known.part(first, last)
+        final = self.learn_stages(stage_rows, known, labels)
+        self.record_losses(labels, forecasts, final)
+        return final
 
     def record_losses(self, labels: StageLabels, forecasts: Array, answers: Array) -> None:
         """Add the losses of rows that were learned, given all forecasts and predictions."""
@@ -120,9 +132,17 @@ class PastModel(Model):
         loss, weight = average
         return {"losses": self.losses_, "average_loss": loss, "average_loss_weight": weight}
 
+    def learn_stages(self, rows: StageRows, known: KnownPast | None, labels: StageLabels) -> Array:
+        """Return predictions for rows that the experts have learned, and learn from them."""
+        if self.recent_stage is not None:
+            rows = rows._replace(forecasts=self.recent_stage.learn(rows, labels))
+        if self.past_stage is None or known is None:
+            return rows.forecasts
+        return self.past_stage.learn(rows, known, labels)
+
     def past_corrections(self, X: RowsLike) -> Array | float:
         """Return what past labels add to the predictions of a block."""
-        if self.past_stage is None:
+        if not self.stages:
             return 0.0
         return self.predict_many(X) - self.without_past().predict_many(split_past(X)[0])
 

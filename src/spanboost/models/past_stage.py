@@ -47,7 +47,6 @@ NAMES = ("experts", "last label", "last season", "recent mean", "mean")
 KEY_NAMES = ("last label of the key", "recent mean of the key")
 CORRECTIONS = ("past", "past and row", "trees of past and row")
 _STATE, _SLEEP = "labels", "sleep"
-PAST = "past."  # prefix of the arrays of this stage in a file
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,9 @@ class StageRows(NamedTuple):
     """Rows that the experts have predicted."""
 
     encoded: Any  # as the experts read them
-    forecasts: Array  # [rows] of the experts, in the units of the labels, or log-odds
+    forecasts: Array  # [rows] of the experts, in the units of the labels, or log-odds; scores of
+    # classes are [rows, d]
     units: Units  # before the first row
-    known: KnownPast
 
 
 class StageLabels(NamedTuple):
@@ -135,10 +134,10 @@ class PastStage:
         self._call(read_past, self.state, keys, past)
         return past
 
-    def predict(self, rows: StageRows) -> Array:
+    def predict(self, rows: StageRows, known: KnownPast) -> Array:
         """Return predictions; learn nothing."""
         number, asleep = len(rows.forecasts), not self.sleep.awake
-        past = rows.known.fill(self.read_past(rows.known.keys))
+        past = known.fill(self.read_past(known.keys))
         outs = []
         for core, block in zip(self.cores, self._encode(rows, past), strict=True):
             out = np.zeros((number, 1), core.dtype)
@@ -149,21 +148,21 @@ class PastStage:
         half = np.full(number, rows.units.half)
         return self.mixture.combine(rows.units, self._candidates(rows, past, outs, half))
 
-    def learn(self, rows: StageRows, given: StageLabels) -> Array:
+    def learn(self, rows: StageRows, known: KnownPast, given: StageLabels) -> Array:
         """Learn rows, in order; return the predictions, each made before its label was seen."""
         forecasts = rows.forecasts
         labels = (given.labels if self.direct else given.learned)[:, 0].astype(np.float64)
         errors = labels - forecasts
         if self.direct:
             errors = (1 + labels) / 2 - to_probability(forecasts)
-        keys, has_past = rows.known.keys, rows.known.given
-        past = rows.known.fill(np.empty((len(labels), self.state.columns)))
+        keys, has_past = known.keys, known.given
+        past = known.fill(np.empty((len(labels), self.state.columns)))
         arrays = keys, labels, errors, given.weights, has_past, past
         self._call(learn_past, self.state, *arrays)
         blocks = self._encode(rows, past)
         for core, block in zip(self.cores, blocks, strict=True):
             core.accept(block)
-        frames = _frames(rows.units, given.changes, len(labels))
+        frames = label_frames(rows.units, given.changes, len(labels))
         targets = given.labels
         if not self.direct:
             scaled = (forecasts - frames.learned_centre) / frames.learned_half
@@ -341,7 +340,7 @@ def _new_boosters(loss: Any, seed: int, bits: int | None) -> Iterator[Booster]:
     yield SpanBoost(Trees(bits=bits), n=50, eta=0.15, loss=loss, seed=seed, **boosted)
 
 
-def _frames(units: Units, changes: list[RangeChange], rows: int) -> Frames:
+def label_frames(units: Units, changes: list[RangeChange], rows: int) -> Frames:
     """Return the label range of each row of a block."""
     half, learned_half = np.full(rows, units.half), np.full(rows, units.half)
     centre = np.full(rows, np.reshape(units.centre, -1)[0])

@@ -1,0 +1,1 @@
+"""Streams whose concept changes: AutoBoost, River and CapyMOA."""

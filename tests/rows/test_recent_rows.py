@@ -1,0 +1,105 @@
+"""Recent rows against plain Python: nearest neighbours and naive Bayes."""
+
+import numpy as np
+import pytest
+from naive_recent import NaiveRecent
+
+from spanboost.compiling.kernels import Caller
+from spanboost.rows.block import Cells, Rows, block_of
+from spanboost.rows.recent_classes import (
+    FADE,
+    LEAST,
+    new_recent_classes,
+    widen_classes,
+)
+from spanboost.rows.recent_rows import MOST, NEAREST, WINDOW, new_recent_rows
+
+
+def vote_and_learn(rows, classes, X, own, labels, votes, chances):
+    """Predict every row, then learn it."""
+    for t in range(own.shape[0]):
+        rows.load_row(X.row(t))
+        rows.vote(own[t], votes[t])
+        if classes.weight.shape[0] > 0:
+            classes.find_probabilities(rows, own[t], chances[t])
+        rows.learn_row(X.row(t), labels[t])
+        if classes.weight.shape[0] > 0:
+            classes.learn_class(rows, int(labels[t]))
+
+
+def make_stream(number, classes, seed=0):
+    rng = np.random.default_rng(seed)
+    numbers = (rng.normal(size=(number, 3)) * [1, 10, 0.1] + [0, 100, 0]).astype(np.float32)
+    numbers[rng.random((number, 3)) < 0.05] = np.nan
+    numbers[0] = 0  # the mean is not known yet
+    codes = rng.integers(-1, 3, (number, 2))
+    if classes:
+        labels = (numbers[:, 0] > 0).astype(float) + (rng.random(number) < 0.2)
+        own = rng.dirichlet(np.ones(classes), number)
+    else:
+        labels = rng.normal(size=number)
+        own = rng.normal(size=(number, 1))
+    return numbers, codes, labels, own
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_votes_and_probabilities_are_as_defined(classes):
+    number = WINDOW + 150
+    numbers, codes, labels, own = make_stream(number, classes)
+    state, sums = new_recent_rows(5), new_recent_classes(classes, 5)
+    votes, chances = np.zeros_like(own), np.zeros_like(own)
+    X = Cells(*block_of(Rows(numbers, codes), np.float32, None))
+    Caller()(vote_and_learn, state, sums, X, own, labels, votes, chances)
+    naive = NaiveRecent(WINDOW, NEAREST, FADE, LEAST)
+    for t in range(number):
+        if t < 100 or t > number - 60:
+            expected = naive.vote(numbers[t], codes[t], own[t])
+            np.testing.assert_allclose(votes[t], expected, rtol=2e-4, atol=2e-5)
+            if classes:
+                expected = naive.bayes(numbers[t], own[t])
+                np.testing.assert_allclose(chances[t], expected, rtol=1e-6, atol=1e-9)
+        naive.learn(numbers[t], codes[t], labels[t])
+
+
+def test_columns_of_sparse_rows_get_coordinates_as_they_appear():
+    state = new_recent_rows(2)
+    X = Cells(*block_of(np.array([[0, 5.0, 0], [1.0, 0, 2.0]], np.float32), np.float32, None))
+    state.learn_row(X.row(0), 1.0)
+    assert state.used[0] == 2  # the third column has no room
+    wide = state.widened(3)
+    wide.learn_row(X.row(1), 2.0)
+    assert wide.used[0] == 3
+    np.testing.assert_array_equal(wide.values[:, :2], [[0, 1], [5, 0], [0, 2]])
+    assert wide.sound
+
+
+def test_wider_sums_are_the_same():
+    sums = new_recent_classes(2, 3)
+    sums.weight[:], sums.mean[:], sums.square[:] = 1, 2, 3
+    wide = widen_classes(sums, 4, 5)
+    np.testing.assert_array_equal(wide.weight, [1, 1, 0, 0])
+    assert wide.mean[:2, :3].min() == 2
+    assert wide.square.sum() == sums.square.sum()
+
+
+def test_extreme_values_give_finite_votes():
+    state = new_recent_rows(2)
+    values = np.array([[1e38, -1e38], [-1e38, 1e38], [0, 0], [3e38, -3e38]], np.float32)
+    X, own, out = Cells(*block_of(values, np.float32, None)), np.zeros(1), np.zeros(1)
+    with np.errstate(over="ignore"):  # as in compiled code
+        for t in range(4):
+            state.load_row(X.row(t))
+            state.vote(own, out)
+            assert np.isfinite(out).all()
+            state.learn_row(X.row(t), 1e308)
+
+
+def test_only_the_first_columns_are_coordinates():
+    wide = np.ones((1, 3 * MOST), np.float32)
+    state = new_recent_rows(MOST)
+    X = Cells(*block_of(wide, np.float32, None))
+    state.learn_row(X.row(0), 0.0)
+    assert state.used[0] == MOST
+    assert state.sound
+    state.place[0] = MOST + 1
+    assert not state.sound
