@@ -322,7 +322,7 @@ def test_wrong_parameters_are_refused():
         ({"keep": "all"}, "keep must be 'sample' or 'last'"),
         ({"memory": 0}, "memory must be"),
         ({"loss": "hinge"}, "loss must be one that estimators have"),
-        ({"estimator": "xgb"}, "estimator must be an object or 'lightgbm'"),
+        ({"estimator": "xgb"}, "estimator must be an object, 'lightgbm' or 'lightgbm shallow'"),
         ({"estimator": DecisionTreeRegressor}, "estimator must be an object with fit"),
         ({"estimator": object()}, "estimator must be an object with fit"),
         ({"loss": "logistic"}, "estimator must have predict_proba, for classes"),

@@ -116,7 +116,7 @@ class AutoBoost(AutoSpec, PastModel):
     past: whether past labels correct the predictions (docs/time.md). None: for all budgets
         except "fast", and losses for which that is possible.
     key: a column such as "store", or a tuple of columns; every value has past labels of its own.
-    refit: whether one expert is LightGBM, refitted as the rows double (docs/refitted.md). None:
+    refit: whether two experts are LightGBM, refitted as the rows grow (docs/refitted.md). None:
         for the budgets "thorough" and "exhaustive", if LightGBM is installed. Such a model keeps
         rows, and cannot be exported.
     experts: `Refitted` models to add to the experts; they get the loss of this model.

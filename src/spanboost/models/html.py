@@ -10,7 +10,7 @@ from spanboost.models.sample_loss import has_sample, sample_loss
 if TYPE_CHECKING:
     from spanboost.models.model import Model
 
-MOST_ROWS = 12  # all experts of AutoBoost fit; a choice of n and eta can have more candidates
+MOST_ROWS = 14  # all experts of AutoBoost fit; a choice of n and eta can have more candidates
 _BAR_WIDTH = 10.0  # em
 _COLOURS = {False: "#0072b2", True: "#d55e00"}  # of positive and negative bars
 

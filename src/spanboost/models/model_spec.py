@@ -82,7 +82,7 @@ class ModelSpec(SharedParameters):
     budget: how much work AutoBoost does.
     past: whether AutoBoost uses past labels, "on" or "off".
     key: the columns whose values have past labels of their own.
-    refit: whether AutoBoost has a refitted expert, "auto", "on" or "off".
+    refit: whether AutoBoost has refitted experts, "auto", "on" or "off".
     """
 
     _: KW_ONLY
@@ -224,7 +224,7 @@ class ModelSpec(SharedParameters):
         "'auto', 'on' or 'off'",
         is_one_of("auto", "on", "off"),
         Option(
-            "Whether --learner auto has an expert of LightGBM that is refitted as the rows double. "
+            "Whether --learner auto has experts of LightGBM that are refitted as the rows grow. "
             "Such a model keeps rows and cannot be exported (default: auto, which is on with "
             "--budget thorough or exhaustive if LightGBM is installed)",
             choices=("auto", "on", "off"),

@@ -1,4 +1,4 @@
-"""The experts of AutoBoost that are refitted: the default one, and those that users add."""
+"""The experts of AutoBoost that are refitted: two by default, and those that users add."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from spanboost.errors import ParameterError
 from spanboost.losses import resolve
 from spanboost.models.refitted import Refitted, can_refit
-from spanboost.models.refitting.libraries import DEFAULT, is_installed
+from spanboost.models.refitting.libraries import DEFAULT, SHALLOW, is_installed
 from spanboost.models.spec import AutoSpec
 
-BUDGETS = "thorough", "exhaustive"  # with a refitted expert by default
-GROW = 1.5  # of the default expert: fits are recent, for three times the time of the last one
+BUDGETS = "thorough", "exhaustive"  # with refitted experts by default
+GROW = 1.5  # of the default experts: fits are recent, for three times the time of the last one
 
 
 def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[str, Refitted]:
@@ -20,7 +20,8 @@ def new_refits(spec: AutoSpec, given: Iterable[Any], label_range: Any) -> dict[s
         with the loss of the model.
     """
     shared = {"loss": spec.loss, "label_range": label_range, "bits": spec.bits, "seed": spec.seed}
-    found = {DEFAULT: Refitted(grow=GROW, **shared)} if _has_default(spec) else {}
+    names = (DEFAULT, SHALLOW) if _has_default(spec) else ()
+    found = {name: Refitted(name, grow=GROW, **shared) for name in names}
     for one in given:
         if not isinstance(one, Refitted):
             raise ParameterError("experts", f"must be Refitted models (got {one!r:.60})")

@@ -27,7 +27,13 @@ from spanboost.models.health import describe
 from spanboost.models.kept_rows import take_kept
 from spanboost.models.model import Model, single_answer
 from spanboost.models.refitting.fits import Fit, FitTask, RunningFit
-from spanboost.models.refitting.libraries import DEFAULT, LibraryEstimator, as_data, import_library
+from spanboost.models.refitting.libraries import (
+    DEFAULT,
+    SHALLOW,
+    LibraryEstimator,
+    as_data,
+    import_library,
+)
 from spanboost.models.widening import ABSENT
 from spanboost.rows.block import Block, slice_block
 from spanboost.rows.encoder import EncodedBlock
@@ -47,8 +53,8 @@ class Refitted(HullBoost):
     predictions depend on neither the number of threads nor the speed of the machine.
 
     estimator: an object with fit(X, y) and predict(X), or predict_proba(X) for classes: of
-        LightGBM, XGBoost, CatBoost, scikit-learn or your own. The default is LightGBM, with
-        settings of its own for each loss (docs/refitted.md).
+        LightGBM, XGBoost, CatBoost, scikit-learn or your own. "lightgbm" and "lightgbm shallow",
+        with smaller trees, have settings of their own for each loss (docs/refitted.md).
     memory: number of rows to keep. They are saved with the model.
     grow: factor between the numbers of learned rows at two fits.
     first: number of learned rows at the first fit; before it, the prediction is the mean label.
@@ -304,10 +310,9 @@ def _check_estimator(estimator: Any, loss: Any) -> None:
     if isinstance(estimator, LibraryEstimator):
         import_library(estimator.library)
     elif isinstance(estimator, str):
-        if estimator != DEFAULT:
-            raise ParameterError(
-                "estimator", f"must be an object or 'lightgbm' (got {estimator!r})"
-            )
+        if estimator not in (DEFAULT, SHALLOW):
+            allowed = f"an object, {DEFAULT!r} or {SHALLOW!r}"
+            raise ParameterError("estimator", f"must be {allowed} (got {estimator!r})")
         import_library(DEFAULT)
     elif isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise ParameterError("estimator", f"must be an object with fit (got {estimator!r:.60})")

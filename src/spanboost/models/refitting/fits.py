@@ -29,7 +29,7 @@ REACH = 400.0  # the largest forecast with a log link, relative to the mean labe
 class FitTask(NamedTuple):
     """The rows that an estimator is fitted to. Nothing else changes them."""
 
-    estimator: Any  # DEFAULT, a LibraryEstimator, or an object with fit and predict
+    estimator: Any  # DEFAULT, SHALLOW, a LibraryEstimator, or an object with fit and predict
     loss: Any
     seed: int
     names: dict[str, int]  # columns of sparse rows by name
@@ -169,7 +169,7 @@ def fit_estimator(task: FitTask) -> Fit | None:
     mean = float(np.average(task.labels, weights=task.weights))
     estimator, categories = task.estimator, category_columns(task.rows, columns)
     if isinstance(estimator, str):
-        fitted = fit_lightgbm(X, y, task.weights, categories, task.loss, task.seed)
+        fitted = fit_lightgbm(estimator, X, y, task.weights, categories, task.loss, task.seed)
         return _as_data(DEFAULT, fitted, columns, classes, mean)
     if isinstance(estimator, LibraryEstimator):
         own = estimator.library == DEFAULT and categories

@@ -20,7 +20,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, UserError, install_hint
 from spanboost.models.refitting.lightgbm_text import check_lightgbm_text
 
-DEFAULT = "lightgbm"  # the estimator with settings of its own for each loss
+DEFAULT, SHALLOW = "lightgbm", "lightgbm shallow"  # with settings of their own for each loss
 _MODULES = {
     "LGBMRegressor": "lightgbm",
     "LGBMClassifier": "lightgbm",

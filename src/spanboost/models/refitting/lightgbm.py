@@ -1,4 +1,4 @@
-"""The default estimator of `Refitted`: LightGBM with settings that depend on the loss alone.
+"""The estimators of `Refitted` by name: LightGBM with settings that depend on the loss alone.
 
 The number of trees is chosen by early stopping on every tenth row. Then the trees are fitted again
 to all rows. All settings are deterministic, and every fit runs in one thread: the trees depend on
@@ -19,14 +19,13 @@ from spanboost.losses import (
     Softmax,
     Tweedie,
 )
-from spanboost.models.refitting.libraries import import_library
+from spanboost.models.refitting.libraries import DEFAULT, SHALLOW, import_library
 
 MOST_TREES = 1000
 PATIENCE = 50  # trees without an improvement before early stopping
 HELD_OUT = 10  # one row in this many
 _SETTINGS = {
     "learning_rate": 0.05,
-    "num_leaves": 63,
     "bagging_fraction": 0.8,
     "bagging_freq": 1,
     "feature_fraction": 0.8,
@@ -35,6 +34,11 @@ _SETTINGS = {
     "force_col_wise": True,
     "num_threads": 1,
     "verbosity": -1,
+}
+# Small trees are smoother: they suit noisy labels and functions without sharp steps.
+_SIZES: dict[str, dict[str, Any]] = {
+    DEFAULT: {"num_leaves": 63},
+    SHALLOW: {"num_leaves": 15, "lambda_l2": 5.0},
 }
 _OBJECTIVES: dict[type[Any], str] = {
     Absolute: "regression_l1",
@@ -46,14 +50,15 @@ _OBJECTIVES: dict[type[Any], str] = {
 
 
 def fit_lightgbm(
-    X: Any, y: Array, weights: Array, categories: list[int], loss: Any, seed: int
+    name: str, X: Any, y: Array, weights: Array, categories: list[int], loss: Any, seed: int
 ) -> Any:
     """Return a booster of LightGBM, fitted to a matrix.
 
+    name: DEFAULT or SHALLOW.
     y: numbers, or class numbers from 0 on; categories: columns of X that hold categories.
     """
     lightgbm = import_library("lightgbm")
-    settings = _SETTINGS | _objective(loss, y) | {"seed": seed % 2**31}
+    settings = _SETTINGS | _SIZES[name] | _objective(loss, y) | {"seed": seed % 2**31}
     whole = lightgbm.Dataset(
         X, y, weight=weights, categorical_feature=categories, params=settings, free_raw_data=False
     )
