@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_folders import add_pending
 
+from spanboost.rows.column_rows import ColumnRows
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.layout_cache import LayoutCache
 from spanboost.service.storage.pending_rows import MAX_FILES, PendingFullError, PendingRows
@@ -182,3 +183,22 @@ def test_pending_rows_are_a_dictionary_with_times(tmp_path_factory, steps):
             str(k): alive.get(str(k)) for k in range(31)
         }
         assert len(list(folder.iterdir())) <= MAX_FILES
+
+
+def test_many_rows_are_read_as_one_by_one(tmp_path):
+    pending = PendingRows(tmp_path)
+    uniform = {f"a{k}": {"x": k / 3, "name": "ü" * k} for k in range(20)}
+    mixed = {f"b{k}": {"x": k / 3} if k % 2 else {"y": "text", "z": None} for k in range(20)}
+    for rows in (uniform, mixed):
+        add_pending(pending, rows)
+    pending.remove(["a4"])
+    for ids in (["a7"], ["a9", "a2"], ["a3", "b1", "b2"], [*uniform], [*reversed(uniform), *mixed]):
+        places, rows = pending.get_rows([*ids, "unknown"])
+        assert {id: rows[k] for id, k in places.items()} == {
+            id: pending.get(id) for id in ids if id != "a4"
+        }
+    places, rows = pending.get_rows(uniform)
+    assert isinstance(rows, ColumnRows)
+    assert [*places.values()] == [*range(19)]
+    assert pending.get_rows(["unknown"]) == ({}, [])
+    pending.close()

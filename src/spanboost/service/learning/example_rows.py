@@ -2,9 +2,10 @@
 
 from collections.abc import Container, Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 from spanboost.data.target import Target
-from spanboost.rows.column_rows import ColumnRows
+from spanboost.rows.column_rows import ColumnRows, take_rows
 from spanboost.service.learning.jobs import LearnJob, Outcome
 from spanboost.service.learning.model_budget import Growth, ModelBudget
 from spanboost.service.limits import describe_duration
@@ -86,8 +87,8 @@ def _find_rows(
     field: the key of labels.
     """
     duplicates, refused, own = set[int](), list[RejectedRow](), dict[str, int]()
-    rows = examples.rows
-    pending = dict[int, Row]()  # rows that waited, by position
+    pending = dict.fromkeys(examples.pending_ids())
+    places, waiting = state.pending.get_rows(pending) if pending else ({}, [])
     for t, id in enumerate(examples.ids):
         if id is None:
             continue
@@ -100,18 +101,23 @@ def _find_rows(
             why = f"the label differs from the one that was learned for the id {id!r}"
             refused.append(RejectedRow(number, field, why, CONFLICT))
             continue
-        if not isinstance(rows, ColumnRows) and rows[t] is None:
-            row = state.pending.get(id)
-            if row is None:
-                refused.append(RejectedRow(number, None, describe_missing(state, id), GONE))
-                continue
-            pending[t] = row
+        if id in pending and id not in places and examples.rows[t] is None:
+            refused.append(RejectedRow(number, None, describe_missing(state, id), GONE))
+            continue
         own[id] = mark
-    if pending:
-        rows = [pending.get(t, row) for t, row in enumerate(rows)]
-        examples = examples._replace(rows=rows)
     without = duplicates | {one.row for one in refused}
-    return examples.without(without) if without else examples, len(duplicates), refused
+    good = examples.without(without) if without else examples
+    if pending:
+        good = good._replace(rows=_fill_rows(good, places, waiting))
+    return good, len(duplicates), refused
+
+
+def _fill_rows(examples: Examples, places: dict[str, int], waiting: Sequence[Row]) -> Any:
+    """Return the rows of examples, with those that waited; `places`: of ids among these."""
+    if all(row is None for row in examples.rows):
+        return take_rows(waiting, [places[id or ""] for id in examples.ids])
+    named = zip(examples.ids, examples.rows, strict=True)
+    return [waiting[places[id or ""]] if row is None else row for id, row in named]
 
 
 def describe_missing(state: State, id: str) -> str:

@@ -12,6 +12,8 @@ import orjson
 from spanboost.service.storage.record_files import LogFile
 from spanboost.service.storage.row_codec import Layout, layout_from_json
 
+READ_SHARE = 4  # a group is read as a whole if at least one row in so many is needed
+
 
 class EncodedRow(NamedTuple):
     """A row as bytes."""
@@ -67,6 +69,22 @@ class RowGroup(NamedTuple):
             file.read(rests + begin, self.ends[k] - begin),
             file.read(rests + self.ends[-1] + k * self.past, self.past) if self.past else b"",
         )
+
+    def read_rows(self, chosen: Sequence[int], file: LogFile) -> list[EncodedRow]:
+        """Read some rows without their past, all at once if they are many."""
+        if READ_SHARE * len(chosen) < len(self.ends):
+            return [self.read_row(k, file) for k in chosen]
+        rests = self.width * len(self.ends)
+        data = file.read(self.start, rests + self.ends[-1])
+        begins = [0, *self.ends]
+        return [
+            EncodedRow(
+                data[k * self.width : (k + 1) * self.width],
+                data[rests + begins[k] : rests + self.ends[k]],
+                b"",
+            )
+            for k in chosen
+        ]
 
     def read_layout(self, file: LogFile) -> Layout:
         """Read the layout from the file."""

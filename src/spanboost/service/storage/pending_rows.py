@@ -14,7 +14,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +22,14 @@ import orjson
 
 from spanboost.atomic_files import sync_folder
 from spanboost.compiling.arrays import Array
-from spanboost.rows.column_rows import take_rows
+from spanboost.rows.column_rows import join_rows, take_rows
 from spanboost.service.limits import StateLimits
 from spanboost.service.request_rows import Row
 from spanboost.service.storage.file_views import FileView, open_views
 from spanboost.service.storage.layout_cache import LayoutCache
 from spanboost.service.storage.pending_files import GroupHead, PendingFile, RowGroup, decode_head
 from spanboost.service.storage.record_files import encode_record, file_number, read_records
-from spanboost.service.storage.row_codec import Layout, encode_rows
+from spanboost.service.storage.row_codec import Layout, decode_rows, encode_rows
 from spanboost.service.storage.row_past import PAST_FLOAT
 
 SPREAD = 8  # number of files that hold the maximum number of rows if all of them wait
@@ -129,6 +129,25 @@ class PendingRows:
             segment, group, k = found
             floats, rest, _ = group.read_row(k, segment.file)
             return self._layout(segment, group).decode(floats, rest)
+
+    def get_rows(self, ids: Iterable[str]) -> tuple[dict[str, int], Sequence[Row]]:
+        """Return the rows that wait under some ids, and the position of each id among them."""
+        groups = dict[tuple[Path, int], tuple[PendingFile, RowGroup, dict[str, int]]]()
+        places, parts = dict[str, int](), list[Sequence[Row]]()
+        with self._lock:
+            for id in ids:
+                found = self._find(id)
+                if found is not None:
+                    segment, group, k = found
+                    key = segment.path, group.head
+                    groups.setdefault(key, (segment, group, {}))[2][id] = k
+            for segment, group, members in groups.values():
+                rows = group.read_rows([*members.values()], segment.file)
+                floats = b"".join(row.floats for row in rows)
+                layout = self._layout(segment, group)
+                parts.append(decode_rows(layout, floats, [row.rest for row in rows]))
+                places.update(zip(members, count(len(places)), strict=False))
+        return places, join_rows(parts) if parts else []
 
     def get_past(self, id: str) -> Array | None:
         """Return the past of the row with this id; None if there is none."""
