@@ -26,6 +26,7 @@ from spanboost import (
 )
 from spanboost.compiling.kernels import plain
 from spanboost.compiling.random_numbers import hash_integer, streams, uniform
+from spanboost.learners import trees
 from spanboost.learners.split_sums import new_sketch
 from spanboost.learners.tree_selection import select_trees, trees_of_nodes
 from spanboost.losses import Softmax
@@ -603,9 +604,25 @@ def test_sketched_trees_take_no_more_memory_for_more_classes():
     tables = []
     for classes in (3, 30):
         model = SpanBoost(dataclasses.replace(SMALL, sketch=3), 2, loss=Softmax(classes))
-        model.learn_many(X, classes_of(np.nan_to_num(X), 3))
+        with plain():
+            model.learn_many(X, classes_of(np.nan_to_num(X), 3))
         tables.append(model.core.state.bank.candidates.table.shape)
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(("classes", "depth"), [(2, 3), (3, 3), (6, 2), (20, 1)])
+def test_sketched_trees_with_many_classes_are_less_deep(classes, depth, monkeypatch):
+    monkeypatch.setattr(trees, "MOST_MEANS", 2 * 3 * 2**4)  # 2 trees, 3 classes, 3 levels
+    X, _ = stream(250)
+    y = classes_of(np.nan_to_num(X), classes)
+    for sketch, expected in ((3, depth), (0, 3)):
+        learner = dataclasses.replace(SMALL, sketch=sketch, evidence=0.0, delay=0)
+        model = SpanBoost(learner, 2, loss=Softmax(classes))
+        with plain():
+            model.learn_many(X, y)
+        bank = model.core.state.bank
+        assert bank.depth == expected
+        assert bank.used[0] <= 2 * (2 ** (expected + 1) - 1)
 
 
 def test_a_file_without_projections_is_as_those_of_earlier_versions(tmp_path):
