@@ -60,7 +60,7 @@ _SIMPLE = (
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
-_FOR_CLASSES = {"sketch": 3}  # trees that predict the scores of classes
+_FOR_CLASSES = {"sketch": 3, "evidence": 5.0}  # trees that predict the scores of classes
 _RECENT = {"depth": 10, "evidence": 5.0, "delay": 10, "recency": 2}
 _THOROUGH = (
     Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
@@ -366,7 +366,7 @@ class AutoBoost(AutoSpec, PastModel):
         label_range = (-1, 1) if scores and either else self.label_range
         for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
             more = _FOR_CLASSES if learner is Trees and isinstance(loss, Softmax) else {}
-            single = learner(bits=self.bits, **parameters, **more)
+            single = learner(bits=self.bits, **(parameters | more))
             shared: dict[str, Any] = {
                 "loss": self.loss,
                 "label_range": label_range,

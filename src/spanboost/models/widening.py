@@ -42,12 +42,15 @@ def widen_core(core: BoosterCore, narrow: BoosterCore) -> None:
     if kind is None:
         return
     core.prepare_unread(kind, narrow.features, narrow.width)
+    marks = dict[int, tuple[Array, ...]]()  # the touched entries of each owner, found once
     for part in ("algorithm", "bank"):
         wide, old = (leaves(getattr(one.state, part), part) for one in (core, narrow))
         for (_, target, _), (_, value, owner) in zip(wide, old, strict=True):
             # tables of the old bank may have more room, which is not used yet
             both: tuple[Any, ...] = tuple(map(slice, map(min, target.shape, value.shape)))
             if owner is not None:
-                touched = np.nonzero(touched_mark(owner))
+                if id(owner) not in marks:
+                    marks[id(owner)] = np.nonzero(touched_mark(owner))
+                touched = marks[id(owner)]
                 both = (*touched, *both[len(touched) :])
             target[both] = value[both]
