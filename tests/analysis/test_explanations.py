@@ -26,7 +26,6 @@ from spanboost.compiling.kernels import plain
 from spanboost.losses import Softmax
 from spanboost.models import auto
 from spanboost.models.committee import Committee
-from spanboost.rows.times import part_names
 
 FLOAT64 = {"dtype": np.float64}
 LEARNERS = {
@@ -97,22 +96,34 @@ def test_contributions_add_up_when_sums_are_projected():
 
 
 @pytest.mark.parametrize("booster", [SpanBoost, HullBoost])
-@pytest.mark.parametrize("learner", [LinearSGD(**FLOAT64), LinearBall(x_norm=10)])
-def test_a_linear_contribution_is_the_change_from_removing_the_feature(booster, learner):
+@pytest.mark.parametrize("learner", [LinearSGD(**FLOAT64), LinearBall(x_norm=20)])
+def test_a_linear_contribution_is_the_change_from_a_typical_value(booster, learner):
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (300, 4))
+    X = rng.uniform(-1, 1, (60, 4))  # so few that all are in the sample
+    X[:, 0] += 3
     model = booster(learner, n=5, label_range=(0, 100), D=10)
     with plain():
-        model.learn_many(X, 50 + X @ [20, -10, 5, 0])
-        x = np.array([0.5, -0.2, 0.9, 0.1])
-        found = explain(model, x)
-        assert found.base == pytest.approx(model.predict_one(np.zeros(4)), abs=1e-9)
+        model.learn_many(X, X @ [20, -10, 5, 0])
+        x = np.array([3.5, -0.2, 0.9, 0.1])
+        found, mean = explain(model, x), X.mean(axis=0)
+        assert found.base == pytest.approx(model.predict_one(mean), abs=1e-9)
         for j in range(4):
-            without = model.predict_one(np.where(np.arange(4) == j, 0, x))
-            assert found.contributions[j] == pytest.approx(found.prediction - without, abs=1e-9)
+            usual = model.predict_one(np.where(np.arange(4) == j, mean, x))
+            assert found.contributions[j] == pytest.approx(found.prediction - usual, abs=1e-9)
     assert list(found.contributions) == sorted(
         found.contributions, key=lambda j: -abs(found.contributions[j])
     )
+
+
+def test_autoboost_explains_numbers_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(2015, 2026, 400), rng.uniform(0, 1, 400)])
+    y = 100 * (X[:, 0] - 2014) + 50 * X[:, 1]
+    model = AutoBoost(budget="fast")
+    model.learn_many(X, y)
+    found = explain(model, [2025, 0.5])
+    assert abs(found.base - y.mean()) < 0.1 * np.ptp(y)
+    assert abs(found.contributions[0] - 100 * (2025 - X[:, 0].mean())) < 0.15 * np.ptp(y)
 
 
 def test_a_stump_credits_the_feature_that_predicts():
@@ -190,20 +201,27 @@ def test_features_are_named_as_in_the_rows():
         assert set(found.contributions) == {"size", "city"}
         assert total(found) == pytest.approx(found.prediction, abs=1e-12)
     rows = [
-        {"word=red": 1.0 + t % 3, "word=blue": t % 2, "day": "2024-01-02 12:00"} for t in range(60)
+        {
+            "word=red": 1.0 + t % 3,
+            "word=blue": t % 2,
+            "day": f"2024-01-{t % 9 + 1:02} {t % 5:02}:00",
+        }
+        for t in range(60)
     ]
     for bits in (None, 8):
         with plain():
             model = HullBoost(LinearSGD(bits=bits, **FLOAT64), n=2)
             model.learn_many(rows, [0.1 * row["word=red"] for row in rows])
             found = explain(model, rows[1])
-        assert set(found.contributions) == {"word=red", "word=blue", *part_names("day")}
+        parts = ("day.days", "day.hour", "day.weekday", "day.yearday")
+        assert set(found.contributions) == {"word=red", "word=blue", *parts}
     X, y = stream()
     with plain():
         model = HullBoost(LinearSGD(), n=2)
         model.learn_many(X, y)
         (found,) = explain_many(model, Rows(np.ones((1, 4)), np.array([[1, -1]])))
-    assert set(found.contributions) == {0, 1, 2, 3, "code 0"}
+    # code 1 is missing here, but most rows have it
+    assert set(found.contributions) == {0, 1, 2, 3, "code 0", "code 1"}
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "absolute", "softmax"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,11 @@ from spanboost.analysis.explanation import Explanation
 from spanboost.analysis.user_columns import column_finder, key_of
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError
+from spanboost.learners.ball import BallBank
 from spanboost.learners.contributions import NO_FEATURE, contributions_of, shrinkage
+from spanboost.learners.linear import LinearBank
+from spanboost.learners.network import NetworkBank
+from spanboost.learners.ridge import RidgeBank
 from spanboost.learners.text import learner_text
 from spanboost.losses import Logistic, Softmax, has_log_link, predicts_scores, scores_of
 from spanboost.models.booster import Booster
@@ -20,10 +25,15 @@ from spanboost.models.estimator_files import ModelOrEstimator
 from spanboost.models.model import Model, require_model
 from spanboost.models.predictions import class_names, probabilities
 from spanboost.models.refitted import Refitted
-from spanboost.rows.encoder import count_rows
+from spanboost.models.sample_loss import sampled_rows
+from spanboost.rows.encoder import EncodedBlock, count_rows
 from spanboost.rows.feature_names import are_named, feature_name
 from spanboost.rows.frame_rows import is_frame
+from spanboost.rows.times import cycle_of
 from spanboost.rows.user_types import RowLike
+
+_FROM_ZERO = LinearBank, RidgeBank, BallBank, NetworkBank  # contributions are 0 for a value of 0
+_TYPICAL = 64  # rows of the sample that a model keeps, to compare a row with
 
 
 class _Parts(NamedTuple):
@@ -62,9 +72,12 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     product of the steps and shrinkages of Algorithm 1 or 2 and of the factors by which this row's
     partial sums are projected to norm B and the copy's prediction to norm D. Within a copy,
     learners/contributions.py computes the contributions of features: they are exact for linear
-    functions and stumps, path-based for trees, and approximate for networks. `base`
-    is the sum of the label range's centre, the constants of linear functions and the means at the
-    roots of trees.
+    functions and stumps, path-based for trees, and approximate for networks.
+
+    `base` is about the mean prediction. Contributions of trees are relative to the mean at the
+    root. Those of linear functions and networks are relative to the mean contribution of the
+    feature over some of the learned rows that the model keeps. Features that fewer than half of
+    these rows have, and models that keep no rows, are compared with a value of 0.
 
     For AutoBoost, contributions are the sum over its experts, each multiplied by its weight in the
     prediction. `rest` is the difference that this leaves: AutoBoost clips forecasts to the range of
@@ -83,7 +96,7 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     >>> predictions = model.learn_many(X, 100 + X @ [60, -20, 0])
     >>> prediction, base, contributions, rest = explain(model, [0.5, 0.5, 0.5])
     >>> print(f"{prediction:.0f} = {base:.0f} + {contributions[0]:.0f} {contributions[1]:.0f}")
-    120 = 100 + 30 -10
+    120 = 100 + 29 -9
     >>> abs(prediction - base - sum(contributions.values())) < 1e-4
     True
     """
@@ -166,12 +179,38 @@ def _centre(parts: _Parts) -> _Parts:
 
 
 def _explain(model: Model, X: Any) -> Iterator[_Parts]:
-    return _explain_parts(model, X) if model.parts else _explain_booster(model.as_booster(), X)
+    if model.parts:
+        return _explain_parts(model, X)
+    return _explain_booster(model.as_booster(), X, sampled_rows(model, _TYPICAL))
 
 
-def _explain_booster(model: Booster, X: Any) -> Iterator[_Parts]:
+def _explain_booster(model: Booster, X: Any, typical: Any) -> Iterator[_Parts]:
+    """Yield the explanations of a booster's predictions, relative to those for typical rows."""
+    means = _mean_contributions(model, typical)
+    shift = sum(means.values(), np.zeros(model.core.d))
+    for prediction, base, contributions in _explain_rows(model, model.core.encoder.read(X)):
+        for feature, mean in means.items():
+            contributions[feature] = contributions.get(feature, 0) - mean
+        yield _Parts(prediction, base + shift, contributions)
+
+
+def _mean_contributions(model: Booster, typical: Any) -> dict[int, Array]:
+    """Return the mean contributions of the features that most of the typical rows have.
+
+    Contributions to linear functions and networks are relative to a value of 0, which a year or a
+    price never has.
+    """
+    if typical is None or not isinstance(model.core.state.bank, _FROM_ZERO):
+        return {}
+    each = [parts.contributions for parts in _explain_rows(model, model.core.encoder.read(typical))]
+    number = Counter(feature for parts in each for feature in parts)
+    usual = [feature for feature, rows in number.items() if 2 * rows > len(each)]
+    none = np.zeros(model.core.d)
+    return {f: np.mean([parts.get(f, none) for parts in each], axis=0) for f in usual}
+
+
+def _explain_rows(model: Booster, rows: EncodedBlock) -> Iterator[_Parts]:
     core = model.core
-    rows = core.encoder.read(X)
     state, labels = core.prepare(rows, 0), core.labels
     plain = not (labels.scores or labels.log_link)
     unit, centre = (labels.half, labels.centre) if plain else (1.0, np.zeros(core.d))
@@ -209,8 +248,11 @@ def _leave_unexplained(model: Refitted, X: Any) -> Iterator[_Parts]:
 def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
     """Yield the sums of the explanations of a model's parts, multiplied by their weights."""
     parts = model.parts.values()
+    shared = sampled_rows(model, _TYPICAL)  # experts keep no sample of their own
     each = [
-        _leave_unexplained(part, X) if isinstance(part, Refitted) else _explain_booster(part, X)
+        _leave_unexplained(part, X)
+        if isinstance(part, Refitted)
+        else _explain_booster(part, X, sampled_rows(part, _TYPICAL) if shared is None else shared)
         for part in parts
     ]
     past = np.broadcast_to(model.past_corrections(X), count_rows(X))  # a part of the rest
@@ -255,7 +297,7 @@ def _column_finder(model: Model, X: Any) -> Callable[[int], Any]:
         # the model does not store hashed names, but the rows contain them
         texts = {feature_name(*entry) for row in known.expand(X) for entry in row.items()}
         mask = 2**known.bits - 1
-        names = {text: text if text in keys else key_of(text) for text in texts}
+        names = {text: text if text in keys else cycle_of(key_of(text)) for text in texts}
         own = {2 * ((known.column(text) or 0) & mask): name for text, name in names.items()}
     return lambda feature: own.get(feature, find(feature))
 

@@ -75,6 +75,16 @@ def kept_rows(model: Model) -> LabelledRows:
     return LabelledRows(rows, kept.labels[: kept.kept], kept.weights[: kept.kept])
 
 
+def sampled_rows(model: Model, most: int) -> Any:
+    """Return at most `most` of the rows that a model keeps, as its parts read them, or None."""
+    kept, kind = model.row_sample, model.encoder.kind
+    if kept is None or kept.kept == 0 or kind is None:
+        return None
+    chosen = np.unique(np.linspace(0, kept.kept - 1, most).astype(int))
+    rows = _decode(kept.rows.take(chosen))
+    return NumberedBlock(rows, len(chosen), kind.named, {}) if isinstance(rows, Rows) else rows
+
+
 def encoded_losses(model: Model, rows: Any, labels: Array) -> Array:
     """Return the losses of `Rows` with numbered columns, or of rows that are not a `Block`.
 
