@@ -179,6 +179,8 @@ def test_constructors_keep_their_signatures():
         "bits",
         "past",
         "key",
+        "refit",
+        "experts",
     ]
     with pytest.raises(TypeError, match=r"SpanBoost.__init__\(\) missing 1 required"):
         SpanBoost()
