@@ -302,7 +302,7 @@ def test_budgets_list_the_experts():
         assert model.n == len(experts)
         assert not model.started
         assert model.weights_[experts[0][0]] == pytest.approx(1 / (len(experts) + 3))
-    assert repr(model) == "AutoBoost(budget='exhaustive')"
+    assert repr(model) == "AutoBoost(budget='exhaustive', refit=False)"
     X, y = stream(800)
     model = fast()
     model.learn_many(X, y)

@@ -9,7 +9,7 @@ from spanboost.data.formats.jsonl import BadRowError
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Schema
 from spanboost.data.target import NumberTarget
-from spanboost.rows.times import time_entries
+from spanboost.rows.times import PARTS, time_entries
 from spanboost.service.request_rows import RowParser, prediction_batches
 
 CSV = b"when,x,y\n2020-01-03T06:00Z,5,1\n2020-02-29,6,2\n,7,3\n"
@@ -33,7 +33,7 @@ def test_a_model_of_a_table_knows_its_columns_of_times():
 def test_a_model_of_json_finds_times_in_strings():
     value = {"when": "2020-01-03T06:00", "kind": "a"}
     new = RowParser(Schema("json", NumberTarget(), iso_times=True), "id", 100)
-    expected = time_entries("when", np.datetime64("2020-01-03T06:00"))
+    expected = time_entries("when", np.datetime64("2020-01-03T06:00"), PARTS)
     assert new.parse_features(dict(value))[1] == {"kind": "a", **expected}
     earlier = RowParser(Schema("json", NumberTarget()), "id", 100)
     assert earlier.parse_features(dict(value))[1] == value
