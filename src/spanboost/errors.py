@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spanboost.compiling.arrays import Array
 
 _PACKAGE = __name__.partition(".")[0] + "."
+_SHOWN = 8  # columns in a message
 _SQUARED, _ABSOLUTE = ("squared", "squared_error"), ("absolute", "absolute_error")
 _TWO_CLASSES, _CLASSES = ("logistic", "log_loss"), ("softmax", "log_loss")
 _OTHER_NAMES = {  # of losses, as other libraries call them
@@ -78,6 +79,18 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     near = get_close_matches(name.casefold(), plain, 3)
     close = [one for match in near for one in plain[match]]
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def suggest_column(name: Any, columns: Iterable[str]) -> str:
+    """Return what `did_you_mean` returns; without a close name, it lists the columns."""
+    columns = [*columns]
+    return did_you_mean(name, columns) or _list_columns(columns)
+
+
+def _list_columns(columns: Sequence[str]) -> str:
+    shown = ", ".join(f"{one!r:.40}" for one in columns[:_SHOWN])
+    more = f" and {len(columns) - _SHOWN:,} more" if len(columns) > _SHOWN else ""
+    return f"; the columns are {shown}{more}"
 
 
 def suggest_loss(name: Any, known: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
         (["--budget", "huge"], "invalid choice: 'huge'"),
         (["--rate", "0.1"], "--rate does not apply to trees"),
         (["--label", "prize"], "column 'prize' not found"),
+        (["--label", "y"], "column 'y' not found; the columns are 'size', "),
         (["--label", "sise"], "did you mean 'size'?"),
         (["--label", "size", "--ignore", "size"], "the label column 'size' is also in --ignore"),
         (["--weight", "none"], "column 'none' not found"),
@@ -72,6 +73,40 @@ def test_bad_usage(command, words, message, data, model, shell, tmp_path, monkey
     assert printed.out == ""
     assert (tmp_path / "out.sb").read_bytes() == b"as it was"
     assert {path.name for path in tmp_path.iterdir()} == {"houses.csv", "houses.sb", "out.sb"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--key", "rums"], "the key 'rums' is not a column of the rows; did you mean 'rooms'?"),
+        (["--key", "shop"], "the key 'shop' is not a column of the rows; the columns are 'size'"),
+        (["--key", "0"], "the key '0' is not a column of the rows; the columns are 'size'"),
+        (["--key", "size", "--label", "size"], "the key 'size' is the label; choose another"),
+        (["--key", "size", "--ignore", "size"], "the key 'size' is a column that is left out"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_key_that_is_not_a_feature(command, words, message, data, shell, tmp_path):
+    output = ["-o", tmp_path / "out.sb"] if command == "train" else []
+    printed = shell(command, data, *output, "--budget", "fast", "--quiet", *words, status=2)
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert not (tmp_path / "out.sb").exists()
+
+
+def test_a_key_of_times(shell, tmp_path):
+    data = put(tmp_path, "days.csv", b"day,a,y\n2025-01-01,1,2\n2025-01-02,2,3\n")
+    printed = shell("evaluate", data, "--budget", "fast", "--quiet", "--key", "day", status=2)
+    assert "the key 'day' is a column of times; choose a column of numbers" in printed.err
+
+
+def test_a_key_that_no_line_has(shell, tmp_path):
+    data = put(tmp_path, "x.jsonl", b'{"zone": "a", "label": 1}\n{"zone": "b", "label": 2}\n')
+    printed = shell("evaluate", data, "--budget", "fast", "--quiet", "--key", "zon", status=2)
+    assert printed.err == (
+        "spanboost: none of the first rows has the key 'zon'; did you mean 'zone'?\n"
+    )
 
 
 @pytest.mark.parametrize(

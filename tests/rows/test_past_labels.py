@@ -1,18 +1,21 @@
 """Past labels: lags, seasons, means and keys are those of the plain definition."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_past import all_past
 
-from spanboost import Rows
+from spanboost import AutoBoost, Rows
 from spanboost.compiling.kernels import Caller, plain
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
+from spanboost.errors import UserError
 from spanboost.rows.past_keys import NO_KEY, SETS, WAYS, new_key_table
 from spanboost.rows.past_labels import learn_past, new_past_labels, read_past
-from spanboost.rows.row_keys import row_keys
+from spanboost.rows.row_keys import refuse_absent_key, row_keys
 
 
 def learn(state, labels, errors, keys=None, weights=None):
@@ -117,6 +120,29 @@ def test_keys_of_every_kind_of_rows():
     assert (by_name[:3] >= 0).all()
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pa.table])
+def test_a_key_that_is_not_a_column_of_a_frame(frame):
+    rows = frame({"store": ["a", "b"], "x": [1.0, 2.0]})
+    first, second = row_keys(rows, "store", None)
+    assert first != second
+    with pytest.raises(UserError, match=r"the key 'shop' is not .* columns are 'store', 'x'"):
+        row_keys(rows, "shop", None)
+    with pytest.raises(UserError, match=r"the key 'stor' is not .*; did you mean 'store'"):
+        row_keys(rows, "stor", None)
+
+
+def test_a_key_that_no_dictionary_has():
+    rows = [{"x": 1.0}, {"store": None}]
+    refuse_absent_key(rows, "store")
+    refuse_absent_key(np.zeros((2, 1)), 0)
+    with pytest.raises(UserError, match="none of the first rows has the key 'stor'; did you mean"):
+        refuse_absent_key(rows, ("store", "stor"))
+    model = AutoBoost(key="shop", budget="fast")
+    with pytest.raises(UserError, match="the first row does not have the key 'shop'; use None"):
+        model.learn_one({"store": "a"}, 1.0)
+    assert not model.started
+
+
 def test_keys_of_a_table_by_name():
     columns = [Column("x", False), Column("shop", True)]
     schema = Schema("table", Target(), columns=columns)
@@ -124,6 +150,8 @@ def test_keys_of_a_table_by_name():
     assert row_keys(table, "shop", schema).tolist() == [4, 5]
     with pytest.raises(ValueError, match=r"the key 'shp' is not a column of the rows.*'shop'"):
         row_keys(table, "shp", schema)
+    with pytest.raises(UserError, match=r"the key 'city' is not a .*the columns are 'x', 'shop'"):
+        row_keys(table, "city", schema)
     with pytest.raises(ValueError, match="needs rows with names"):
         row_keys(table, "shop", None)
     with pytest.raises(ValueError, match="there are 1 columns"):

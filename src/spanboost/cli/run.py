@@ -42,6 +42,7 @@ from spanboost.losses import predicts_scores
 from spanboost.models.model import Model
 from spanboost.models.predictions import class_names, prediction_table
 from spanboost.models.row_losses import losses_of
+from spanboost.rows.row_keys import refuse_absent_key
 from spanboost.theory.certificate import Witness
 
 MOST = 1 << 17  # rows in a joined batch
@@ -94,7 +95,7 @@ class ProgressivePass:
             predictions = None
             if self.args.predictions is not None:
                 predictions = stack.enter_context(open_writer(self.args.predictions))
-            parts = split_batches(batches, every, self.tape.rows)
+            parts = split_batches(self._with_key(batches), every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
             if self.table.start_bar() and rounds is None:
@@ -125,6 +126,14 @@ class ProgressivePass:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
             if self.tape.rows and self.args.positive is not None:
                 self.positive.check()  # before a model is written
+
+    def _with_key(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches; raise a UserError if no row of the first one has the column of --key."""
+        key = getattr(self.args, "key", None)
+        for batch in batches:
+            if key is not None and not self.tape.rows:
+                refuse_absent_key(batch.X, key)
+            yield batch
 
     def _count(self, step: Step) -> None:
         batch, answers = step.batch, step.answers[self.names[0]]

@@ -12,6 +12,7 @@ from spanboost.data.decimal_marks import COMMA, POINT
 from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
+from spanboost.errors import suggest_column
 from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
@@ -106,7 +107,7 @@ class Schema:
         required = [self.label, self.weight, *self.ignore, *self.categorical]
         for name in required:
             if name is not None and name not in names:
-                raise _not_found(file, name, names)
+                raise _not_found(file, name, names, suggest_column(name, names))
         excluded = {self.weight, *self.ignore}
         for position, name in enumerate(names):
             if is_index(position, name) and name not in required:
@@ -275,8 +276,8 @@ def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _not_found(file: str, name: str, names: Sequence[str]) -> StreamError:
-    hint = suggest_name(name, names)
+def _not_found(file: str, name: str, names: Sequence[str], hint: str = "") -> StreamError:
+    hint = suggest_name(name, names) or hint
     if [*names] == [str(position) for position in range(1, len(names) + 1)]:
         hint = f"; columns are named 1 to {len(names)}, because line 1 does not contain names"
     return StreamError(f"{file}: column {name!r:.40} not found{hint}")

@@ -226,8 +226,7 @@ class AutoBoost(AutoSpec, PastModel):
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
         """Return the block in the experts' terms; a `DataError` names the first bad row."""
-        stage = self.past_stage
-        known = None if stage is None else stage.known_past(X, self.schema)
+        known = self.known_past(X)
         encoded = self._encode(split_past(X)[0], learn=True)
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)

@@ -17,6 +17,7 @@ from spanboost.models.recent_stage import RecentStage
 from spanboost.rows.block import part_of_block
 from spanboost.rows.labels import RangeChange
 from spanboost.rows.past_rows import RowsWithPast, split_past
+from spanboost.rows.row_keys import refuse_absent_key
 from spanboost.rows.user_types import RowsLike
 
 
@@ -60,6 +61,16 @@ class PastModel(Model):
         if stage is None:
             return rows.forecasts
         return stage.predict(rows, stage.known_past(X, self.schema))
+
+    def known_past(self, X: Any) -> KnownPast | None:
+        """Return what is known about past labels for rows to learn; None if it is not used."""
+        stage = self.past_stage
+        if stage is None:
+            return None
+        # rows with a schema may come from a journal, whose first row can lack the key
+        if stage.key is not None and self.schema is None and not self.started:
+            refuse_absent_key(split_past(X)[0], stage.key)
+        return stage.known_past(X, self.schema)
 
     def with_past(self, X: RowsLike) -> RowsWithPast:
         """Return rows together with what is known now about past labels.

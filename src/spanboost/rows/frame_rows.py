@@ -51,7 +51,7 @@ def check_frame(X: Any) -> None:
         raise ValueError("a lazy frame has no rows yet; call its method collect() first")
     if not is_frame(X):
         return
-    names = [*_names(X)]
+    names = [*frame_names(X)]
     if not names:
         raise ValueError("the frame has no columns")
     for name, times in Counter(names).items():
@@ -65,6 +65,11 @@ def check_frame(X: Any) -> None:
 def is_numeric_frame(X: Any) -> bool:
     """Return whether all columns of a frame are numbers or booleans."""
     return all(map(_is_numeric, _types(X).values()))
+
+
+def frame_names(X: Any) -> Any:
+    """Return the names of all columns of a frame, of any type."""
+    return X.schema.names if hasattr(getattr(X, "schema", None), "types") else X.columns
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -114,11 +119,6 @@ def _types(X: Any) -> dict[Any, Any]:
         return dict(X.dtypes)
     types = schema.types if hasattr(schema, "types") else schema.dtypes()  # Arrow, Polars
     return dict(zip(schema.names if hasattr(schema, "types") else schema, types, strict=True))
-
-
-def _names(X: Any) -> Any:
-    """Return the names of all columns."""
-    return X.schema.names if hasattr(getattr(X, "schema", None), "types") else X.columns
 
 
 def _is_numeric(kind: Any) -> bool:
