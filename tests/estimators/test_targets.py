@@ -29,6 +29,8 @@ def test_every_target_has_the_model_of_this_target_alone():
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     assert model.n_epochs_ == [one.n_epochs_ for one in expected.estimators_]
     assert model.score(X, BOTH) == r2_score(BOTH, model.predict(X))
+    assert repr(model.model_).startswith("<2 models, one for each target: [<SpanBoost(LinearSGD(")
+    assert model.model_._repr_html_().count("loss function") == 2
     frame = pd.DataFrame(BOTH, columns=["a", "b"])
     np.testing.assert_array_equal(linear().fit(X, frame).predict(X), model.predict(X))
     twin = pickle.loads(pickle.dumps(model))
@@ -44,13 +46,17 @@ def test_streams_of_several_targets():
     before = model.predict(X)
     bad = BOTH.copy()
     bad[7, 1] = np.nan  # valid for the first target
-    with pytest.raises(ValueError, match=r"^row 7: the label is missing"):
+    with pytest.raises(ValueError, match=r"^row 7: the label in column 1 of y is missing"):
         model.partial_fit(X, bad)
+    text = BOTH.astype(object)
+    text[7, 1] = "abc"
+    with pytest.raises(ValueError, match=r"^row 7: the label 'abc' in column 1 of y is not a num"):
+        model.partial_fit(X, text)
     with pytest.raises(ValueError, match=r"y must have the shape \[rows, 2\], .* \(got \[rows\]\)"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match=r"shape \[rows, 2\], .* \(got \[rows, 3\]\)"):
         model.set_params(warm_start=True).fit(X, np.column_stack([BOTH, y]))
-    with pytest.raises(ValueError, match=r"^row 7: the label is missing"):
+    with pytest.raises(ValueError, match=r"^row 7: the label in column 1 of y is missing"):
         model.fit(X, bad)
     np.testing.assert_array_equal(model.predict(X), before)
     again = copy.deepcopy(model).set_params(n_epochs=1, shuffle=False).fit(X, BOTH)

@@ -300,9 +300,28 @@ def test_every_output_gets_a_copy_of_a_learner_of_numbers():
         np.testing.assert_allclose(together[:, k], alone, atol=1e-12)
 
 
+def test_messages_name_the_class_of_a_learner(tmp_path):
+    class Silent:
+        def predict(self, x):
+            return np.nan
+
+        def update(self, x, loss):
+            raise AssertionError
+
+    model = SpanBoost(Silent(), n=2)
+    assert repr(model) == "SpanBoost(Silent(...), n=2)"
+    needed = r"weak learner 0, Silent, predicted nan; one finite number is needed$"
+    with pytest.raises(ValueError, match=needed):
+        model.learn_one([0.0], 0.1)
+    with pytest.raises(ValueError, match=r"^Silent\(...\) is code, not data"):
+        save(model, tmp_path / "silent.sb")
+
+
 def test_a_learner_of_one_number_is_told_how_to_predict_several():
     model = SpanBoost(Counter(), n=2, loss=losses.SquaredEuclidean(2))
-    with pytest.raises(ValueError, match=r"predicted 0.0; 2 finite values .* single_output = True"):
+    with pytest.raises(
+        ValueError, match=r"predicted 0.0; 2 finite numbers .* single_output = True"
+    ):
         model.learn_one([0.0], [0.1, 0.2])
 
 
@@ -324,7 +343,7 @@ def test_a_prediction_that_is_text_is_named():
         def predict_one(self, x):
             return "a"
 
-    with pytest.raises(ValueError, match=r"weak learner 0 predicted 'a'; 1 finite value"):
+    with pytest.raises(ValueError, match=r"weak learner 0, Text, predicted 'a'; one finite number"):
         SpanBoost(Text(), n=2).learn_one([0.0], 0.1)
 
 

@@ -98,7 +98,7 @@ def test_the_prototype_may_change_after_construction():
 
 def test_a_vector_booster_needs_vector_predictions():
     model = HullBoost(Sgd(), n=2, loss=SquaredEuclidean(3))
-    with pytest.raises(ValueError, match=r"weak learner 0 predicted 0\.0; 3 finite values"):
+    with pytest.raises(ValueError, match=r"weak learner 0, \w+, predicted 0\.0; 3 finite numbers"):
         model.predict_one(np.ones(2))
 
 

@@ -14,7 +14,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.data.frames import FrameReader, frame_reader, refuse_infinite
 from spanboost.errors import DataError
 from spanboost.rows.frame_rows import check_frame
-from spanboost.rows.label_values import refuse_times
+from spanboost.rows.label_values import missing_label, refuse_times
 
 
 class EstimatorRows:
@@ -107,12 +107,16 @@ def parse_targets(y: Any) -> Array:
     _require(y)
     refuse_times(y)
     try:
-        return check_array(
+        targets: Array = check_array(
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y"
         )
     except ValueError:
         _refuse_text(y)
         raise
+    if targets.ndim == 2 and np.isnan(targets).any():
+        row, target = np.argwhere(np.isnan(targets))[0].tolist()
+        raise DataError(row, missing_label(f" in column {target} of y"))
+    return targets
 
 
 def parse_classes(y: Any) -> Array:
@@ -128,9 +132,10 @@ def parse_classes(y: Any) -> Array:
 def _refuse_text(y: Any) -> None:
     """Raise a DataError for the first label that is text and not a number."""
     for row, labels in enumerate(np.atleast_1d(np.asarray(y, dtype=object))):
-        for label in np.atleast_1d(np.asarray(labels, dtype=object)).flat:
+        for target, label in enumerate(np.atleast_1d(np.asarray(labels, dtype=object)).flat):
             if isinstance(label, str) and not _is_numeral(label):
-                what = f"the label {label!r:.40} is not a number"
+                where = f" in column {target} of y" if np.ndim(labels) else ""
+                what = f"the label {label!r:.40}{where} is not a number"
                 raise DataError(row, f"{what}; use BoostingClassifier for classes")
 
 
@@ -147,7 +152,7 @@ def _refuse_missing(y: Array) -> None:
     for row, label in enumerate(y.tolist() if y.dtype == object else ()):
         nan = isinstance(label, float) and math.isnan(label)
         if label is None or nan or type(label).__name__ in ("NAType", "NaTType"):  # of pandas
-            raise DataError(row, "the label is missing")
+            raise DataError(row, missing_label())
 
 
 def _require(y: Any) -> None:

@@ -184,9 +184,11 @@ class ObjectBank:
             values = _finite_values(prediction)
             if len(values) != len(h):
                 hint = _SINGLE if len(values) == 1 else ""
+                one = len(h) == 1
+                needed = "one finite number is" if one else f"{len(h)} finite numbers are"
                 raise ValueError(
-                    f"weak learner {i} predicted {prediction!r:.200}; {len(h)} finite values are "
-                    f"needed{hint}"
+                    f"weak learner {i}, {_name(learner)}, predicted {prediction!r:.200}; "
+                    f"{needed} needed{hint}"
                 )
             h[:, i] = self.units.value * values
 
@@ -211,8 +213,7 @@ def _finite_values(prediction: Any) -> Array:
 
 def _add_row(error: Exception, learner: Any, x: Any) -> None:
     """Add a note to an error of a learner: the row, and what to do about text in it."""
-    name = type(_unwrap(getattr(learner, "learner", learner))).__name__
-    note = f"{name} raised this error for the row {x!r:.200}"
+    note = f"{_name(learner)} raised this error for the row {x!r:.200}"
     if isinstance(x, dict) and any(isinstance(value, str) for value in x.values()):
         note += "; if it accepts only numbers, encode texts first, for example as 0 and 1"
     values = [*x.values()] if isinstance(x, dict) else [*x] if np.ndim(x) == 1 else []
@@ -221,6 +222,11 @@ def _add_row(error: Exception, learner: Any, x: Any) -> None:
     ):
         note += "; the row has missing values: fill them in first"
     error.add_note(note)
+
+
+def _name(learner: Any) -> str:
+    """Return the class of a copy as the user knows it."""
+    return type(_unwrap(getattr(learner, "learner", learner))).__name__
 
 
 def _unwrap(learner: Any) -> Any:

@@ -11,7 +11,7 @@ LONGEST = 60  # characters of the text of a learner of another library
 def learner_text(learner: Any) -> str:
     """Return a learner as people write it: only the parameters that differ from the defaults.
 
-    An object of another library whose text is long is only named.
+    An object is only named if its text is long, or is the address that Python shows by default.
 
     >>> from spanboost import LinearSGD
     >>> learner_text(LinearSGD(rate=0.1))
@@ -20,7 +20,8 @@ def learner_text(learner: Any) -> str:
     if is_dataclass(learner) and not isinstance(learner, type):
         return call_text(learner)
     text = repr(learner)
-    short = len(text) <= LONGEST and "\n" not in text
+    default = type(learner).__repr__ is object.__repr__
+    short = len(text) <= LONGEST and "\n" not in text and not default
     return text if short else f"{type(learner).__name__}(...)"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from spanboost.compiling.arrays import Array
 from spanboost.errors import DataError
+from spanboost.rows.label_values import missing_label
 
 
 class ClassTable:
@@ -35,7 +36,7 @@ class ClassTable:
         codes = []
         for row, label in enumerate(labels):
             if label is None or (isinstance(label, float) and math.isnan(label)):
-                raise DataError(row, "the label is missing")
+                raise DataError(row, missing_label())
             if not isinstance(label, Hashable):
                 kind = type(label).__name__
                 raise DataError(row, f"the label must be text, a number or a boolean (got {kind})")

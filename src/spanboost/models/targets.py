@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.models.html import model_html, section
 from spanboost.models.model import Model
 
 
@@ -19,6 +20,13 @@ class TargetModels:
 
     def __init__(self, models: Sequence[Model]) -> None:
         self.models = list(models)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.models)} models, one for each target: {self.models}>"
+
+    def _repr_html_(self) -> str:
+        parts = [section(f"target {j}", model_html(one)) for j, one in enumerate(self.models)]
+        return section(f"{len(parts)} models, one for each target", "".join(parts))
 
     @property
     def threads(self) -> int | None:

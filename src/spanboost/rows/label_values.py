@@ -18,6 +18,11 @@ _SEVERAL = (
 )
 
 
+def missing_label(where: str = "") -> str:
+    """Return the message about a missing label; `where` says which one, if a row has several."""
+    return f"the label{where} is missing (None or NaN); leave out rows without a label"
+
+
 def class_numbers(y: Any, rows: int, limit: int) -> Array:
     """Return labels as class numbers below a limit."""
     if np.shape(y) != (rows,):

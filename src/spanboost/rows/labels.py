@@ -11,7 +11,7 @@ from spanboost.errors import LabelWarning, ModelFileError, warn_caller
 from spanboost.losses import Softmax, has_log_link, is_binary, predicts_scores
 from spanboost.rows.label_ends import LabelEnds, are_ends, ends_of, merge_ends
 from spanboost.rows.label_history import LARGEST, NARROWEST, LabelHistory
-from spanboost.rows.label_values import class_numbers, show_label, to_matrix
+from spanboost.rows.label_values import class_numbers, missing_label, show_label, to_matrix
 from spanboost.rows.validation import refuse_first
 
 
@@ -198,10 +198,7 @@ class Labels:
 
     def _finite(self, y: Any, rows: int) -> Array:
         given = to_matrix(y, rows, self.d, "labels")
-        refuse_first(
-            np.isnan(given).any(axis=1),
-            lambda t: "the label is missing (None or NaN); leave out rows without a label",
-        )
+        refuse_first(np.isnan(given).any(axis=1), lambda t: missing_label())
         refuse_first(
             ~np.isfinite(given).all(axis=1),
             lambda t: f"the label must be finite (got {show_label(given[t])})",
