@@ -94,9 +94,10 @@ class _OneTarget(_Boosting):
             found = explain(self, x)
         except UserError as error:  # your own learner has no contributions
             return str(error)
+        total = "(sum)" if found.sum_name == "prediction" else f"(sum: {found.sum_name})"
         if np.ndim(found.prediction):
             found = found.output(int(np.argmax(found.prediction)))
-        parts = [*found.main_parts(_SHOWN), Part("(sum)", found.prediction)]
+        parts = [*found.main_parts(_SHOWN), Part(total, found.prediction)]
         numbers = [f"{part.amount:+z.{decimals}f}" for part in parts]
         width = max(map(len, numbers))
         pairs = zip(numbers, parts, strict=True)

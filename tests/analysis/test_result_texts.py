@@ -95,8 +95,8 @@ def test_an_explanation_has_a_bar_for_each_feature():
 def test_small_features_and_the_rest_are_sums():
     found = example({f"x{k}": 20.0 - k for k in range(20)}, rest=3.0)
     _, rows, styles = parse(found)
-    assert len(rows) == 1 + 1 + 12 + 2 + 1
-    assert rows[-3][:2] == ["(8 more)", f"+{sum(range(1, 9))}"]
+    assert len(rows) == 1 + 1 + 14 + 2 + 1
+    assert rows[-3][:2] == ["(6 more)", f"+{sum(range(1, 7))}"]
     assert rows[-2][:2] == ["(rest)", "+3"]
     assert styles[-2][0] == "width:10em"  # the longest bar
     assert "+ 120 (15 more) + 3 (rest)" in repr(found)
@@ -194,3 +194,19 @@ def test_two_classes_have_the_score_of_the_second(loss, sure):
     assert title == f"prediction -1{chance}"
     assert rows[-1][0] == "score of 1"
     assert repr(found).startswith(f"<Explanation: prediction -1{chance}; score of 1 -")
+
+
+def test_a_log_link_explains_the_logarithm_of_the_prediction():
+    model = HullBoost(LinearSGD(), n=1, loss="poisson", D=6.0, label_range="auto")
+    model.learn_many(X, np.round(np.exp(1 + X[:, 0])))
+    found, mean = explain(model, X[0]), model.predict_one(X[0])
+    assert np.exp(found.prediction) == pytest.approx(mean)
+    start = f"<Explanation: prediction {mean:.6g}; logarithm of the prediction "
+    assert repr(found).startswith(f"{start}{found.prediction:.4g} = ")
+    title, rows, _ = parse(found)
+    assert title == f"prediction {mean:.6g}"
+    assert rows[-1][0] == "logarithm of the prediction"
+    both = Explanation(np.ones(2), np.zeros(2), {}, np.ones(2), log_link=True)
+    assert parse(both)[0] == "logarithms of the predictions of 2 outputs"
+    assert both.output(1).log_link
+    assert pickle.loads(pickle.dumps(found)).log_link

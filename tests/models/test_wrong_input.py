@@ -54,6 +54,26 @@ def test_the_columns_of_a_frame_of_numbers_may_have_any_order(read):
     np.testing.assert_array_equal(twin.learn_many(turned, Y), model.learn_many(X, Y))
 
 
+@pytest.mark.parametrize("rows", [X[:2], X[:1], FRAME[:2]])
+def test_several_rows_are_not_one_row(rows):
+    model = fitted()
+    expected = rf"expected one row \(got {len(rows)} x 3 values\); for several rows, use predict_"
+    with pytest.raises(ValueError, match=expected):
+        model.predict_one(rows)
+    with pytest.raises(ValueError, match=expected):
+        model.learn_one(rows, 1.0)
+
+
+def test_a_single_value_is_not_a_row():
+    with pytest.raises(ValueError, match=r"\(got shape \(1,\)\); each row is a list of values"):
+        linear().learn_one(3.0, 1.0)
+
+
+def test_several_rows_cannot_be_explained_at_once():
+    with pytest.raises(ValueError, match=r"explain expects one row \(got 60\); call it for each"):
+        explain(fitted(), FRAME)
+
+
 def test_auto_boost_knows_the_columns_too():
     model = AutoBoost(budget="fast")
     model.learn_many(FRAME, Y)

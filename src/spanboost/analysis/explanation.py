@@ -41,10 +41,12 @@ class Explanation(ExplanationParts):
     Attributes:
         classes: The labels of the classes; empty if the prediction is no class.
         chances: Their probabilities; None if the model has none.
+        log_link: Whether the prediction is the logarithm of the predicted mean.
     """
 
     classes: Sequence[Any]
     chances: Array | None
+    log_link: bool
 
     def __new__(
         cls,
@@ -54,14 +56,16 @@ class Explanation(ExplanationParts):
         rest: Contribution,
         classes: Sequence[Any] = (),
         chances: Array | None = None,
+        log_link: bool = False,
     ) -> Self:
         """Return an explanation with these parts."""
         explanation = super().__new__(cls, prediction, base, contributions, rest)
         explanation.classes, explanation.chances = classes, chances
+        explanation.log_link = log_link
         return explanation
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (*self, self.classes, self.chances)
+        return (*self, self.classes, self.chances, self.log_link)
 
     def main_parts(self, most: int) -> list[Part]:
         """Return the base, at most this many features, their rest, and `rest` if it matters."""
@@ -82,19 +86,22 @@ class Explanation(ExplanationParts):
             float(self.base[k]),
             {name: parts[name] for name in order},
             float(self.rest[k]),
+            log_link=self.log_link,
         )
 
     def __repr__(self) -> str:
         if len(self.classes):
             k = self._explained_class
             own = self.output(k) if np.ndim(self.prediction) else self
-            return f"<Explanation: {self._class_title()}; score of {self.classes[k]} {own._sum()}>"
+            return f"<Explanation: {self._class_title()}; {self.sum_name} {own._sum()}>"
         if np.ndim(self.prediction):
             names = ", ".join(str(name) for name in list(self.contributions)[:_FEATURES])
             return (
                 f"<Explanation: {len(self.prediction)} outputs, {len(self.contributions):,} "
                 f"features; the largest contributions: {names or 'none'}>"
             )
+        if self.log_link:
+            return f"<Explanation: {self._mean_title()}; {self.sum_name} {self._sum()}>"
         return f"<Explanation: {self._sum()}>"
 
     def _sum(self) -> str:
@@ -113,6 +120,16 @@ class Explanation(ExplanationParts):
         """The class whose score the parts add up to; of vectors, the predicted one."""
         return self._predicted_class if np.ndim(self.prediction) else 1
 
+    @property
+    def sum_name(self) -> str:
+        """What the parts add up to, in words; of the scores of classes, that of `__repr__`."""
+        if len(self.classes):
+            return f"score of {self.classes[self._explained_class]}"
+        return "logarithm of the prediction" if self.log_link else "prediction"
+
+    def _mean_title(self) -> str:
+        return f"prediction {rounded(float(np.exp(self.prediction)))}"
+
     def _class_title(self) -> str:
         k = self._predicted_class
         sure = "" if self.chances is None else f", probability {self.chances[k]:z.4g}"
@@ -122,15 +139,15 @@ class Explanation(ExplanationParts):
         parts = self.main_parts(MOST_ROWS)
         if np.ndim(self.prediction):
             return self._outputs_html(parts)
-        title, last = f"prediction {rounded(self.prediction)}", "prediction"
-        if len(self.classes):
-            title, last = self._class_title(), f"score of {self.classes[self._explained_class]}"
+        title = f"prediction {rounded(self.prediction)}"
+        if len(self.classes) or self.log_link:
+            title = self._class_title() if len(self.classes) else self._mean_title()
         base, *others = parts
         largest = max((abs(part.amount) for part in others), default=0.0) or 1.0
         rows: list[tuple[str, str, str | Bar]] = [
             (base.name, rounded(base.amount), ""),
             *((name, f"{amount:+z.6g}", Bar(amount / largest)) for name, amount in others),
-            (last, rounded(self.prediction), ""),
+            (self.sum_name, rounded(self.prediction), ""),
         ]
         return section(title, table(rows, ("feature", "contribution", "")))
 
@@ -147,6 +164,8 @@ class Explanation(ExplanationParts):
             shown = np.argsort(-self.prediction, kind="stable")[:_OUTPUTS].tolist()
             heads = [str(self.classes[k]) for k in shown]
             title, which, last = f"{self._class_title()}: scores", "the largest", "score"
+        elif self.log_link:
+            title, last = f"logarithms of the predictions of {number:,} outputs", self.sum_name
         if len(shown) < number:
             title += f", {which} {len(shown)} of them"
         lines = [*parts, Part(last, self.prediction)]

@@ -102,7 +102,10 @@ def explain(model: ModelOrEstimator, x: RowLike) -> Explanation:
     """
     if hasattr(model, "explained_rows"):
         return _explain_estimator(model.explained_rows(x))
-    (explanation,) = explain_many(require_model(model, "explain"), x if is_frame(x) else [x])
+    rows = x if is_frame(x) else [x]
+    if (number := count_rows(rows)) != 1:
+        raise ValueError(f"explain expects one row (got {number:,}); call it for each row")
+    (explanation,) = explain_many(require_model(model, "explain"), rows)
     return explanation
 
 
@@ -127,11 +130,13 @@ def _explain_estimator(row: ExplainedRows) -> Explanation:
     )
     ordered = {name: contributions[name] for name in largest}
     found = Explanation(prediction, base, ordered, rest)
-    return _with_classes(found, row.models[0], row.classes)
+    return _interpret(found, row.models[0], row.classes)
 
 
-def _with_classes(found: Explanation, model: Model, classes: Sequence[Any]) -> Explanation:
-    """Return an explanation with the labels and probabilities of its classes, if it has classes."""
+def _interpret(found: Explanation, model: Model, classes: Sequence[Any]) -> Explanation:
+    """Return an explanation with what its sum is: the scores of classes, or a logarithm."""
+    if has_log_link(model.loss_):
+        return Explanation(*found, log_link=True)
     outputs = max(np.size(found.prediction), 2)
     if not predicts_scores(model.loss_) or len(classes) != outputs:
         return found
@@ -168,7 +173,7 @@ def explain_many(model: Model, X: Any) -> Iterator[Explanation]:
         named = {name: _unwrap(sums[name]) for name in largest if size[name]}
         rest = prediction - base - sum(contributions.values())
         found = Explanation(_unwrap(prediction), _unwrap(base), named, _unwrap(rest))
-        yield _with_classes(found, model, classes)
+        yield _interpret(found, model, classes)
 
 
 def _centre(parts: _Parts) -> _Parts:

@@ -33,16 +33,31 @@ class FeatureError(DataError):
 
 def parse_rows(X: Any, dimensions: int = 2) -> Array:
     """Return a block as an array of numbers, rows x features; raise if one is infinite."""
+    if dimensions == 2:
+        _refuse_block_as_row(X)
     try:
         block = to_numbers(X)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rows must be numbers, all of the same length: {error}") from None
     if block.ndim != dimensions or block.size == 0:
-        if isinstance(X, list) and None in X:
-            raise DataError(X.index(None), "the row is None")
-        raise ValueError(f"several rows must be rows x features (got shape {block.shape})")
+        if isinstance(X, list):
+            for t, x in enumerate(X):
+                if x is None:
+                    raise DataError(t, "the row is None")
+        hint = "; each row is a list of values" if block.ndim == 1 else ""
+        raise ValueError(f"rows must be an array, rows x features (got shape {block.shape}){hint}")
     refuse_feature(np.isinf(block), "is infinite")
     return block
+
+
+def _refuse_block_as_row(X: Any) -> None:
+    """Raise a ValueError if the only row of a list is itself an array or a frame of rows."""
+    shape = getattr(X[0], "shape", ()) if isinstance(X, list) and len(X) == 1 else ()
+    if len(shape) == 2:
+        raise ValueError(
+            f"expected one row (got {shape[0]} x {shape[1]} values); for several rows, use "
+            "predict_many or learn_many"
+        )
 
 
 def refuse_feature(bad: Array, problem: str) -> None:

@@ -85,6 +85,5 @@ def _describe(model: Model, place: str, explanation: Explanation, top: int) -> I
     for name, amount in others:
         bar = "#" * round(_BAR_WIDTH * abs(amount) / size) if size else ""
         yield f"  {amount:>+z12.6g}  {name:<{width}}  {bar}".rstrip()
-    last = "prediction" if probability is None else "score"
-    last = "logarithm of the prediction" if log_link else last
+    last = explanation.sum_name if probability is None else "score"
     yield f"  {explanation.prediction:>+z12.6g}  {last}"
