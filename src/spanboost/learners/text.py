@@ -20,7 +20,7 @@ def learner_text(learner: Any) -> str:
     if is_dataclass(learner) and not isinstance(learner, type):
         return call_text(learner)
     text = repr(learner)
-    default = type(learner).__repr__ is object.__repr__
+    default = text == object.__repr__(learner)
     short = len(text) <= LONGEST and "\n" not in text and not default
     return text if short else f"{type(learner).__name__}(...)"
 

@@ -52,7 +52,8 @@ def parse_rows(X: Any, dimensions: int = 2) -> Array:
 
 def _refuse_block_as_row(X: Any) -> None:
     """Raise a ValueError if the only row of a list is itself an array or a frame of rows."""
-    shape = getattr(X[0], "shape", ()) if isinstance(X, list) and len(X) == 1 else ()
+    single = isinstance(X, list) and len(X) == 1
+    shape: tuple[int, ...] = getattr(X[0], "shape", ()) if single else ()
     if len(shape) == 2:
         raise ValueError(
             f"expected one row (got {shape[0]} x {shape[1]} values); for several rows, use "
