@@ -89,6 +89,8 @@ _HOMES = {  # public names, and the modules that hold them
     "tune": "tuning.search",
 }
 
+_ESTIMATORS = ("BoostingClassifier", "BoostingRegressor")  # of two libraries
+
 __all__ = [
     "AutoBoost",
     "Calibrated",
@@ -141,13 +143,21 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # NumPy and the rest wait until a name is used: `import spanboost` costs nothing
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     if name in _HOMES:
         value = getattr(import_module(f"spanboost.{_HOMES[name]}"), name)
     else:
         value = import_module(f"spanboost.analysis.{name}")
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    if name in _ESTIMATORS:
+        return "; import it from spanboost.sklearn or spanboost.river"
+    from spanboost.errors import did_you_mean
+
+    return "" if name.startswith("_") else did_you_mean(name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -327,3 +327,33 @@ def test_several_labels_are_refused_with_advice(name, shell, tmp_path):
     err = shell("evaluate", path, "--label", "b,c", *EVERY, status=2).err
     assert "'b,c'" in err
     assert "; a model of the command line has one label, train one for each; in Python" in err
+
+
+def late_row(tmp_path, row):
+    """Return a file whose bad row comes after many good ones."""
+    lines = ["a,b,y", *(f"{k},{k % 7},{k % 5}" for k in range(300)), row, "1,2,3"]
+    return put(tmp_path, "late.csv", "\n".join(lines).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1,2,abc", "the label 'abc' is not a number"),
+        ("1,2,", "the label is missing"),
+        ("1,2", "expected 3 fields, got 2"),
+    ],
+)
+def test_a_bad_row_after_many_good_ones_can_be_left_out(row, message, shell, tmp_path):
+    data = late_row(tmp_path, row)
+    printed = shell("evaluate", data, "--learner", "linear", "--quiet", status=2)
+    assert printed.err == (
+        f"spanboost: {data}:302: {message}; to leave out such rows, use --on-error skip\n"
+    )
+    printed = shell("evaluate", data, "--learner", "linear", "--on-error", "skip")
+    assert f"left out: {data}:302: {message}\n" in printed.err
+
+
+def test_names_that_are_read_as_a_row(shell, tmp_path):
+    data = put(tmp_path, "x.csv", b"a,b,y\n1,2,3\n4,5,6\n")
+    printed = shell("evaluate", data, "--no-header", "--quiet", status=2)
+    assert ":1: column '1': 'a' is not a number; if line 1 contains the names" in printed.err

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from spanboost.cli.main import main
+from spanboost.cli.output.progress import ProgressTable
 
 pytestmark = pytest.mark.process
 ROWS = 30_000
@@ -161,6 +162,24 @@ def test_a_checkpoint_of_a_different_run_is_refused(data, tmp_path, monkeypatch,
     assert main(command(data, output, "--resume", *arguments)[3:]) == 2
     assert "leave out --resume" in capsys.readouterr().err
     assert {name: (tmp_path / name).read_bytes() for name in files_beside(output)} == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["--checkpoint-every", "1000"], "run the same command with --resume to continue"),
+        ([], "no model was written; use --checkpoint-every ROWS"),
+    ],
+)
+def test_an_interrupted_run_prints_a_hint_even_if_it_is_quiet(
+    options, hint, data, tmp_path, monkeypatch, capsys
+):
+    def interrupt(self, step):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressTable, "show", interrupt)
+    assert main(command(data, tmp_path / "model.sb", *options)[3:]) == 130
+    assert hint in capsys.readouterr().err
 
 
 def test_ctrl_c_keeps_the_last_checkpoint_and_prints_how_to_resume(data, uninterrupted, tmp_path):

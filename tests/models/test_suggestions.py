@@ -2,6 +2,7 @@
 
 import pytest
 
+import spanboost
 from spanboost import AutoBoost, Drift, LinearSGD, SpanBoost, tune
 from spanboost.errors import did_you_mean
 from spanboost.models.estimators import named_loss
@@ -77,3 +78,17 @@ def test_a_value_that_is_not_a_name_has_no_suggestion():
     assert did_you_mean(3, ["a"]) == did_you_mean(None, ["a"]) == ""
     with pytest.raises(ValueError, match=r"\(got 3\)$"):
         AutoBoost(budget=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("AutoBost", "; did you mean 'AutoBoost'?"),
+        ("BoostingRegressor", "; import it from spanboost.sklearn or spanboost.river"),
+        ("nonsense", ""),
+    ],
+)
+def test_a_name_that_the_package_does_not_have(name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(spanboost, name)
+    assert str(caught.value) == f"module 'spanboost' has no attribute {name!r}{hint}"

@@ -25,6 +25,7 @@ BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
 UNSEEN = -2  # placeholder code of a new category
 LARGEST_WEIGHT = 1e19
+_FEW = 20  # labels of a block
 _PLAIN_TIME = r"\A[12]\d{3}-\d\d-\d\d([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?\z"
 
 
@@ -285,7 +286,9 @@ class _TextLabels:
             k = index[row]
             self.table[k] = self.target.encode_text(self.texts[k])
             if np.isnan(self.table[k]):
-                errors[row] = self.target.error_message(self.texts[k])
+                # after many numbers, a text is a mistake, not a class
+                advise = self.target.as_text or row < _FEW
+                errors[row] = self.target.error_message(self.texts[k], advise=advise)
                 if not skip:
                     break
         return self.table[index], errors

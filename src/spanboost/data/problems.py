@@ -4,6 +4,9 @@ from collections.abc import Collection
 
 from spanboost.errors import UserError, did_you_mean
 
+LEAVE_OUT = "; to leave out such rows, use --on-error skip"
+_SETTLED = 100  # after this many lines, a bad row is an exception, not a file read in a wrong way
+
 
 class StreamError(UserError):
     """Data that cannot be read, or unsuitable options for reading it."""
@@ -30,7 +33,9 @@ class Problems:
         """Report a bad row by its line number (for Parquet and Arrow: row number), from 1."""
         message = f"{file}:{line}: {what}"
         if not self.skip:
-            raise StreamError(message)
+            advised = " --" in what  # another option is the better advice
+            advice = LEAVE_OUT if line > _SETTLED and not advised else ""
+            raise StreamError(f"{message}{advice}")
         self.count += 1
         if len(self.first) < 5:
             self.first.append(message)

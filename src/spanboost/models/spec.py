@@ -345,4 +345,6 @@ def unknown_parameter(cls: str, name: str, names: Mapping[str, str], known: Coll
     own = names.get(meant, meant)
     found = own in known or (own == _TREES and "learner" in known)
     hint = f"; use {own}" if found else did_you_mean(name, known)
+    if not hint and "budget" in known and meant in ("n", "step", _TREES):
+        hint = "; its experts are given, and a larger budget has more of them"
     return f"{cls} has no parameter {name!r}{hint}"

@@ -1,6 +1,7 @@
 """`spanboost train` and `spanboost evaluate`."""
 
 import json
+import sys
 import zlib
 from argparse import Namespace
 from contextlib import ExitStack, closing
@@ -135,7 +136,7 @@ def _train(
                     state = run.labels.state()
                     checkpoints.save(current, tape, outcomes, state, every, run.positions)
         except KeyboardInterrupt:
-            log(args, _resume_hint(every))
+            print(_resume_hint(every), file=sys.stderr)  # as errors, even with --quiet
             raise
         if team is not None:
             model = models[name] = team.model()

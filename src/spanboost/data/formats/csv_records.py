@@ -15,6 +15,7 @@ from spanboost.data.columns import ColumnPart, is_text
 from spanboost.data.decimal_marks import POINT, mark_advice, parse_decimal
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.kinds import MISSING
+from spanboost.data.problems import LEAVE_OUT
 from spanboost.data.schema import ColumnPositions, Schema
 
 
@@ -117,7 +118,7 @@ class Parser:
         """Parse a chunk record by record."""
         rows, lines, bad = list[Any](), list[int](), list[tuple[int, str]]()
         for record in read_records(chunk):
-            row = self._row(record.text)
+            row = self._row(record.text, record.line)
             if isinstance(row, str):
                 bad.append((record.line, row))
             else:
@@ -147,7 +148,7 @@ class Parser:
             kept=pa.table(kept, [self.names[p] for p in self.positions.kept]) if kept else None,
         )
 
-    def _row(self, text: str) -> list[Any] | str:
+    def _row(self, text: str, line: int) -> list[Any] | str:
         """Return the required fields of a record, or an error message."""
         fields = split_record(text, self.delimiter)
         if isinstance(fields, str):
@@ -158,7 +159,7 @@ class Parser:
         for position in self.floats:
             number = _parse_number(fields[position], self.decimal)
             if number is None:
-                return self._not_a_number(fields[position], position)
+                return self._not_a_number(fields[position], position, line)
             row.append(number)
         row += [fields[position] for position in self.texts]
         if self.numeric_label:
@@ -170,14 +171,16 @@ class Parser:
             row[-1] = None if label in MISSING else label if number is None else repr(number)
         return row + [fields[position] for position in self.positions.kept]
 
-    def _not_a_number(self, field: str, position: int) -> str:
+    def _not_a_number(self, field: str, position: int, line: int) -> str:
         name = self.names[position]
         what = f"column {name!r:.40}: {field!r:.40} is not a number"
+        if line == 1:  # a line of names is not a record
+            return f"{what}; if line 1 contains the names of the columns, use --header"
         if advice := mark_advice(field, self.decimal):
             return f"{what}; it {advice}"
         if position == self.positions.weight or self.positions.label is None:
             return what
-        leave_out = "" if self.skip else "; to leave out such rows, use --on-error skip"
+        leave_out = "" if self.skip else LEAVE_OUT
         return (
             f"{what}, unlike the first rows{leave_out}; to read categories, use --categorical "
             f"{name:.40}"
