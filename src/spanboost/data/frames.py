@@ -173,7 +173,7 @@ class FrameReader:
         field, column = table.field(j), table.column(j)
         if j in self.numerals and _is_category(field.type):
             return _parse_numerals(field.name, column)
-        _check_numeric(field, "but was numeric when the model was fitted")
+        _check_numeric(field, "but was numeric when the model was fitted; convert it to numbers")
         return _finite(field.name, as_numpy(column.combine_chunks()))
 
 
@@ -312,7 +312,8 @@ def _finite(name: str, numbers: Array) -> Array:
 
 def _check_numeric(field: Any, reason: str) -> None:
     if not is_number(field.type):
-        raise ValueError(f"column {field.name!r} has type {field.type}, {reason}")
+        content = "contains text" if _is_category(field.type) else f"has type {field.type}"
+        raise ValueError(f"column {field.name!r} {content}, {reason}")
 
 
 def _encode(column: Any, known: dict[Any, int], learn: bool) -> Array:
