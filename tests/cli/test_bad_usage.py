@@ -1,12 +1,16 @@
 """Bad usage: one line with the reason, exit status 2, and no file written."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from streams import EVERY, HOUSES, as_csv, as_jsonl, as_vw, put
+
+from spanboost.cli.run import check_first_key
+from spanboost.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -327,6 +331,14 @@ def test_several_labels_are_refused_with_advice(name, shell, tmp_path):
     err = shell("evaluate", path, "--label", "b,c", *EVERY, status=2).err
     assert "'b,c'" in err
     assert "; a model of the command line has one label, train one for each; in Python" in err
+
+
+def test_only_the_first_rows_need_the_key():
+    rows = [SimpleNamespace(X=[{"zone": "a"}]), SimpleNamespace(X=[{"b": 1.0}])]
+    assert [*check_first_key(iter(rows), "zone")] == rows
+    assert [*check_first_key(iter(rows[1:]), None)] == rows[1:]
+    with pytest.raises(UserError, match="does not have the key 'zone'"):
+        next(check_first_key(iter(rows[1:]), "zone"))
 
 
 def late_row(tmp_path, row):

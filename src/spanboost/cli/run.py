@@ -95,7 +95,8 @@ class ProgressivePass:
             predictions = None
             if self.args.predictions is not None:
                 predictions = stack.enter_context(open_writer(self.args.predictions))
-            parts = split_batches(self._with_key(batches), every, self.tape.rows)
+            key = None if self.tape.rows else getattr(self.args, "key", None)
+            parts = split_batches(check_first_key(batches, key), every, self.tape.rows)
             if rounds is not None:
                 parts = join_small_batches(parts, rounds, self.tape.rows)
             if self.table.start_bar() and rounds is None:
@@ -126,14 +127,6 @@ class ProgressivePass:
                 raise StreamError(f"{self.stream.sources[0].name}: there are no rows")
             if self.tape.rows and self.args.positive is not None:
                 self.positive.check()  # before a model is written
-
-    def _with_key(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield batches; raise a UserError if no row of the first one has the column of --key."""
-        key = getattr(self.args, "key", None)
-        for batch in batches:
-            if key is not None and not self.tape.rows:
-                refuse_absent_key(batch.X, key)
-            yield batch
 
     def _count(self, step: Step) -> None:
         batch, answers = step.batch, step.answers[self.names[0]]
@@ -258,6 +251,17 @@ def _check_plots(args: Namespace) -> None:
 
 def _given(args: Namespace, name: str) -> Any:
     return getattr(args, name, None)
+
+
+def check_first_key(batches: Iterator[Batch], key: Any) -> Iterator[Batch]:
+    """Yield batches; raise a UserError if no row of the first one has the key.
+
+    key: the columns of --key; None to check nothing.
+    """
+    for number, batch in enumerate(batches):
+        if number == 0 and key is not None:
+            refuse_absent_key(batch.X, key)
+        yield batch
 
 
 def join_small_batches(batches: Iterator[Batch], every: int, rows: int) -> Iterator[Batch]:
