@@ -20,7 +20,7 @@ def names(**parameters):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "softmax", "quantile:0.9", "poisson"])
 def test_it_knows_the_functions_of_a_single_booster(loss):
     found = names(learner="linear", loss=loss)
-    assert {"learn", "predict", "_values", "_add_up"} <= set(found)
+    assert {"learn", "predict", "write_values", "_add_up"} <= set(found)
     assert len(found) <= 5
 
 

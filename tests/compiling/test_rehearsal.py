@@ -49,6 +49,8 @@ MODELS = {
     "intervals": lambda: Intervals(SpanBoost(LinearSGD(), n=3)),
     "sets": lambda: PredictionSets(SpanBoost(LinearSGD(), n=3, loss="softmax")),
 }
+# one function for all models, which a process asks for once
+SHARED = {"follow_labels", "write_values"}
 
 
 def labels_for(model):
@@ -83,9 +85,8 @@ def test_it_finds_what_learning_and_predicting_need(asked, kind, rows):
     assert not model.started
     model.learn_many(block, y)
     learning = set(asked)
-    # the range of labels is followed by one function for all models, found once in a process
-    assert {one for one in learning if one.name != "follow_labels"} <= set(need.now)
-    assert {one.name for one in need.now} <= {one.name for one in learning} | {"follow_labels"}
+    assert {one for one in learning if one.name not in SHARED} <= set(need.now)
+    assert {one.name for one in need.now} <= {one.name for one in learning} | SHARED
     asked.clear()
     model.predict_many(block)
     assert set(asked) <= set(need.now + need.later)

@@ -21,7 +21,7 @@ from spanboost.data.kinds import MISSING, column_kind
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.schema import Schema
 from spanboost.data.target import BinaryTarget, ClassTarget, NumberTarget, target_from_json
-from spanboost.rows.times import parse_time
+from spanboost.rows.times import FIRST_PARTS, parse_time
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
@@ -289,7 +289,7 @@ def test_one_value_among_several_numbers_never_makes_categories(good, stray, row
 
 def test_times():
     data = b'when,x,y\n2020-01-02,1,1\n"2020-01-03 06:00",2,2\nNA,3,3\n2020-01-01T01:00+01:00,4,4\n'
-    found = read(data)
+    found = read(data, table_schema(time_parts=FIRST_PARTS))
     assert found.numbers == [
         [1, 1, 0, 3, 2],
         [2, 2.25, 6, 4, 3],

@@ -39,8 +39,8 @@ def test_the_table_lists_the_best_configurations_first():
     root = ElementTree.fromstring(found._repr_html_())
     head, *rows = [[cell.text or "" for cell in row] for row in root.iter("tr")]
     assert head == ["rate", "copies", "loss on the first part", "loss on the rest"]
-    assert len(rows) == 12
-    assert root.find("strong").text.endswith("; the best 12")
+    assert len(rows) == 14
+    assert root.find("strong").text.endswith("; the best 14")
     best = found.best()
     assert rows[0] == [
         str(best.settings["rate"]),

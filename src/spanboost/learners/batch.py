@@ -11,6 +11,7 @@ import numpy as np
 
 from spanboost.checks import is_integer, is_number
 from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import kernel
 from spanboost.errors import ParameterError
 from spanboost.learners.protocol import ReadsFeatures, Task
 from spanboost.rows.block import Block, block_of
@@ -19,6 +20,7 @@ LAG = 16  # a fit replaces the one before it after 1 / LAG more rows
 KEEPS = "sample", "last"
 
 
+@kernel
 class BatchBank(NamedTuple):
     """Sums of labels, in the units of the user; of classes, how often each one came."""
 

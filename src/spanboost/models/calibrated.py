@@ -56,7 +56,7 @@ class Calibrated(WrappedModel):
     >>> for one in (alone, model):
     ...     scores = one.learn_many(X, y)[2000:]
     ...     print(f"{np.log1p(np.exp(-y[2000:] * scores)).mean():.1f}")  # log-loss
-    0.4
+    0.3
     0.1
     """
 

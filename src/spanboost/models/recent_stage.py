@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.checks import MOST_CLASSES, is_integer
+from spanboost import checks
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller, kernel
 from spanboost.errors import ModelFileError
@@ -207,10 +207,10 @@ class RecentStage:
         """Set the state to that of a header and arrays; a `ModelFileError` if they do not match."""
         coordinates, classes = header["coordinates"], header["classes"]
         if not (
-            is_integer(coordinates)
-            and is_integer(classes)
+            checks.is_integer(coordinates)
+            and checks.is_integer(classes)
             and 0 <= coordinates <= MOST
-            and 0 <= classes <= (MOST_CLASSES if self.K > 1 else 0)
+            and 0 <= classes <= (checks.MOST_CLASSES if self.K > 1 else 0)
         ):
             raise ModelFileError("the number of coordinates or classes of recent rows is invalid")
         if not tensors:
