@@ -40,7 +40,7 @@ from spanboost.rows.past_labels import LAGS, LEVELS, learn_past, new_past_labels
 from spanboost.rows.past_rows import check_past, split_past
 from spanboost.rows.row_keys import row_keys
 
-LOSSES = (Squared, Absolute, Huber, Quantile, Logistic)
+_LOSSES = (Squared, Absolute, Huber, Quantile, Logistic)
 LEAST_BITS = 6  # a hashed table with fewer bits has no room for the columns of this stage
 LAST, SEASON = 0, LAGS  # levels that are candidates themselves, with two means
 NAMES = ("experts", "last label", "last season", "recent mean", "mean")
@@ -362,9 +362,14 @@ def _next_decision(labelled: Array, count: int, first: int) -> int:
     return min(end, len(labelled))
 
 
+def can_correct(loss: Any) -> bool:
+    """Return whether a stage can correct numbers that are predicted for this loss."""
+    return isinstance(resolve(loss), _LOSSES)
+
+
 def new_past_stage(spec: AutoSpec) -> PastStage | None:
     """Return the stage of a new AutoBoost; None if it has none."""
-    possible = isinstance(resolve(spec.loss), LOSSES) and (spec.bits or LEAST_BITS) >= LEAST_BITS
+    possible = can_correct(spec.loss) and (spec.bits or LEAST_BITS) >= LEAST_BITS
     wanted = spec.budget != "fast" if spec.past is None else spec.past
     if not possible and (spec.past or spec.key is not None):
         raise ValueError(

@@ -21,7 +21,13 @@ from spanboost.errors import ModelFileError
 from spanboost.losses import Logistic, Softmax, resolve
 from spanboost.models.asking import Asking, new_asking
 from spanboost.models.mixture import AGGREGATOR, Mixture
-from spanboost.models.past_stage import LOSSES, StageLabels, StageRows, label_frames, take_prefixed
+from spanboost.models.past_stage import (
+    StageLabels,
+    StageRows,
+    can_correct,
+    label_frames,
+    take_prefixed,
+)
 from spanboost.models.spec import AutoSpec
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import fill_arrays
@@ -241,6 +247,6 @@ def _log_odds(out: Array) -> Array:
 
 def new_recent_stage(spec: AutoSpec) -> RecentStage | None:
     """Return the stage of a new AutoBoost; None if it has none."""
-    possible = isinstance(resolve(spec.loss), (*LOSSES, Softmax))
+    possible = can_correct(spec.loss) or isinstance(resolve(spec.loss), Softmax)
     wanted = spec.budget != "fast" if spec.past is None else spec.past
     return RecentStage(spec.loss) if possible and wanted else None
