@@ -212,12 +212,14 @@ def test_a_missing_class_names_its_row(way, missing):
     assert not hasattr(model, "model_")
 
 
-@pytest.mark.parametrize("y", [["1", "2", "low"], [[1, 2], [3, 4], [5, "low"]]])
-def test_a_regressor_says_that_text_needs_a_classifier(y):
+@pytest.mark.parametrize(
+    ("y", "where"),
+    [(["1", "2", "low"], ""), ([[1, 2], [3, 4], [5, "low"]], " in column 1 of y")],
+)
+def test_a_regressor_says_that_text_needs_a_classifier(y, where):
     for labels in (y, np.array(y), np.array(y, object)):
-        with pytest.raises(
-            ValueError, match=r"^row 2: the label 'low' is not .*BoostingClassifier"
-        ):
+        message = rf"^row 2: the label 'low'{where} is not .*BoostingClassifier"
+        with pytest.raises(ValueError, match=message):
             BoostingRegressor("linear", n_estimators=4).fit(np.eye(3), labels)
 
 

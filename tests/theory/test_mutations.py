@@ -33,7 +33,7 @@ MUTANTS = {
                 "max(min(self.sigma[i] + alpha_t * along, one), zero)",
                 "self.sigma[i] + alpha_t * along",
             ),
-            ("* trace.before[k, i]\n", "* trace.y[k]\n"),
+            ("dot(trace.slope[:, i], trace.before[:, i])", "dot(trace.slope[:, i], trace.y)"),
             ("trace.slope[k, i] /= self.L_B", "trace.slope[k, i] /= self.L_B * 2"),
             ("            trace.output.project(y, self.B)\n", ""),
             (
