@@ -179,7 +179,7 @@ def latency(args: Any) -> Iterator[Row]:
     for options in (["--learner", "linear"], ["--budget", "fast"], ["--budget", "default"]):
         found = dict[str, tuple[Times, dict[int, int]]]()
         for version, python in pythons(args.old).items():
-            with ours(options, python) as server:
+            with ours([*options, *PENDING], python) as server:
                 speed(server, bodies(2, BATCH), 1.0)
                 found[version] = asyncio.run(while_learning(server.port, single, batches, seconds))
         name = f"single predictions, 500/s, while learning 5,000 rows/s, {' '.join(options)}: p99"
