@@ -23,7 +23,7 @@ from spanboost.compiling.kernels import kernel
 
 TRIAL = 2048  # labels before the first decision
 PERIOD = 512  # labels from one decision to the next
-EVERY = 8  # a correction that sleeps is asked for one row in so many
+EVERY = 8  # rows from one question to the next, for a correction that sleeps
 TOO_LITTLE, ENOUGH = 0.003, 0.006  # shares of the squared error
 _FADE = 1 - 1 / 512
 _QUICK, _SLOW = 1 / 64, 1 / 1024  # rates of the means of squared errors

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
-from spanboost.errors import ModelFileError, ParameterError
-from spanboost.losses import Logistic, Softmax
-from spanboost.models.auto import AutoBoost
+from spanboost.errors import ModelFileError
 from spanboost.models.intervals import BASES
 from spanboost.models.model import Model
 from spanboost.models.probability_map import grown_map, learn_mapped, new_map, predict_mapped
 from spanboost.models.state import leaves
 from spanboost.models.widening import ABSENT
-from spanboost.models.wrapper import (
-    WrappedModel,
-    fill_arrays,
-    prefixed_tensors,
-    split_tensors,
-)
+from spanboost.models.wrapped_classifier import ClassBlock, WrappedClassifier
+from spanboost.models.wrapper import fill_arrays, prefixed_tensors, split_tensors
 from spanboost.rows.user_types import RowsLike
 
 _STATE, _PART = "map", "model"  # prefixes of arrays in a file
 
 
-class CalibratedBlock(NamedTuple):
-    """A checked block."""
-
-    checked: Any  # by the model
-    classes: Array  # [rows] class numbers
-    weights: Array  # [rows]
-
-
-class Calibrated(WrappedModel):
+class Calibrated(WrappedClassifier):
     """A classifier whose probabilities agree with the frequencies of the classes.
 
     model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
@@ -61,19 +47,8 @@ class Calibrated(WrappedModel):
     """
 
     def __init__(self, model: Model | None = None) -> None:
-        super().__init__(AutoBoost(loss="softmax") if model is None else model)
-        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
-            raise ParameterError(
-                "model",
-                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
-                f"(got {self.model!r})",
-            )
-        if not isinstance(self.model.loss_, Logistic | Softmax):
-            raise ParameterError(
-                "model", f"must have logistic or softmax loss (its loss is {self.model.loss_!r})"
-            )
-        self.map = new_map(self._classes)
-        self._call = Caller()
+        super().__init__(model)
+        self.map = new_map(self.known_classes)
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return calibrated scores for a block of rows; learn nothing."""
@@ -83,17 +58,9 @@ class Calibrated(WrappedModel):
         """Learn a block of rows in a further pass; the calibration does not change."""
         return self._calibrate(self.model.learn_again(X, y, weights))
 
-    def check(self, X: Any, y: Any, weights: Any = None) -> CalibratedBlock:
-        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
-        checked = self.model.check(X, y, weights)
-        labels = np.array(y, np.float64).reshape(-1)
-        classes = (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
-        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
-        return CalibratedBlock(checked, classes, kept)
-
-    def learn_checked(self, block: CalibratedBlock) -> Array:
+    def learn_checked(self, block: ClassBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
-        before = self._classes
+        before = self.known_classes
         return self._learn(block, self.model.learn_checked(block.checked), before)
 
     def learn_held_out(
@@ -108,21 +75,17 @@ class Calibrated(WrappedModel):
         The calibration starts again with these rows, because that of the first pass is the one of
         another model. `forecasts` are calibrated already, so they are not used.
         """
-        block, before = self.check(X, y, weights), self._classes
+        block, before = self.check(X, y, weights), self.known_classes
         scores = self.model.predict_many(X)
         self.model.learn_checked(block.checked)
-        self.map = new_map(self._classes)
+        self.map = new_map(self.known_classes)
         unknown = block.classes >= before  # the model could not predict these classes
         usable = block._replace(weights=np.where(unknown, 0.0, block.weights))
-        return self._learn(usable, _widen(scores, self._classes), before)
+        return self._learn(usable, _widen(scores, self.known_classes), before)
 
     def parameters(self) -> dict[str, Any]:
         """Return the class ("booster") and the parameters of the model, as JSON."""
         return {"booster": type(self).__name__, "parameters": self.model.parameters()["parameters"]}
-
-    def header(self) -> dict[str, Any]:
-        """Return everything except the arrays, as JSON."""
-        return self.parameters() | {"models": [self.model.header()]}
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
@@ -145,15 +108,10 @@ class Calibrated(WrappedModel):
                 raise ModelFileError("the arrays of the calibration are invalid")
         return model
 
-    @property
-    def _classes(self) -> int:
-        """Number of classes so far."""
-        return 2 if isinstance(self.loss_, Logistic) else int(self.loss_.d)
-
-    def _learn(self, block: CalibratedBlock, scores: Array, before: int) -> Array:
+    def _learn(self, block: ClassBlock, scores: Array, before: int) -> Array:
         """Calibrate scores that the model made before it learned a block, and learn from them."""
-        if self._classes > len(self.map.bias):
-            self.map, self._call = grown_map(self.map, self._classes), Caller()
+        if self.known_classes > len(self.map.bias):
+            self.map, self._call = grown_map(self.map, self.known_classes), Caller()
         each = _as_classes(scores)
         known = np.maximum(np.maximum.accumulate(block.classes) + 1, before)
         out = np.empty_like(each)

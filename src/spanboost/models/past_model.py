@@ -14,7 +14,7 @@ from spanboost.models.mixture import Mixture, Units, stack
 from spanboost.models.model import Model
 from spanboost.models.past_stage import KnownPast, PastStage, StageLabels, StageRows
 from spanboost.models.recent_stage import RecentStage
-from spanboost.rows.block import part_of_block
+from spanboost.rows.block import slice_block
 from spanboost.rows.labels import RangeChange
 from spanboost.rows.past_rows import RowsWithPast, split_past
 from spanboost.rows.row_keys import refuse_absent_key
@@ -113,7 +113,7 @@ class PastModel(Model):
         labels = StageLabels(one.learned[rows], block.labels[rows], weights, changes)
         forecasts = stack(answers)
         combined = self.mixture.learn(units, forecasts, *labels[1:])
-        stage_rows = StageRows(part_of_block(one.rows.encoded, first, last), combined, units)
+        stage_rows = StageRows(slice_block(one.rows.encoded, first, last), combined, units)
         known = None if block.known is None else block.known.part(first, last)
         final = self.learn_stages(stage_rows, known, labels)
         self.record_losses(labels, forecasts, final)

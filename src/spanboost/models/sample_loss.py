@@ -65,7 +65,7 @@ def sample_loss(model: Model) -> SampleLoss:
 
 
 def kept_rows(model: Model) -> LabelledRows:
-    """Return the rows that a model keeps; a ValueError if there are none."""
+    """Return the rows that a model keeps; raise a ValueError if it keeps no rows."""
     kept = model.row_sample
     if kept is None or kept.kept == 0:
         raise ValueError(

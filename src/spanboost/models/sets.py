@@ -8,16 +8,13 @@ an interval is (quantiles/levels.py). The most probable class is always in the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.kernels import Caller
-from spanboost.errors import ModelFileError, ParameterError
-from spanboost.losses import Logistic, Softmax
-from spanboost.models.auto import AutoBoost
+from spanboost.errors import ModelFileError
 from spanboost.models.calibrated import Calibrated
 from spanboost.models.intervals import BASES
 from spanboost.models.model import Model
@@ -34,27 +31,15 @@ from spanboost.models.quantiles.thresholds import (
     predict_thresholds,
 )
 from spanboost.models.state import leaves
-from spanboost.models.wrapper import (
-    WrappedModel,
-    fill_arrays,
-    prefixed_tensors,
-    split_tensors,
-)
+from spanboost.models.wrapped_classifier import ClassBlock, WrappedClassifier
+from spanboost.models.wrapper import fill_arrays, prefixed_tensors, split_tensors
 from spanboost.rows.user_types import RowsLike
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995)
 _STATE, _PART = "thresholds", "model"  # prefixes of arrays in a file
 
 
-class SetBlock(NamedTuple):
-    """A checked block."""
-
-    checked: Any  # by the model
-    classes: Array  # [rows] class numbers
-    weights: Array  # [rows]
-
-
-class PredictionSets(WrappedModel):
+class PredictionSets(WrappedClassifier):
     """A classifier that predicts sets of classes.
 
     model: the model that predicts (default: AutoBoost(loss="softmax")). Its loss must be logistic
@@ -77,20 +62,9 @@ class PredictionSets(WrappedModel):
     """
 
     def __init__(self, model: Model | None = None, coverages: Sequence[float] = COVERAGES) -> None:
-        super().__init__(AutoBoost(loss="softmax") if model is None else model)
-        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
-            raise ParameterError(
-                "model",
-                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
-                f"(got {self.model!r})",
-            )
-        if not isinstance(self.model.loss_, Logistic | Softmax):
-            raise ParameterError(
-                "model", f"must have logistic or softmax loss (its loss is {self.model.loss_!r})"
-            )
+        super().__init__(model)
         check_increasing(coverages, "coverages")
         self.thresholds = new_thresholds(np.array(coverages, np.float64))
-        self._call = Caller()
 
     @property
     def coverages(self) -> tuple[float, ...]:
@@ -114,21 +88,13 @@ class PredictionSets(WrappedModel):
     ) -> Array:
         """Learn a block as `learn_many` does; return sets, each made before its label."""
         check_coverage(coverage)
-        block, before = self.check(X, y, weights), self._known
+        block, before = self.check(X, y, weights), self.known_classes
         scores, thresholds = self._learn(block)
         limits = interpolate_levels(thresholds, self.coverages, [coverage])
         sets, known = _classes_within(scores, limits), _known_before(block.classes, before)
         return sets & (np.arange(sets.shape[1]) < known[:, None])
 
-    def check(self, X: Any, y: Any, weights: Any = None) -> SetBlock:
-        """Return the block as `learn_checked` takes it; a `DataError` names the first bad row."""
-        checked = self.model.check(X, y, weights)
-        labels = np.array(y, np.float64).reshape(-1)
-        classes = (labels > 0 if isinstance(self.loss_, Logistic) else labels).astype(np.int64)
-        kept = np.ones(len(labels)) if weights is None else np.array(weights, np.float64)
-        return SetBlock(checked, classes, kept)
-
-    def learn_checked(self, block: SetBlock) -> Array:
+    def learn_checked(self, block: ClassBlock) -> Array:
         """Learn a block that was checked; nothing else may have been learned since."""
         return self._learn(block)[0]
 
@@ -143,7 +109,7 @@ class PredictionSets(WrappedModel):
 
         The thresholds are those of the scores of these rows, before they are learned.
         """
-        block, known = self.check(X, y, weights), self._known
+        block, known = self.check(X, y, weights), self.known_classes
         usable = np.where(block.classes < known, block.weights, 0.0)
         forecasts = self.model.predict_many(X) if forecasts is None else forecasts
         scores = _label_scores(forecasts, np.minimum(block.classes, known - 1))
@@ -154,10 +120,6 @@ class PredictionSets(WrappedModel):
         """Return the class ("booster"), the parameters of the model and the coverages, as JSON."""
         inner = self.model.parameters()["parameters"] | {"coverages": list(self.coverages)}
         return {"booster": type(self).__name__, "parameters": inner}
-
-    def header(self) -> dict[str, Any]:
-        """Return everything except the arrays, as JSON."""
-        return self.parameters() | {"models": [self.model.header()]}
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Yield the arrays of a model that has started, by name."""
@@ -180,9 +142,9 @@ class PredictionSets(WrappedModel):
                 raise ModelFileError("the arrays of the thresholds are invalid")
         return model
 
-    def _learn(self, block: SetBlock) -> tuple[Array, Array]:
+    def _learn(self, block: ClassBlock) -> tuple[Array, Array]:
         """Return the predictions and the thresholds, each made before its label."""
-        known = _known_before(block.classes, self._known)
+        known = _known_before(block.classes, self.known_classes)
         scores = self.model.learn_checked(block.checked)
         # the first row of a new class teaches nothing: no set could contain that class
         weights = np.where(block.classes < known, block.weights, 0.0)
@@ -190,11 +152,6 @@ class PredictionSets(WrappedModel):
         each = (_label_scores(scores, block.classes), weights, out)
         self._call(learn_thresholds, self.thresholds, *each)
         return scores, out
-
-    @property
-    def _known(self) -> int:
-        """Number of classes so far."""
-        return 2 if isinstance(self.loss_, Logistic) else int(self.loss_.d)
 
 
 def with_classes(model: Model, sets: bool, calibrated: bool) -> Model:

@@ -254,13 +254,6 @@ def block_of(X: Any, dtype: Any, bits: int | None) -> Block:
     )
 
 
-def part_of_block(block: Block, first: int, last: int) -> Block:
-    """Return the rows first <= t < last of a block, which shares its arrays."""
-    rows = slice(first, last)
-    indptr = block.indptr[first : last + 1]
-    return block._replace(X=block.X[rows], indptr=indptr, codes=block.codes[rows])
-
-
 def prepend_columns(columns: Array, block: Block | None = None) -> Block:
     """Return a block whose first columns are these; the numbers of its own columns grow by as many.
 

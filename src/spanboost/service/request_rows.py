@@ -192,7 +192,7 @@ class RowParser:
 
 
 def parse_id(value: Any, name: str) -> str | None:
-    """Return an id as text; None if there is none. `name` is the key of ids."""
+    """Return an id as text, or None if the row has no id. `name` is the key of ids."""
     if value is None:
         return None
     text = str(value) if type(value) is int and -(2**63) <= value < 2**64 else value

@@ -44,7 +44,7 @@ class Fit:
     predict: from a matrix to numbers, or to probabilities.
     classes: the labels of these probabilities; empty for numbers.
     mean: the mean label.
-    library, data: the library and its form of the estimator; None and empty if there is none.
+    library, data: the library and its form of the estimator; None and empty for other estimators.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import orjson
 from spanboost.service.storage.record_files import LogFile
 from spanboost.service.storage.row_codec import Layout, layout_from_json
 
-READ_SHARE = 4  # a group is read as a whole if at least one row in so many is needed
+READ_SHARE = 4  # a group is read as a whole if at least 1 / READ_SHARE of its rows are needed
 
 
 class EncodedRow(NamedTuple):

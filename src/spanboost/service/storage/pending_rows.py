@@ -150,7 +150,7 @@ class PendingRows:
         return places, join_rows(parts) if parts else []
 
     def get_past(self, id: str) -> Array | None:
-        """Return the past of the row with this id; None if there is none."""
+        """Return the past of the row with this id, or None if no past is stored."""
         with self._lock:
             found = self._find(id)
             if found is None or not found[1].past:
