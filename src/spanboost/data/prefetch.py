@@ -40,7 +40,10 @@ def prefetch(items: Iterator[T], depth: int) -> Generator[T, None, None]:
         while True:
             item, error = ready.get()
             if error is not None:
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error  # its traceback refers to this frame: the cycle would keep files open
             if item is end:
                 return
             yield item
