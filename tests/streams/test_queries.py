@@ -3,6 +3,7 @@
 import datetime
 import json
 import random
+import sqlite3
 from decimal import Decimal
 
 import pyarrow as pa
@@ -240,6 +241,61 @@ def test_types_that_change_between_parts(tmp_path, monkeypatch, capsys):
     execute(address, "INSERT INTO t VALUES (5, 'z', 'p', 5)")
     assert main(words) == 2
     assert "column 'a' has values of different types" in capsys.readouterr().err
+
+
+def duck(tmp_path, values):
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb")
+    with duckdb.connect(str(tmp_path / "x.db")) as database:
+        database.execute("CREATE OR REPLACE TABLE t AS " + values)
+    return f"duckdb:///{tmp_path / 'x.db'}"
+
+
+@pytest.mark.parametrize("value", ["(k / 10)::DECIMAL(18, 1)", "9007199254740992::DECIMAL(20) + k"])
+def test_decimals_are_not_learned_twice(tmp_path, capsys, value):
+    pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    table = "SELECT {} AS id, k * 1.0 AS x, k * 2.0 AS y FROM range(1, {}) r(k)"
+    words = ["--query", "SELECT * FROM t", "--resume-column", "id"]
+    model = str(tmp_path / "m.sb")
+    first, later = ["-o", model, "--learner", "linear"], ["-i", model, "-o", model]
+    for last, more in ((8, first), (8, later), (10, later)):
+        address = duck(tmp_path, table.format(value, last))
+        assert main(["train", address, *words, *more]) == 0, capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "there are no new rows" in printed.err
+    assert "number of examples = 2\n" in printed.out
+    address = duck(tmp_path, table.format(value, 10))
+    source = TableSource(address, Query("SELECT * FROM t", "id"))
+    source.start({})
+    last = source.poll(0, {})[-1]
+    source.start({last.place: last.position})
+    assert source.poll(0, {}) == []
+    assert source.has_read(source.ends())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("uuid()", "is a UUID; --resume-column needs numbers, text or dates: use CAST"),
+        ("TIME '01:00' + to_seconds(k)", "is a time; --resume-column needs"),
+        ("k::VARCHAR::BLOB", "is a bytes; --resume-column needs"),
+        ("k::VARCHAR", "has numbers as text, 12 before 2; use CAST in the query"),
+    ],
+)
+def test_columns_that_a_run_cannot_resume_from(tmp_path, capsys, value, message):
+    pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    address = duck(tmp_path, f"SELECT {value} AS id, 1.0 AS x, 2.0 AS y FROM range(1, 13) r(k)")
+    words = ["--query", "SELECT * FROM t", "--resume-column", "id", "--label", "y"]
+    assert main(["train", address, *words, "-o", str(tmp_path / "m.sb")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_column_of_numbers_and_text_is_refused(tmp_path, capsys):
+    pytest.importorskip("sqlalchemy", reason="needs sqlalchemy")
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE t AS SELECT 1 AS id, 1.0 AS y UNION ALL SELECT 'x', 2.0")
+    words = ["--query", "SELECT * FROM t", "--resume-column", "id", "-o", str(tmp_path / "m.sb")]
+    assert main(["train", f"sqlite:///{tmp_path / 'x.db'}", *words]) == 2
+    assert "column 'id' has values of different types; convert" in capsys.readouterr().err
 
 
 def test_colons_and_percent_signs_in_a_query(database, tmp_path):

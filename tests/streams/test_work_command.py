@@ -115,6 +115,36 @@ def test_a_bad_message_ends_the_process(broker, name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_ids_in_fields_of_redis_are_text(redis, tmp_path):
+    ids = ["17", "12345e12", "1e5", "007", "0.50", "9" * 30]  # for example hexadecimal digits
+    for id in ids:
+        redis.client.xadd("hex", {"id": id, "size": 1})
+        redis.client.xadd("hex-labels", {"id": id, "label": 2})
+    options = ("--from", redis.url("hex"), "--labels", redis.url("hex-labels"), "--drain")
+    done = work(tmp_path, *OPTIONS, *options)
+    assert done.returncode == 0, done.stderr
+    assert learned_ids(tmp_path) == ids
+
+
+@pytest.mark.parametrize(
+    ("option", "address"),
+    [
+        ("--to", "redis://localhost/rows"),
+        ("--dead-letters", "redis://localhost:6379/0/rows?maxlen=5"),
+        ("--to", "redis://localhost:6379/labels"),
+        ("--dead-letters", "redis://localhost/0/labels"),
+    ],
+)
+def test_a_worker_does_not_write_to_what_it_reads(tmp_path, option, address):
+    pytest.importorskip("redis", reason="the package redis is not installed")
+    words = ("--from", "redis://localhost/rows", "--labels", "redis://localhost/labels")
+    done = work(tmp_path / "state", *words, option, address)
+    assert done.returncode == 2
+    assert f"{option} and " in done.stderr
+    assert "are the same stream" in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_missing_stream_is_an_error(broker, name, tmp_path):
     done = work(tmp_path, *options_of(broker, f"{name}x"), "--drain")
     assert done.returncode == 2
@@ -171,6 +201,36 @@ def test_a_worker_waits_for_a_server_that_starts_later(tmp_path):
         process.wait(10)
 
 
+def test_a_worker_waits_while_the_memory_of_the_server_is_full(tmp_path):
+    with redis_server() as broker:
+        broker.send("rows", [{"id": "a", "size": 1.0}, {"id": "a", "label": 2}])
+        broker.client.xgroup_create("rows", "spanboost", "0")
+        broker.client.config_set("maxmemory", "1mb")
+        words = ("--from", broker.url("rows"), "--to", broker.url("out"))
+        worker = Server(tmp_path, *OPTIONS, *words, command="work")
+        wait_until(lambda: any("maxmemory" in line for line in worker.log), 60)
+        assert broker.client.xlen("out") == 0
+        broker.client.config_set("maxmemory", "0")
+        wait_until(lambda: broker.client.xlen("out") == 1, 60)
+        wait_until(lambda: learned_ids(tmp_path) == ["a"], 60)
+        assert worker.stop() == 0
+        assert '"prediction"' not in "".join(worker.log)
+
+
+def test_errors_of_redis_have_no_values_of_rows(redis):
+    from spanboost.data.messages.message import Outgoing
+    from spanboost.data.messages.opening import open_sink
+    from spanboost.data.problems import StreamError
+
+    sink = open_sink(redis.url("becomes-text"))
+    redis.client.set("becomes-text", "x")
+    with pytest.raises(StreamError, match="becomes-text: WRONGTYPE") as failure:
+        sink.deliver([Outgoing("k", b"a secret")])
+    assert "a secret" not in str(failure.value)
+    with pytest.raises(StreamError, match="is a string; expected a stream"):
+        open_sink(redis.url("becomes-text"))
+
+
 def add_row(client):
     import redis
 
@@ -183,7 +243,7 @@ def add_row(client):
 def test_a_kafka_worker_stops_while_no_broker_responds(tmp_path):
     pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
     url = "kafka://127.0.0.1:1/rows"
-    worker = Server(tmp_path, *OPTIONS, "--from", url, "--to", url, command="work")
+    worker = Server(tmp_path, *OPTIONS, "--from", f"{url}2", "--to", url, command="work")
     wait_until(lambda: any("cannot reach" in line for line in worker.log), 60)
     assert worker.stop() == 0
     log = "".join(worker.log)

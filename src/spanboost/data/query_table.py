@@ -143,18 +143,17 @@ class QueryTable:
         self, rows: Sequence[Any], column: int, previous: Any, first: bool
     ) -> tuple[Sequence[Any], Any]:
         """Return the rows after a value, and the value of the last one; they must increase."""
-        if first and previous is not None and rows[0][column] == previous:
+        if first and previous is not None and exact_value(rows[0][column]) == previous:
             rows = rows[1:]  # the row at which the last pass ended
+        kept = list[Sequence[Any]]()
         for row in rows:
-            value = row[column]
-            if value is None or (previous is not None and not value > previous):
-                problem = "is empty" if value is None else f"is {value!s:.40} in more than one row"
-                raise StreamError(
-                    f"{self.name}: column {self.query.column!r:.40} {problem}; --resume-column "
-                    "needs a column with a different value in each row"
-                )
+            value = exact_value(row[column])
+            problem = _problem(value, previous)
+            if problem:
+                raise StreamError(f"{self.name}: column {self.query.column!r:.40} {problem}")
             previous = value
-        return rows, previous
+            kept.append(row if value is row[column] else _replaced(row, column, value))
+        return kept, previous
 
     def _address(self, address: str) -> Any:
         """Return an address with a driver that is in the extra, after a check of its file."""
@@ -200,6 +199,46 @@ def _escape(query: str) -> str:
     return query.replace(":", r"\:")
 
 
+def _replaced(row: Sequence[Any], column: int, value: Any) -> Sequence[Any]:
+    return (*row[:column], value, *row[column + 1 :])
+
+
+def _problem(value: Any, previous: Any) -> str | None:
+    """Return why reading could not continue after a value that follows another one."""
+    different = "--resume-column needs a column with a different value in each row"
+    if value is None:
+        return f"is empty; {different}"
+    if not isinstance(value, int | float | str | date):
+        return (
+            f"is a {type(value).__name__}; --resume-column needs numbers, text or dates: use CAST"
+        )
+    try:
+        increases = previous is None or value > previous
+    except TypeError:
+        return "has values of different types; convert them in the query with CAST"
+    if not increases:
+        again = f"is {value!s:.40} in more than one row; {different}"
+        order = "is ordered differently by the database; use another column for --resume-column"
+        return again if value == previous else order
+    before, after = _digits(previous), _digits(value)
+    if before is None or after is None or after > before:
+        return None
+    return f"has numbers as text, {before} before {after}; use CAST in the query"
+
+
+def _digits(value: Any) -> int | None:
+    """Return the number that a text of at most 40 digits stands for; None for other values."""
+    plain = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 40
+    return int(value) if plain else None
+
+
+def exact_value(value: Any) -> Any:
+    """Return a value of the column to resume from as its position is stored: no Decimal."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
 def plain_value(value: Any) -> Any:
     """Return a value of a database as a number, a text, a time or None."""
     if isinstance(value, Decimal):
@@ -209,8 +248,7 @@ def plain_value(value: Any) -> Any:
 
 def encode_position(value: Any) -> Any:
     """Return a value of the column to resume from as a JSON value."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+    value = exact_value(value)
     if isinstance(value, datetime):
         return {"datetime": value.isoformat()}
     if isinstance(value, date):

@@ -61,16 +61,20 @@ def _streams(args: Namespace) -> Streams:
         raise UsageError("--query requires --resume-column: a worker must know where to continue")
     if args.labels == args.rows:
         raise UsageError("--labels and --from are the same; leave out --labels")
-    rows = partial(_open_source, args.rows, args.group, query)
+    rows = partial(_open_source, args.rows, args.group, query, args.id)
     # a group of its own: members of one group must read the same topics to share partitions well
     group = f"{args.group}-labels"
-    labels = None if args.labels is None else partial(_open_source, args.labels, group, None)
+    labels = (
+        None if args.labels is None else partial(_open_source, args.labels, group, None, args.id)
+    )
     for check in (rows, labels):
         if check is not None:
             check("")
-    for address in (args.predictions, args.dead_letters):
+    read = {"--from": None if query is not None else args.rows, "--labels": args.labels}
+    written = {"--to": args.predictions, "--dead-letters": args.dead_letters}
+    for option, address in written.items():
         if address is not None:
-            parse_address(address)
+            _check_not_read(option, address, read)
     return Streams(
         rows,
         labels,
@@ -79,5 +83,17 @@ def _streams(args: Namespace) -> Streams:
     )
 
 
-def _open_source(address: str, group: str, query: Query | None, worker: str) -> MessageSource:
-    return open_source(address, group, worker, query)
+def _check_not_read(option: str, address: str, read: dict[str, str | None]) -> None:
+    """Raise UsageError if a stream that the worker writes is one that it reads."""
+    stream = parse_address(address).stream
+    for other, text in read.items():
+        if text is not None and parse_address(text).stream == stream:
+            raise UsageError(
+                f"{option} and {other} are the same stream; the worker would read what it writes"
+            )
+
+
+def _open_source(
+    address: str, group: str, query: Query | None, id: str, worker: str
+) -> MessageSource:
+    return open_source(address, group, worker, query, id)

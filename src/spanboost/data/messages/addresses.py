@@ -21,6 +21,7 @@ FORMS = {
     REDIS: "redis://HOST:PORT/STREAM",
     REDIS_TLS: "rediss://HOST:PORT/STREAM",
 }
+_PORTS = {KAFKA: ":9092", REDIS: ":6379", REDIS_TLS: ":6379"}
 _CREDENTIALS = re.compile(r"://[^\s]*@")
 _SECRET = re.compile(r"([?&][^=&\s]*(?:password|secret|token)[^=&\s]*=)[^&\s]*", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(:\d{1,5})?")
@@ -40,6 +41,14 @@ class Address(NamedTuple):
     def name(self) -> str:
         """The address as it is shown: without credentials and options."""
         return f"{self.scheme}://{self.hosts}/{'/'.join(self.path)}"
+
+    @property
+    def stream(self) -> tuple[str, frozenset[str], tuple[str, ...]]:
+        """What two addresses of the same stream share, if they name hosts in the same way."""
+        port = _PORTS[self.scheme]
+        hosts = (one if re.search(r":\d+$", one) else one + port for one in self.hosts.split(","))
+        first = self.path[:-1] or (("0",) if self.scheme != KAFKA else ())
+        return self.scheme, frozenset(hosts), (*first, self.path[-1])
 
     def check_options(self, known: Collection[str]) -> None:
         """Raise StreamError for an option that is not among the known ones."""

@@ -18,12 +18,15 @@ def open_log(text: str) -> MessageLog:
     return RedisLog(address)
 
 
-def open_source(text: str, group: str, worker: str, query: Query | None = None) -> MessageSource:
+def open_source(
+    text: str, group: str, worker: str, query: Query | None = None, id: str = "id"
+) -> MessageSource:
     """Return the messages at an address, to be processed by a worker.
 
     group: name of the group of workers that share the messages.
     worker: a name that no other worker has.
     query: of rows, if the address is that of a database.
+    id: the key of ids in rows.
     """
     if query is not None:
         from spanboost.data.messages.table_source import TableSource
@@ -38,7 +41,7 @@ def open_source(text: str, group: str, worker: str, query: Query | None = None) 
         return KafkaSource(address, group, worker)
     from spanboost.data.messages.redis_source import RedisSource
 
-    return RedisSource(address, group, worker)
+    return RedisSource(address, group, worker, id)
 
 
 def open_sink(text: str) -> MessageSink:

@@ -17,6 +17,8 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 PASSWORD = "REDISCLI_AUTH"  # the environment variable that redis-cli uses
 FIELD = "data"  # the field of an entry that has the payload
 FIRST = "0-0"  # before all entries
+_TEMPORARY = ("MISCONF ", "NOREPLICAS ")  # the server cannot store anything at the moment
+_PIPELINE = " of pipeline caused error: "  # after a command, which can have values of rows
 Entry = tuple[bytes, dict[bytes, bytes] | None]
 
 
@@ -82,10 +84,12 @@ class RedisClient:
         """Disconnect."""
         self._connection.close()
 
-    def check_stream(self) -> None:
-        """Raise StreamError if there is no such stream."""
+    def check_stream(self, *, may_be_new: bool = False) -> None:
+        """Raise StreamError if there is no such stream, unless it may be a new one."""
         kind = self.call("type")
         if kind == b"none":
+            if may_be_new:
+                return
             raise StreamError(f"{self.name}: there is no stream {self.stream!r}")
         if kind != b"stream":
             raise StreamError(
@@ -106,16 +110,26 @@ class RedisClient:
             raise StreamError(f"{self.name}: {_reason(error)}") from None
         except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
             raise UnavailableError(f"cannot reach {self.name}: {_reason(error)}") from None
+        except (errors.OutOfMemoryError, errors.ClusterDownError, errors.TryAgainError) as error:
+            raise UnavailableError(f"{self.name}: {_reason(error)}") from None
         except errors.RedisError as error:
-            raise StreamError(f"{self.name}: {_reason(error)}") from None
+            reason = _reason(error)
+            if reason.startswith(_TEMPORARY):
+                raise UnavailableError(f"{self.name}: {reason}") from None
+            raise StreamError(f"{self.name}: {reason}") from None
 
-    def message(self, entry: Entry, field: str) -> Message:
-        """Return an entry as a message; without the field, its fields are the keys of a row."""
+    def message(self, entry: Entry, field: str, text: str | None = None) -> Message:
+        """Return an entry as a message; without the field, its fields are the keys of a row.
+
+        text: field whose value is text even if it looks like a number.
+        """
         id, fields = entry
         if not fields:  # it was deleted after it was delivered
             return Message(self.place, as_text(id), b"")
         payload = fields.get(field.encode())
-        return Message(self.place, as_text(id), _flat_row(fields) if payload is None else payload)
+        if payload is None:
+            payload = _flat_row(fields, text)
+        return Message(self.place, as_text(id), payload)
 
 
 def id_key(id: str) -> tuple[int, int]:
@@ -140,9 +154,12 @@ def as_text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _flat_row(fields: dict[bytes, bytes]) -> bytes:
+def _flat_row(fields: dict[bytes, bytes], text: str | None) -> bytes:
     """Return the fields of an entry as a JSON object, with numbers where they look like numbers."""
-    return orjson.dumps({_decode(name): _cell(value) for name, value in fields.items()})
+    row: dict[str, float | str] = {_decode(name): _cell(value) for name, value in fields.items()}
+    if text in row:
+        row[text] = _decode(fields[text.encode()])
+    return orjson.dumps(row)
 
 
 def _cell(value: bytes) -> float | str:
@@ -179,7 +196,7 @@ def _number_and_stream(address: Address) -> tuple[int, str]:
 
 
 def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())[:200].rstrip(".")
+    text = " ".join(str(error).rpartition(_PIPELINE)[2].split())[:200].rstrip(".")
     # the answers to a client without a password, of newer and older versions of the library
     if "already authenticated" in text or text == "Authentication required":
         return f"the server needs a password; set the environment variable {PASSWORD}"

@@ -23,7 +23,7 @@ class RedisSink:
         if limit is not None and not (limit.isascii() and limit.isdigit() and int(limit) > 0):
             raise StreamError(f"{self.name}: maxlen must be a positive number (got {limit!r:.40})")
         self._limit = None if limit is None else int(limit)
-        self._client.call("exists")
+        self._client.check_stream(may_be_new=True)
 
     def deliver(self, messages: Sequence[Outgoing]) -> None:
         """Write messages; the server has them when this returns."""

@@ -27,11 +27,15 @@ MOST_DELIVERED = 1_000_000  # entries that a crash can leave unacknowledged; it 
 class RedisSource:
     """The entries of a stream that the group gives to this worker."""
 
-    def __init__(self, address: Address, group: str, worker: str) -> None:
-        """Check the address. `worker` is a name that no other worker has."""
+    def __init__(self, address: Address, group: str, worker: str, id: str = "id") -> None:
+        """Check the address.
+
+        worker: a name that no other worker has.
+        id: the key of ids, which are text: 12e4 is an id, not a number.
+        """
         address.check_options(OPTIONS)
         self._client, self._group, self._worker = RedisClient(address), group, worker
-        self._field = address.options.get("field", FIELD)
+        self._field, self._id = address.options.get("field", FIELD), id
         self._start = address.options.get("start", EARLIEST)
         if self._start not in (EARLIEST, LATEST):
             check_id(address, self._start)
@@ -142,7 +146,7 @@ class RedisSource:
         return [as_text(one["message_id"]) for one in found]
 
     def _accept(self, entries: list[Any]) -> list[Message]:
-        messages = [self._client.message(entry, self._field) for entry in entries]
+        messages = [self._client.message(entry, self._field, self._id) for entry in entries]
         for message in messages:
             self._last = message.position
             self._unacknowledged.append(message.position)
