@@ -88,9 +88,14 @@ def suggest_column(name: Any, columns: Iterable[str]) -> str:
 
 
 def _list_columns(columns: Sequence[str]) -> str:
-    shown = ", ".join(f"{one!r:.40}" for one in columns[:_SHOWN])
-    more = f" and {len(columns) - _SHOWN:,} more" if len(columns) > _SHOWN else ""
-    return f"; the columns are {shown}{more}"
+    return f"; the columns are {list_names(columns)}"
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names as a message shows them: the first ones, and how many there are besides."""
+    shown = ", ".join(f"{one!r:.40}" for one in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{shown}{more}"
 
 
 def suggest_loss(name: Any, known: Iterable[str]) -> str:

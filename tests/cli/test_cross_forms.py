@@ -128,6 +128,34 @@ def test_a_key_that_never_occurs_gets_a_note(table_model, shell, tmp_path):
     assert "no key 'size' in the first rows; its values are missing; did you mean 'sise'?" in err
 
 
+@pytest.mark.parametrize("name", ["b.jsonl", "b.csv"])
+def test_learned_keys_that_never_occur_get_one_note(name, shell, tmp_path):
+    model, rows = tmp_path / "m.sb", write(tmp_path, "a.jsonl", FIRST)
+    shell("train", rows, "-o", model, *OPTIONS, *LEARNERS["linear"])
+    assert "no key" not in shell("predict", rows, "-m", model).err
+    path = write(tmp_path, name, [{"sise": 40.0, "when": "2024-01-01", "rent": 300.0}] * 3)
+    expected = f"{path}: no keys 'city', 'size' in the first rows, which the model has learned"
+    err = shell("predict", path, "-m", model).err
+    assert [line for line in err.splitlines() if "no key" in line] == [f"note: {expected}"]
+    assert expected in shell("evaluate", path, "-i", model, "-t").err
+    assert "no key" not in shell("evaluate", path, "-i", model).err  # these rows are learned
+    path = write(tmp_path, name, [{key: row[key] for key in ("city", "when")} for row in FIRST])
+    assert "no key 'size' in the first rows" in shell("predict", path, "-m", model).err
+
+
+def test_sparse_rows_may_leave_out_keys(shell, tmp_path):
+    model, words = tmp_path / "m.sb", [{f"word {k}": 1.0, "label": k % 2} for k in range(40)]
+    rows = write(tmp_path, "a.jsonl", words)
+    shell("train", rows, "-o", model, "--quiet", *LEARNERS["linear"])
+    assert not shell("predict", write(tmp_path, "b.jsonl", words[:9]), "-m", model).err
+
+
+def test_a_frame_without_a_learned_column_gets_a_warning(table_model):
+    model, frame = spanboost.load(table_model), pd.DataFrame(REST)
+    with pytest.warns(UserWarning, match="no columns 'size', 'when', which the model has learned"):
+        model.predict_many(frame[["city"]])
+
+
 def test_the_label_must_be_there_to_learn(table_model, shell, tmp_path):
     path = write(tmp_path, "b.jsonl", [{"size": 40, "rnt": 3}])
     err = shell("evaluate", path, "-i", table_model, "--quiet", status=2).err

@@ -131,6 +131,19 @@ def test_a_table_with_categories_and_times(shell, tmp_path):
 
 
 @needs_compiler
+def test_names_that_begin_and_end_comments(shell, tmp_path):
+    lines = ["/* a,b */,/*/,label", *(f"{k % 7},x{k % 3},{k % 5},{k}" for k in range(50))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "linear.sb"
+    shell("train", tmp_path / "data.csv", "-o", path, "--learner", "linear", "--quiet")
+    model = load(path)
+    compiled = CompiledModel(model, tmp_path)
+    row = {"/* a": 3.0, "b */": "x1", "/*/": 2.0}
+    found = compiled._dense([3.0, 2.0], [compiled.code(0, "x1")])
+    np.testing.assert_array_equal(found, model.predict_one(row))
+
+
+@needs_compiler
 @pytest.mark.parametrize("parts", [PARTS, FIRST_PARTS], ids=len)
 @given(st.integers(-62135596800000000, 253402300799999999))
 def test_times(times, parts, microseconds):

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanboost import AutoBoost, Calibrated, LinearSGD, SpanBoost, Trees, export, load, save
+from spanboost import (
+    AutoBoost,
+    Calibrated,
+    Intervals,
+    LinearSGD,
+    PredictionSets,
+    SpanBoost,
+    Trees,
+    export,
+    load,
+    save,
+)
 from spanboost.compiling.kernels import Caller, plain
 from spanboost.losses import Softmax
 from spanboost.models.files import to_bytes
@@ -254,6 +265,15 @@ def test_classes_of_held_out_rows_that_the_model_did_not_know_do_not_count():
 def test_models_without_probabilities_are_refused(model):
     with pytest.raises(ValueError, match="model must"):
         Calibrated(model)
+
+
+@pytest.mark.parametrize("outer", [Calibrated, PredictionSets, Intervals])
+@pytest.mark.parametrize("inner", [Calibrated, PredictionSets])
+def test_wrappers_cannot_be_combined(outer, inner):
+    model = inner(SpanBoost(LinearSGD(), n=2, loss="logistic"))
+    with pytest.raises(ValueError, match="calibrated probabilities cannot be combined") as error:
+        outer(model)
+    assert "scikit-learn" not in str(error.value)
 
 
 def test_an_export_says_that_the_calibration_is_missing(tmp_path):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
@@ -360,6 +360,7 @@ def test_quantiles_of_a_window_do_not_fall_where_shares_rise(values, shares):
 
 
 @given(st.sets(st.floats(0.01, 0.99), min_size=1), st.lists(st.floats(0.001, 0.999), min_size=1))
+@example({0.01, 0.010000000000000002}, [0.5])  # different levels with the same log-odds
 def test_some_levels_are_enough_to_interpolate(own, asked):
     own, asked = sorted(own), [*asked, min(own)]
     values = np.cumsum(np.arange(2.0 * len(own)).reshape(2, -1), axis=1)

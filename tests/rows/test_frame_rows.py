@@ -136,8 +136,8 @@ def test_columns_that_were_never_learned_get_a_warning(recwarn):
     model = SpanBoost(LinearSGD(), 2)
     model.learn_many(frame, np.zeros(len(frame)))
     model.predict_many(frame)
-    model.predict_many(frame.drop(columns="size"))
     model.predict_many(frame.assign(city="Kiel"))
+    model.predict_many(frame.assign(city=None, size=np.nan))  # missing, but not left out
     model.predict_many([{"new": 1.0}])  # dictionaries may have any keys
     assert not recwarn.list
     with pytest.warns(UserWarning, match="'Size' of the frame was never learned.*mean 'size'"):
@@ -146,6 +146,36 @@ def test_columns_that_were_never_learned_get_a_warning(recwarn):
         warnings.simplefilter("error")
         model.learn_many(frame.assign(garden=1.0), np.zeros(len(frame)))  # a new feature
         model.predict_many(frame.assign(garden=2.0))
+
+
+def test_learned_columns_that_a_frame_leaves_out_get_one_warning(recwarn):
+    frame = sample_frame()
+    frame["a=b"] = "c"  # the name of a column can look like a category
+    model = SpanBoost(LinearSGD(), 2)
+    model.learn_many(frame, np.zeros(len(frame)))
+    model.predict_many(frame)
+    model.predict_many([{"size": 1.0}])  # dictionaries may leave out any key
+    model.predict_one({"size": 1.0})
+    model.learn_many(frame.drop(columns="city"), np.zeros(len(frame)))
+    assert not recwarn.list
+    for left_out, message in {
+        ("size",): "the frame has no column 'size', which the model has learned; it counts",
+        ("city",): "the frame has no column 'city', which the model has learned; it counts",
+        ("rooms", "sold"): "no columns 'rooms', 'sold', which the model has learned; they count",
+    }.items():
+        for rest in (frame.drop(columns=[*left_out]), pl.from_pandas(frame).drop(*left_out)):
+            with pytest.warns(UserWarning, match=message) as caught:
+                model.predict_many(rest)
+            assert len(caught) == 1
+
+
+def test_auto_boost_warns_once_about_columns_that_are_left_out(recwarn):
+    frame = sample_frame()
+    model = AutoBoost(budget="fast")
+    model.learn_many(frame, np.zeros(len(frame)))
+    recwarn.clear()
+    model.predict_many(frame.drop(columns="city"))
+    assert [str(one.message)[:26] for one in recwarn.list] == ["the frame has no column 'c"]
 
 
 def sample_frame():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanboost.analysis.explanation import Explanation
-from spanboost.analysis.user_columns import column_finder, key_of
+from spanboost.analysis.user_columns import column_finder
 from spanboost.compiling.arrays import Array
 from spanboost.errors import UserError
 from spanboost.learners.ball import BallBank
@@ -27,7 +27,7 @@ from spanboost.models.predictions import class_names, probabilities
 from spanboost.models.refitted import Refitted
 from spanboost.models.sample_loss import sampled_rows
 from spanboost.rows.encoder import EncodedBlock, count_rows
-from spanboost.rows.feature_names import are_named, feature_name
+from spanboost.rows.feature_names import are_named, feature_name, key_of
 from spanboost.rows.frame_rows import is_frame
 from spanboost.rows.times import cycle_of
 from spanboost.rows.user_types import RowLike

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spanboost.models.model import Model
+from spanboost.rows.feature_names import key_of
 from spanboost.rows.times import cycle_of, part_names
 
 
@@ -63,9 +64,3 @@ def _features_of_times(
         if all(name in known for name in names)
         for part in names
     }
-
-
-def key_of(name: str) -> str:
-    """Return the key of dictionaries for the name of a feature."""
-    key, equals, _ = name.partition("=")
-    return key if equals and key else name

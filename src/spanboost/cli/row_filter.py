@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from spanboost.data.batch import Batch
+from spanboost.data.kinds import SAMPLE_ROWS
 from spanboost.data.problems import Problems, StreamError
-from spanboost.errors import DataError
+from spanboost.errors import DataError, did_you_mean, list_names
 from spanboost.learners.ball import LinearBall
 from spanboost.models.model import Model
 from spanboost.parallel.team import Team
@@ -27,8 +28,12 @@ def row_filter(
     first: Any = models[0]
     known = first.names if isinstance(first, Team) else first.encoder.names
     names = deepcopy(known)  # the reader is ahead of the models
+    files = set[str]()
 
     def keep_readable(batch: Batch) -> Batch:
+        if names is not None and not learn and are_named(batch.X) and batch.file not in files:
+            files.add(batch.file)
+            note_absent_keys(batch, names, problems)
         for learner in learners:
             if isinstance(learner, LinearBall):
                 batch = leave_out_long_rows(batch, learner, problems)
@@ -37,6 +42,21 @@ def row_filter(
         return batch
 
     return keep_readable
+
+
+def note_absent_keys(batch: Batch, names: FeatureNames, problems: Problems) -> None:
+    """Add a note on keys that the model has learned, but that the first rows do not have."""
+    rows = batch.X[:SAMPLE_ROWS]
+    keys = {name for row in rows for name in row}
+    absent = names.absent(keys)
+    sparse = len(absent) > len(keys) and any(row.keys() != keys for row in rows)
+    if absent and not sparse:
+        what = "key" if len(absent) == 1 else "keys"
+        near = did_you_mean(absent[0], keys - names.columns.keys())
+        problems.note(
+            f"{batch.file}: no {what} {list_names(absent)} in the first rows, which the model has "
+            f"learned{near}"
+        )
 
 
 def leave_out_mistakes(batch: Batch, names: FeatureNames, problems: Problems, learn: bool) -> Batch:

@@ -27,6 +27,11 @@ class TableNames:
         self.schema = schema
 
     @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return [column.name for column in self.schema.columns or []]
+
+    @property
     def number_names(self) -> list[str]:
         """The names of the columns of numbers."""
         return self.schema.number_names
@@ -69,7 +74,7 @@ class TableNames:
     def _check_keys(self, t: int, row: Any) -> None:
         if not isinstance(row, dict):
             raise DataError(t, f"expected a dictionary, as in the first row (got {row!r:.40})")
-        names = [column.name for column in self.schema.columns or []]
+        names = self.names
         if not any(name in row for name in names):
             near = next(filter(None, (did_you_mean(name, names) for name in row)), "")
             few = ", ".join(f"{name:.40}" for name in names[:_SHOWN])

@@ -31,7 +31,7 @@ from spanboost.models.recent_stage import new_recent_stage
 from spanboost.models.refit_experts import new_refits
 from spanboost.models.refitted import Refitted
 from spanboost.models.spec import AutoSpec, score_bounds
-from spanboost.rows.encoder import NumberedBlock, RowEncoder
+from spanboost.rows.encoder import RowEncoder
 from spanboost.rows.labels import Labels
 from spanboost.rows.past_keys import NO_KEY
 from spanboost.rows.past_rows import split_past
@@ -216,18 +216,18 @@ class AutoBoost(AutoSpec, PastModel):
 
     def predict_many(self, X: RowsLike) -> Array:
         """Return predictions for a block of rows; learn nothing."""
-        block = self._encode(split_past(X)[0])
+        block = self.encoder.encode(split_past(X)[0])
         return self.combine_predicted(X, block.X, self.forecasts(block))
 
     def forecasts(self, X: Any) -> Array:
         """Return the predictions of all experts, [rows, d, K]; learn nothing."""
-        block, experts = self._encode(split_past(X)[0]), self.experts.values()
+        block, experts = self.encoder.encode(split_past(X)[0]), self.experts.values()
         return stack(self._for_each(lambda one: one.predict_many(block), experts, block.rows))
 
     def check(self, X: Any, y: Any, weights: Any = None) -> AutoBlock:
         """Return the block in the experts' terms; a `DataError` names the first bad row."""
         known = self.known_past(X)
-        encoded = self._encode(split_past(X)[0], learn=True)
+        encoded = self.encoder.encode(split_past(X)[0], learn=True)
         first, *others = self.experts.values()
         block = first.check(encoded, y, weights)
         blocks = [block, *(block._replace(rows=one.encoder.read(encoded)) for one in others)]
@@ -339,11 +339,6 @@ class AutoBoost(AutoSpec, PastModel):
         for name, stage in model.stages.items():
             stage.restore(header[name], stages[name])
         return model
-
-    def _encode(self, X: Any, learn: bool = False) -> NumberedBlock:
-        """Encode a block once for all experts: they only add scratch arrays of their own."""
-        block = self.encoder.numbered(X, learn)
-        return block._replace(X=self.encoder.read(block).encoded)
 
     def replace_experts(self, experts: Mapping[str, Booster]) -> None:
         """Set the experts, which have learned the rows that the weights were learned from."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -122,10 +122,11 @@ class Booster(BoosterSpec, Model):
         core = self.core
         label = core.labels.single(y) if weight == 1 and core.records is None else None
         rows = None if label is None else core.encoder.single(x)
-        if rows is None:
+        if label is None or rows is None:
             return super().learn_one(x, y, weight)
         self._label[0, 0] = label
-        core.count_single(rows, y)
+        core.accept(rows)
+        core.count_single(rows, cast("float", y), label)
         core.learn_span(rows, self._label, self._weight, self._out, self._run, 0, 1)
         return core.labels.answer(self._out)
 

@@ -186,11 +186,14 @@ class BoosterCore:
         learned = int(np.count_nonzero(block.weights))
         self.labels.count(block.rows.number, learned, block.history, block.ends)
 
-    def count_single(self, rows: EncodedBlock, y: float) -> None:
-        """Make room for one row of weight 1, which is about to be learned, and count it."""
-        self.accept(rows)
+    def count_single(self, rows: EncodedBlock, y: float, label: float) -> None:
+        """Count one accepted row of weight 1, which is about to be learned.
+
+        label: what `Labels.single` returned for y.
+        """
         if self.sample is not None:
-            self.sample.offer(rows.encoded, np.full((1, 1), y), np.ones(1), self.labels.seen)
+            kept = np.full((1, 1), label if self.labels.scores else y)
+            self.sample.offer(rows.encoded, kept, np.ones(1), self.labels.seen)
         self.labels.count_single(y)
 
     def sampled_labels(self, block: CheckedBlock) -> Array:

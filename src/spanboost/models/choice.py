@@ -78,15 +78,17 @@ class Choosing(Booster):
             return Model.learn_one(self, x, y, weight)
         known = np.full((1, 1), label, core.dtype)
         units, sums = mixture.units(core.labels), np.empty((1, len(self.places)), core.dtype)
-        core.count_single(rows, y)
+        core.accept(rows)
+        core.count_single(rows, y, label)
         core.learn_span(rows, known, np.ones(1, core.dtype), sums, self._run, 0, 1)
-        scored = known if mixture.aggregator.relative else np.full((1, 1), y)
+        in_units = core.labels.scores or mixture.aggregator.relative
+        scored = known if in_units else np.full((1, 1), y)
         out = np.empty((1, 1))
         forecasts, weights = self._forecasts(sums), np.ones(1)
         mixture.learn_span(units, forecasts, scored.astype(np.float64), weights, out)
         answer = out[:, 0]
         if self.caution is not None:
-            learned = np.full((1, 1), float(y))
+            learned = known if core.labels.scores else np.full((1, 1), float(y))
             answer = self.caution.learn(self.loss_, learned, weights, forecasts, answer)
         return single_answer(answer)
 

@@ -3,16 +3,15 @@
 `AutoBoost.predict_many` and `learn_many` do the same for blocks, with the same result.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.core.loop import predict
 from spanboost.models.booster import HullBoost, SpanBoost
-from spanboost.models.mixture import Units
 from spanboost.models.past_row import PastRow
-from spanboost.models.past_stage import StageLabels, StageRows
+from spanboost.models.recent_row import RecentRow
 from spanboost.rows.encoder import EncodedBlock, NumberedBlock
 from spanboost.rows.labels import Labels
 
@@ -38,8 +37,10 @@ class ExpertRow:
             core.prepare(block, 0)
         self._outs = np.zeros((len(cores), 1, 1), dtype)
         self._parts = list(zip(cores, blocks, self._outs, strict=True))
+        self._accepted = False
         self._label, self._weight = np.zeros((1, 1), dtype), np.ones(1, dtype)
         self._forecasts, self._known = np.zeros((1, 1, len(cores))), np.zeros((1, 1))
+        self._near = None if self.recent is None else RecentRow(self.recent, rows)
         self._past = None if self.stage is None else PastRow(self.stage, rows)
 
     def __reduce__(self) -> Any:
@@ -51,31 +52,33 @@ class ExpertRow:
             core.call(predict, core.state, block.rows, out, 0, 1)
         units = self.mixture.units(labels)
         forecast = self.mixture.combine_one(units, self._read_forecasts(labels))
-        if self.recent is not None:
-            forecast = self.recent.predict(self._stage_rows(forecast, units)).item()
+        if self._near is not None:
+            forecast = self._near.predict(forecast, units)
         return forecast if self._past is None else self._past.predict(forecast, units, key)
 
     def learn(self, labels: Labels, key: int, y: float) -> float:
         """Learn a label that `labels.single` takes; return the prediction made before it."""
         units = self.mixture.units(labels)
+        if not self._accepted:
+            for core, block, _ in self._parts:
+                core.accept(block)
+            self._accepted = True
         for core, block, out in self._parts:
-            self._label[0, 0] = core.labels.single(y)
-            core.count_single(block, y)
+            label = cast("float", core.labels.single(y))
+            self._label[0, 0] = label
+            core.count_single(block, y, label)
             core.learn_span(block, self._label, self._weight, out, core.learn_rows, 0, 1)
-        known = self._label.item() if self.mixture.aggregator.relative else y
+        in_units = labels.scores or self.mixture.aggregator.relative
+        known = self._label.item() if in_units else y
         self._known[0, 0] = known
         answer = self.mixture.learn_one(units, self._read_forecasts(labels), self._known)
-        if self.recent is not None:
-            given = StageLabels(np.full((1, 1), y), self._known, np.ones(1), [])
-            answer = self.recent.learn(self._stage_rows(answer, units), given).item()
+        if self._near is not None:
+            answer = self._near.learn(answer, units, y, self._known)
         if self._past is not None:
             answer = self._past.learn(answer, units, key, y, known)
         scored = known if labels.scores else y
         self.loss_record.add_one(self.loss, scored, self._forecasts, answer)
         return answer
-
-    def _stage_rows(self, forecast: float, units: Units) -> StageRows:
-        return StageRows(self.rows.encoded, np.array([forecast]), units)
 
     def _read_forecasts(self, labels: Labels) -> Array:
         """Return the forecasts of the experts in the units of the labels, [1, 1, K]."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 from spanboost.checks import is_integer
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller
+from spanboost.compiling.threads import cpu_count
 from spanboost.errors import LabelWarning, ModelFileError, ParameterError
 from spanboost.learners.protocol import ReadsFeatures
 from spanboost.learners.trees import MOST_BITS, Trees
@@ -25,6 +27,7 @@ from spanboost.losses import has_log_link, predicts_scores
 from spanboost.models.auto import AutoBoost
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
 from spanboost.models.committee import Committee
+from spanboost.models.followed_steps import learn_followed
 from spanboost.models.members import BOOSTERS
 from spanboost.models.model import Model
 from spanboost.models.quantiles.asked_levels import (
@@ -45,11 +48,12 @@ from spanboost.models.quantiles.forecaster import (
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import (
     WrappedModel,
+    check_inner,
     fill_arrays,
     prefixed_tensors,
     split_tensors,
 )
-from spanboost.rows.encoder import RowEncoder
+from spanboost.rows.encoder import RowEncoder, slice_rows
 from spanboost.rows.user_types import RowLike, RowsLike
 
 _LOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
@@ -104,12 +108,7 @@ class Intervals(WrappedModel):
 
     def __init__(self, model: Model | None = None, levels: Sequence[float] = LEVELS) -> None:
         super().__init__(AutoBoost() if model is None else model)
-        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
-            raise ParameterError(
-                "model",
-                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
-                f"(got {self.model!r})",
-            )
+        check_inner(self.model)
         if not predicts_a_number(self.model):
             raise ParameterError(
                 "model", f"must predict one number per row (its loss is {self.model.loss_!r})"
@@ -313,15 +312,23 @@ class Intervals(WrappedModel):
         weights = block.weights.copy()
         if self.label_health.learned == 0 and weights.any():
             weights[(weights > 0).argmax()] = 0.0  # a prediction without a label has no residual
-        forecasts = self.model.learn_checked(block.checked)
-        sizes = np.sqrt(np.abs(np.where(weights > 0, block.labels, forecasts) - forecasts))
-        with warnings.catch_warnings():  # the model itself has warned about wild labels
+        out = np.empty((len(weights), len(read)))
+        encoded = cache(lambda: self.scale.encoder.encode(block.X, learn=True))
+
+        def follow(first: int, forecasts: Array) -> None:
+            part = slice(first, first + len(forecasts))
+            labels, kept = block.labels[part], weights[part]
+            sizes = np.sqrt(np.abs(np.where(kept > 0, labels, forecasts) - forecasts))
+            whole = len(kept) == len(weights)
+            X = block.X if whole else slice_rows(encoded(), first, part.stop)
+            roots = self.scale.learn_checked(self.scale.check(X, sizes, kept))
+            each = (_plain(forecasts), _plain(roots), labels, kept, read, out[part])
+            self._call(learn_quantiles, self.forecaster, *each)
+
+        with warnings.catch_warnings():  # `check` of the model has warned about wild labels
             warnings.simplefilter("ignore", LabelWarning)
-            roots = self.scale.learn_many(block.X, sizes, weights)
-        out = np.empty((len(forecasts), len(read)))
-        each = (_plain(forecasts), _plain(roots), block.labels, weights, read, out)
-        self._call(learn_quantiles, self.forecaster, *each)
-        return forecasts, out
+            given = self.model, block.checked, len(weights), follow
+            return learn_followed(*given, self.threads or cpu_count()), out
 
     def _of_levels(self, quantiles: Array, read: Array, levels: Sequence[float]) -> Array:
         """Return the quantiles of these levels, clipped to numbers that labels can be.

@@ -31,7 +31,7 @@ from spanboost.models.past_stage import (
 from spanboost.models.spec import AutoSpec
 from spanboost.models.state import leaves
 from spanboost.models.wrapper import fill_arrays
-from spanboost.rows.block import Cells
+from spanboost.rows.block import Block, Cells
 from spanboost.rows.recent_classes import RecentClasses, new_recent_classes, widen_classes
 from spanboost.rows.recent_rows import MOST, RecentRows, new_recent_rows
 
@@ -142,14 +142,14 @@ class RecentStage:
 
     def predict(self, rows: StageRows) -> Array:
         """Return predictions; learn nothing."""
-        own = self._values(rows.forecasts)
-        out = np.empty((*own.shape, self.K))
-        self._call(correct_rows, self._prepare(rows, own), _cells(rows), own, out)
+        own = self.values(rows.forecasts)
+        out, state = np.empty((*own.shape, self.K)), self.prepare(rows.encoded, own)
+        self._call(correct_rows, state, own_cells(rows.encoded), own, out)
         return self.mixture.combine(rows.units, self._candidates(rows, out))
 
     def learn(self, rows: StageRows, given: StageLabels) -> Array:
         """Learn rows, in order; return the predictions, each made before its label was seen."""
-        own, labels = self._values(rows.forecasts), given.learned[:, 0].astype(np.float64)
+        own, labels = self.values(rows.forecasts), given.learned[:, 0].astype(np.float64)
         out, units = np.empty((*own.shape, self.K)), np.ones(len(own))
         if self.scores:
             labels = given.labels.argmax(axis=1).astype(np.float64)
@@ -157,13 +157,13 @@ class RecentStage:
             labels = (1 + given.labels[:, 0]) / 2
         else:
             units = label_frames(rows.units, given.changes, len(own)).learned_half
-        self.state = self._prepare(rows, own)
+        self.state = self.prepare(rows.encoded, own)
         arrays = own, labels, given.weights, units, out
-        self._call(correct_and_learn_rows, self.state, _cells(rows), *arrays)
+        self._call(correct_and_learn_rows, self.state, own_cells(rows.encoded), *arrays)
         mixed = given.labels, given.weights, given.changes
         return self.mixture.learn(rows.units, self._candidates(rows, out), *mixed)
 
-    def _values(self, forecasts: Array) -> Array:
+    def values(self, forecasts: Array) -> Array:
         """Return forecasts as numbers, or as probabilities of classes, [rows, values]."""
         if self.binary:
             chance = 1 / (1 + np.exp(-np.clip(forecasts, -500, 500)))
@@ -176,15 +176,17 @@ class RecentStage:
     def _candidates(self, rows: StageRows, out: Array) -> Array:
         """Return the forecasts of all candidates, [rows, d, K]."""
         own = rows.forecasts
-        if self.binary:
-            return np.dstack([own[:, None], _log_odds(out)[:, None, :]])
         if self.scores:
             return np.dstack([own, np.log(np.maximum(out, _LEAST))])
-        return np.dstack([own[:, None], out])
+        return np.dstack([own[:, None], self.forecasts_of(out)[:, None, :]])
 
-    def _prepare(self, rows: StageRows, own: Array) -> RecentState:
-        """Return the state with room for these rows."""
-        state, block = self.state, rows.encoded
+    def forecasts_of(self, out: Array) -> Array:
+        """Return the forecasts, [rows, K], of candidates whose predictions are numbers."""
+        return _log_odds(out) if self.binary else out[:, 0]
+
+    def prepare(self, block: Block, own: Array) -> RecentState:
+        """Return the state with room for the rows of a block."""
+        state = self.state
         number = block.columns + block.codes.shape[1]
         coordinates = max(len(state.rows.mean), min(number, MOST))
         classes = own.shape[1] if self.K > 1 else 0
@@ -233,9 +235,8 @@ class RecentStage:
             raise ModelFileError("the file has unexpected arrays")
 
 
-def _cells(rows: StageRows) -> Cells:
-    """Return the rows, to be read as cells, with scratch space of their own."""
-    block = rows.encoded
+def own_cells(block: Block) -> Cells:
+    """Return the rows of a block, to be read as cells, with scratch space of their own."""
     return Cells(*block[:6], *map(np.zeros_like, block[6:]))
 
 

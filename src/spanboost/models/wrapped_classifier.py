@@ -12,7 +12,7 @@ from spanboost.errors import ParameterError
 from spanboost.losses import Logistic, Softmax
 from spanboost.models.auto import AutoBoost
 from spanboost.models.model import Model
-from spanboost.models.wrapper import WrappedModel
+from spanboost.models.wrapper import WrappedModel, check_inner
 
 
 class ClassBlock(NamedTuple):
@@ -28,12 +28,7 @@ class WrappedClassifier(WrappedModel):
 
     def __init__(self, model: Model | None) -> None:
         super().__init__(AutoBoost(loss="softmax") if model is None else model)
-        if not isinstance(self.model, Model) or isinstance(self.model, WrappedModel):
-            raise ParameterError(
-                "model",
-                "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
-                f"(got {self.model!r})",
-            )
+        check_inner(self.model)
         if not isinstance(self.model.loss_, Logistic | Softmax):
             raise ParameterError(
                 "model", f"must have logistic or softmax loss (its loss is {self.model.loss_!r})"

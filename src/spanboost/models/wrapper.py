@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spanboost.compiling.arrays import Array
-from spanboost.errors import ModelFileError
+from spanboost.errors import ModelFileError, ParameterError
 from spanboost.models.booster import Booster
 from spanboost.models.loss_record import AverageLoss
 from spanboost.models.model import Composition, Model
@@ -173,3 +173,19 @@ def fill_arrays(state: Any, arrays: dict[str, Array], prefix: str) -> None:
         target[...] = value
     if arrays:
         raise ModelFileError(f"the file contains unknown arrays of {prefix}")
+
+
+def check_inner(model: Any) -> None:
+    """Raise a `ParameterError` if a wrapper cannot be put around the model."""
+    if isinstance(model, WrappedModel):
+        raise ParameterError(
+            "model",
+            "must be AutoBoost() or a booster; intervals, prediction sets and calibrated "
+            f"probabilities cannot be combined (got {model!r})",
+        )
+    if not isinstance(model, Model):
+        raise ParameterError(
+            "model",
+            "must be AutoBoost() or a booster, not an estimator for scikit-learn or River "
+            f"(got {model!r})",
+        )

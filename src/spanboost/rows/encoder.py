@@ -4,13 +4,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from spanboost.errors import DataError
-from spanboost.rows.block import Block, as_rows, features_of, shape_of
+from spanboost.errors import DataError, list_names, warn_caller
+from spanboost.rows.block import Block, as_rows, features_of, shape_of, slice_block
 from spanboost.rows.column_rows import ColumnRows
 from spanboost.rows.feature_names import FeatureNames, are_named
 from spanboost.rows.frame_rows import (
     check_frame,
     column_names,
+    frame_names,
     frame_to_dicts,
     in_order,
     is_frame,
@@ -76,6 +77,10 @@ class ColumnNames(Protocol):
     """Converts dictionaries to rows of numbers and codes, for a model that reads a table."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+
+    @property
     def number_names(self) -> list[str]:
         """The names of the columns of numbers."""
 
@@ -122,14 +127,19 @@ class RowEncoder:
         if self.names is not None:
             X = join_series(X)
         if self.table is not None and (is_frame(X) or are_named(X)):
+            if is_frame(X) and not learn:
+                present = {*map(str, frame_names(X))}
+                _warn_absent([name for name in self.table.names if name not in present])
             matrix, new = self.table.read(frame_to_dicts(X) if is_frame(X) else X, learn)
             return NumberedBlock(matrix, number, False, new)
         if self.names is not None and is_frame(X):
             named = self.kind.named if self.kind is not None else not is_numeric_frame(X)
             columns = None if named else self.columns or column_names(X)
+            present = {*map(str, frame_names(X))}
             X = frame_to_dicts(X) if named else X if columns is None else in_order(X, columns)
             if named and self.kind is not None and not learn:
                 self.names.warn_unknown(X)
+                _warn_absent(self.names.absent(present))
         if self.names is None or not are_named(X):
             return NumberedBlock(X, number, False, {}, columns)
         matrix, new = self.names.read(X)
@@ -153,6 +163,14 @@ class RowEncoder:
         return EncodedBlock(
             encoded, as_rows(encoded), number, features_of(encoded), width, kind, new, columns
         )
+
+    def encode(self, X: Any, learn: bool = False) -> NumberedBlock:
+        """Return a block that others can read without encoding it again, whole or in slices.
+
+        learn: as for `numbered`.
+        """
+        block = self.numbered(X, learn)
+        return block._replace(X=self.read(block).encoded)
 
     def _feature_title(self, block: NumberedBlock, column: int) -> str:
         """Return a column of a block as messages show it: its name, or its number."""
@@ -219,6 +237,23 @@ class RowEncoder:
         if fits and are_plain(values):
             self._single, self._last = SingleRow(row_key(x), numbers, blank), reading
         return reading
+
+
+def slice_rows(block: NumberedBlock, first: int, last: int) -> NumberedBlock:
+    """Return the rows first <= t < last of a block that was encoded."""
+    part = slice_block(block.X, first, last)
+    return block._replace(X=part, rows=last - first, new=block.new if first == 0 else {})
+
+
+def _warn_absent(names: list[str]) -> None:
+    """Issue a warning about learned columns that a frame does not have; none if there are none.
+
+    Dictionaries may leave out any key, but a frame with fewer columns is often a mistake.
+    """
+    if names:
+        what, they = ("column", "it counts") if len(names) == 1 else ("columns", "they count")
+        text = f"the frame has no {what} {list_names(names)}, which the model has learned"
+        warn_caller(UserWarning(f"{text}; {they} as missing"))
 
 
 def count_rows(X: Any) -> int:

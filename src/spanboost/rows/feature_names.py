@@ -10,6 +10,7 @@ keys in a dictionary does not matter.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -182,9 +183,22 @@ class FeatureNames:
             known = {name.partition("=")[0] for name in self.columns}
             known |= {name.rpartition(".")[0] for name in self.columns}  # times
             for key in sorted(keys - known):
+                if any(name.startswith(f"{key}=") for name in self.columns):
+                    continue  # the name of the column contains "="
                 hint = did_you_mean(key, known)
                 text = f"the column {key!r:.40} of the frame was never learned and has no effect"
                 warn_caller(UserWarning(text + hint))
+
+    def absent(self, names: AbstractSet[str]) -> list[str]:
+        """Return the learned keys that are not among these names; none if keys are hashed."""
+        found = dict[str, None]()
+        for feature in self.columns:
+            key, (base, _, part) = key_of(feature), feature.rpartition(".")
+            if part in self.time_parts and f"{base}.{self.time_parts[0]}" in self.columns:
+                key = base
+            if feature not in names and key not in names and not _is_category_of(feature, names):
+                found[key] = None
+        return [*found]
 
     def _select_features(self, row: Any) -> Any:
         if not isinstance(row, dict) or self.ignored.isdisjoint(row):
@@ -220,6 +234,17 @@ def are_named(X: Any) -> bool:
 def feature_name(name: Any, value: Any) -> str:
     """Return the name of the feature for an entry of a row."""
     return f"{name}={value}" if isinstance(value, str) else str(name)
+
+
+def key_of(name: str) -> str:
+    """Return the key of dictionaries for the name of a feature."""
+    key, equals, _ = name.partition("=")
+    return key if equals and key else name
+
+
+def _is_category_of(feature: str, names: AbstractSet[str]) -> bool:
+    """Return whether a feature is a category of one of these names, which may contain "="."""
+    return any(sign == "=" and feature[:end] in names for end, sign in enumerate(feature))
 
 
 def _parse_entry(t: int, name: Any, value: Any) -> tuple[str, float]:

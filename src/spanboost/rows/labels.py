@@ -225,10 +225,20 @@ class FixedLabels(Labels):
 
     def single(self, y: Any) -> float | None:
         """Return one number in the model's units; None if it needs the checks of `plan`."""
-        if self.d > 1 or self.scores or not isinstance(y, int | float):
+        if self.d > 1 or not isinstance(y, int | float):
+            return None
+        if is_binary(self.loss):
+            return self._single_class(y)
+        if self.scores:
             return None
         label = (float(y) - self.centre.item()) / self.half if abs(y) < LARGEST else math.inf
         return label if -1 <= label <= 1 else None
+
+    def _single_class(self, y: float) -> float | None:
+        """Return one label of two as `_to_model` does; None if it is neither."""
+        if y == self.high:
+            return 1.0
+        return -1.0 if y == self.low or (y == 0 and self.low == -1) else None
 
     def _allows(self, centre: Array, half: float) -> bool:
         return half == self.half and bool((centre == self.centre).all())

@@ -69,7 +69,7 @@ def _comment(program: Program, name: str) -> str:
             f"sets the probabilities of the {len(program.classes)} classes in {name}_classes.",
         ]
     blocks.append("All functions are reentrant and allocate no memory.")
-    lines = "\n\n".join(blocks).replace("*/", "* /").splitlines()
+    lines = "\n\n".join(blocks).replace("*/", "* /").replace("/*", "/ *").splitlines()
     return "\n".join(f" * {line}".rstrip() for line in lines) + " */"
 
 

@@ -50,7 +50,8 @@ def interpolate_levels(values: Array, own: Sequence[float], asked: Sequence[floa
     known, wanted = log_odds(own), log_odds(asked)
     right = np.clip(np.searchsorted(known, wanted), 1, max(len(known) - 1, 1))
     left, right = right - 1, np.minimum(right, len(known) - 1)
-    gap = np.where(right > left, known[right] - known[left], 1.0)
+    gap = known[right] - known[left]
+    gap[gap == 0] = 1.0  # one level, or two whose log-odds are the same number
     share = np.clip((wanted - known[left]) / gap, 0, 1)
     a, b = values[:, left], values[:, right]
     with np.errstate(invalid="ignore"):

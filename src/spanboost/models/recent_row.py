@@ -1,0 +1,72 @@
+"""One row in the stage of recent rows (recent_stage.py), in arrays that are used again.
+
+`RecentStage.predict` and `RecentStage.learn` do the same for blocks, with the same result. For one
+row they would spend most of their time on creating arrays.
+"""
+
+import numpy as np
+
+from spanboost.compiling.arrays import Array
+from spanboost.compiling.kernels import Caller
+from spanboost.models.mixture import Units
+from spanboost.models.recent_stage import (
+    RecentStage,
+    RecentState,
+    correct_and_learn_rows,
+    correct_rows,
+    own_cells,
+)
+from spanboost.rows.encoder import EncodedBlock
+
+
+class RecentRow:
+    """The arrays of one row whose predictions are numbers.
+
+    rows: the row as the experts read it; later rows are written into the same arrays.
+    """
+
+    def __init__(self, stage: RecentStage, rows: EncodedBlock) -> None:
+        self.stage, self._block, self._call = stage, rows.encoded, Caller()
+        self._cells = own_cells(rows.encoded)
+        self._forecast = np.zeros(1)
+        self._own = stage.values(self._forecast)
+        self._out = np.zeros((*self._own.shape, stage.K))
+        self._candidates = np.zeros((1, 1, 1 + stage.K))
+        self._label, self._weight, self._unit = np.zeros(1), np.ones(1), np.ones(1)
+        self._given = self._state = stage.prepare(self._block, self._own)
+
+    def predict(self, forecast: float, units: Units) -> float:
+        """Return the prediction, given that of the experts; learn nothing."""
+        state = self._prepare(forecast)
+        self._call(correct_rows, state, self._cells, self._own, self._out)
+        self._set_candidates(forecast)
+        return self.stage.mixture.combine_one(units, self._candidates)
+
+    def learn(self, forecast: float, units: Units, y: float, known: Array) -> float:
+        """Learn the label of the row; return the prediction made before it was seen.
+
+        y: in the units of the user; known: [1, 1] in those of the mixture.
+        """
+        self.stage.state = state = self._prepare(forecast)
+        self._label[0] = (1 + known.item()) / 2 if self.stage.binary else y
+        self._unit[0] = 1.0 if self.stage.binary else units.half or 1.0
+        given = self._own, self._label, self._weight, self._unit, self._out
+        self._call(correct_and_learn_rows, state, self._cells, *given)
+        self._set_candidates(forecast)
+        return self.stage.mixture.learn_one(units, self._candidates, known)
+
+    def _prepare(self, forecast: float) -> RecentState:
+        """Set the forecast, and return the state with room for the row."""
+        self._forecast[0] = forecast
+        if self.stage.binary:
+            self._own = self.stage.values(self._forecast)
+        else:
+            self._own[0, 0] = forecast
+        if self.stage.state is not self._given:
+            self._given, self._state = self.stage.state, self.stage.prepare(self._block, self._own)
+        return self._state
+
+    def _set_candidates(self, forecast: float) -> None:
+        """Set the forecasts of all candidates."""
+        self._candidates[0, 0, 0] = forecast
+        self._candidates[0, 0, 1:] = self.stage.forecasts_of(self._out)[0]
