@@ -25,7 +25,17 @@ from predicting import (
 from scipy_free import Csr
 from test_compact import holds_rows
 
-from spanboost import LinearBall, SpanBoost, Stumps, Symmetrised, Trees, export, load
+from spanboost import (
+    LinearBall,
+    LinearSGD,
+    Rows,
+    SpanBoost,
+    Stumps,
+    Symmetrised,
+    Trees,
+    export,
+    load,
+)
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 from spanboost.models.exporting.c_literals import number, table, text
@@ -131,6 +141,71 @@ def test_a_table_with_categories_and_times(shell, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.parametrize("options", [["--intervals"], ["--loss", "softmax", "--sets"]])
+def test_models_with_intervals_or_sets_have_names_too(options, shell, tmp_path):
+    lines = ["size,city,day,label"]
+    lines += [
+        f"{k % 9},{['Ulm', 'Bonn'][k % 2]},2024-01-{1 + k % 28:02},{k % 2}" for k in range(80)
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "model.sb"
+    command = ("train", tmp_path / "data.csv", "-o", path, "--learner", "linear", "-n", "2")
+    shell(*command, *options, "--quiet")
+    model = load(path)
+    compiled = CompiledModel(model, tmp_path)
+    codes = [compiled.code(0, city) for city in ("Ulm", "Bonn", "Rome")]
+    assert codes == [0, 1, -1]
+    numbers = np.full(7, np.nan)
+    pointer = np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data)
+    moment = np.datetime64("2024-01-05", "us").astype(int)
+    compiled.function("time", None)(np.ctypeslib.ctypes.c_int64(moment), pointer)
+    expected = model.predict_one({"size": 3.0, "city": "Bonn", "day": "2024-01-05"})
+    same(compiled._dense([3.0, *numbers], codes[1:2]), expected, loss="any")
+    source = compiled.source.read_text()
+    assert all(f'"{name}"' in source for name in ("size", "day.days", "city"))
+    assert ('model_classes[2] = {"0", "1"}' in source) == ("--sets" in options)
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [None, 5])
+def test_dictionaries_with_times_and_hashed_names(bits, tmp_path):
+    rng, rows = np.random.default_rng(0), []
+    for k, size in enumerate(rng.normal(size=60).tolist()):
+        day = f"2024-{1 + k % 12:02}-{1 + k % 28:02}T10:30:00"
+        rows.append({"sold": day, "size": size, "city": f"c{k % 3}", "rooms": k % 4})
+    with plain():
+        model = SpanBoost(LinearSGD(bits=bits), 2, label_range="auto")
+        model.learn_many(rows, [row["rooms"] + row["size"] for row in rows])
+        expected = model.predict_many(rows)
+        compiled = CompiledModel(model, tmp_path)
+    found = compiled.predict_many([_with_time_features(compiled, row) for row in rows])
+    np.testing.assert_array_equal(found, expected)
+    assert 'the time "sold" has the keys "sold.days"' in compiled.source.read_text()
+
+
+def _with_time_features(compiled, row):
+    """Return a dictionary in which the time is the numbers that the file computes."""
+    numbers = np.full(len(PARTS), np.nan)
+    moment = np.datetime64(row["sold"], "us").astype(int)
+    pointer = np.ctypeslib.ctypes.c_void_p(numbers.ctypes.data)
+    compiled.function("time", None)(np.ctypeslib.ctypes.c_int64(moment), pointer)
+    times = dict(zip([f"sold.{part}" for part in PARTS], numbers.tolist(), strict=True))
+    return {key: value for key, value in row.items() if key != "sold"} | times
+
+
+def test_the_columns_of_files_without_names_are_explained(shell, tmp_path):
+    for name, line, said in (
+        ("a.svm", "1 1:2 3:4\n", "its index in svmlight files"),
+        ("a.vw", "1 | a:2 b\n", "its hash in Vowpal Wabbit"),
+    ):
+        (tmp_path / name).write_text(line * 30)
+        model = tmp_path / "model.sb"
+        shell("train", tmp_path / name, "-o", model, "--learner", "linear", "-n", "1", "--quiet")
+        shell("export", model, "--to", "c", "-o", tmp_path / "model.c")
+        assert said in (tmp_path / "model.c").read_text()
+
+
+@needs_compiler
 def test_names_that_begin_and_end_comments(shell, tmp_path):
     lines = ["/* a,b */,/*/,label", *(f"{k % 7},x{k % 3},{k % 5},{k}" for k in range(50))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
@@ -194,6 +269,27 @@ def test_infinite_numbers_are_refused(tmp_path):
     for bad in (np.inf, -np.inf, 1e39):
         with pytest.raises(ValueError, match="invalid"):
             compiled.predict_many(np.array([[1.0, 2.0, bad, 3.0]]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("learner", ["linear", "trees"])
+def test_codes_and_columns_that_are_too_large_are_refused(learner, tmp_path):
+    X, codes = np.zeros((1, 3)), np.zeros((1, 2), np.int64)
+    with plain():
+        model = trained(span(learner), "codes", "squared")
+        named = trained(span(learner), "names", "squared")
+        dense, sparse = CompiledModel(model, tmp_path, "dense"), CompiledModel(named, tmp_path)
+        for code, fits in ((2**40 - 1, True), (2**40, False), (2**63 - 1, False)):
+            codes[0, 1] = code
+            for predict in (model.predict_many, dense.predict_many):
+                if fits:
+                    predict(Rows(X, codes))
+                    sparse._sparse([code], [1.0])
+                else:
+                    with pytest.raises(ValueError, match=r"too large|invalid"):
+                        predict(Rows(X, codes))
+                    with pytest.raises(ValueError, match="invalid"):
+                        sparse._sparse([code], [1.0])
 
 
 @needs_compiler

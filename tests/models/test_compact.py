@@ -21,7 +21,18 @@ from predicting import (
     trained,
 )
 
-from spanboost import ModelFileError, SpanBoost, Trees, explain, load, save
+from spanboost import (
+    AutoBoost,
+    Calibrated,
+    Intervals,
+    ModelFileError,
+    PredictionSets,
+    SpanBoost,
+    Trees,
+    explain,
+    load,
+    save,
+)
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
 from spanboost.models import files
@@ -139,6 +150,25 @@ def test_the_first_labels_of_a_mean_are_not_kept(tmp_path):
 def test_a_model_without_rows_is_refused(tmp_path):
     with pytest.raises(UserError, match="has not learned any rows"):
         save(span("trees"), tmp_path / "small.sb", compact=True)
+    assert not (tmp_path / "small.sb").exists()
+
+
+@pytest.mark.parametrize("wrapper", [Intervals, PredictionSets, Calibrated])
+def test_calibration_with_past_labels_is_refused(wrapper, tmp_path):
+    """A compact model has no past labels, so it predicts something else than was calibrated."""
+    loss = "squared" if wrapper is Intervals else "logistic"
+    model = wrapper(AutoBoost(loss, budget="fast", past=True))
+    message = f"{wrapper.__name__} was calibrated with past labels, which a compact model does not"
+    with pytest.raises(UserError, match=message):
+        save(model, tmp_path / "small.sb", compact=True)
+    with pytest.raises(UserError, match="has not learned any rows"):
+        save(wrapper(AutoBoost(loss, budget="fast")), tmp_path / "small.sb", compact=True)
+
+
+def test_the_command_refuses_calibration_with_past_labels_before_it_trains(shell, data, tmp_path):
+    words = ("train", data, "-o", tmp_path / "small.sb", "--compact", "--intervals", "--past", "on")
+    result = shell(*words, status=2)
+    assert "train it without --past and --key" in result.err
     assert not (tmp_path / "small.sb").exists()
 
 

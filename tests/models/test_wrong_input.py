@@ -19,6 +19,7 @@ from spanboost import (
     compare,
     evaluate,
     explain,
+    export,
     feature_importances,
     load,
     save,
@@ -141,6 +142,8 @@ def test_an_estimator_is_not_a_model(tmp_path):
     ):
         with pytest.raises(TypeError, match=rf"{wanted}.* \(got an estimator\); scikit-learn has "):
             call()
+    with pytest.raises(TypeError, match=r"\(got an estimator\); after `fit`, .* in `model_`$"):
+        export(other, tmp_path / "m.c")
     with pytest.raises(TypeError, match=rf"{wanted}.* \(got 'int'\)$"):
         feature_importances(3)
     with pytest.raises(TypeError, match=rf"^explain {wanted}.* \(got 'int'\)$"):

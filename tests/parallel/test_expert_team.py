@@ -234,12 +234,20 @@ def test_commands_need_options_that_fit(data, shell, tmp_path):
         (("train", "-o", output, "--average-every", "5", "--ray"), "--average-every cannot be"),
         (("train", "-o", output, "--workers", "2"), "--workers requires --ray"),
         (("train", "-o", output, "--intervals", "--ray"), "--ray cannot be combined with --int"),
+        (("train", "-o", output, "--calibrate", "--loss", "logistic", "--ray"), "with --calibrate"),
         (("evaluate", "--workers", "2"), "--workers requires --ray"),
         (("evaluate", "--certificate", "--ray"), "--ray cannot be combined with --certificate"),
         (("evaluate", "--learner", "trees", "--ray"), "--ray needs a model with experts"),
         (("tune", "--workers", "2"), "--workers requires --ray"),
     ):
         assert message in shell(*words[:1], data, *words[1:], status=2).err
+
+
+def test_models_with_intervals_do_not_continue_on_a_cluster(data, shell, tmp_path):
+    path = tmp_path / "m.sb"
+    shell("train", data, "-o", path, "--learner", "linear", "-n", "2", "--intervals", "--quiet")
+    again = shell("train", data, "-i", path, "-o", path, "--ray", status=2).err
+    assert f"--ray cannot train Intervals ({path}); leave out --ray" in again
 
 
 class LocalCluster(LocalExecutor):

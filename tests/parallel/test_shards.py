@@ -216,6 +216,7 @@ def test_a_sharded_run_resumes(learner, shell, tmp_path, monkeypatch):
         (("--ray", "--sharded"), "--sharded cannot be combined with --learner auto"),
         (("--learner", "linear", "--ray", "--sharded", "--plot", "x.png"), "combined with --plot"),
         (("--learner", "linear", "--ray", "--sharded", "--rows", "5"), "combined with --rows"),
+        (("--learner", "linear", "--ray", "--sharded", "--mlflow"), "combined with --mlflow"),
         (
             ("--learner", "linear", "--ray", "--sharded", "--workers", "3"),
             "must be at most the number of files, 2",

@@ -8,6 +8,7 @@ from typing import Any
 from spanboost.cli.from_args import usage_errors
 from spanboost.errors import UsageError
 from spanboost.models.model import Model
+from spanboost.models.wrapper import WrappedModel
 from spanboost.parallel.expert_team import ExpertTeam
 from spanboost.parallel.team import EVERY, Team
 
@@ -28,9 +29,13 @@ def check_team(args: Namespace, model: Model) -> None:
             raise UsageError(f"--{name.replace('_', '-')} requires --ray")
     if args.ray is None:
         return
-    for name in ("intervals", "sets"):
+    for name in ("intervals", "sets", "calibrate"):
         if getattr(args, name):
             raise UsageError(f"--ray cannot be combined with --{name}")
+    if isinstance(model, WrappedModel):
+        raise UsageError(
+            f"--ray cannot train {type(model).__name__} ({args.initial}); leave out --ray"
+        )
     if model.has_experts:
         if args.average_every is not None:
             raise UsageError("--average-every cannot be combined with --learner auto")

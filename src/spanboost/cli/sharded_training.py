@@ -25,7 +25,7 @@ from spanboost.parallel.shards import ShardFile, complete_schema
 from spanboost.parallel.team import EVERY
 
 # options that need the rows in this process
-_NEED_ROWS = ("predictions", "report", "plot", "limit", "query")
+_NEED_ROWS = ("predictions", "report", "plot", "limit", "query", "mlflow")
 
 
 class Totals:

@@ -13,6 +13,7 @@ from spanboost.learners.tree_tables import predicting_part
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import not_data_error
 from spanboost.models.model import Model
+from spanboost.models.wrapper import WrappedModel
 from spanboost.rows.prediction_labels import PredictionLabels
 
 M = TypeVar("M", bound=Model)
@@ -34,6 +35,7 @@ def compact_model(model: M) -> M:
         ...
     spanboost.errors.UserError: a compact model predicts but cannot learn; ...
     """
+    check_compact(model)
     model = model.without_past()
     if not model.started:
         raise UserError("the model has not learned any rows; a compact model cannot learn them")
@@ -45,6 +47,18 @@ def compact_model(model: M) -> M:
         copies[id(booster.core)] = compact_core(booster.core, copies)
     # deepcopy takes these copies instead of copying the cores, which may be large
     return copy.deepcopy(model, copies)
+
+
+def check_compact(model: Model) -> None:
+    """Raise a UserError if a compact copy would be calibrated for other predictions than its own.
+
+    Intervals, sets and probabilities are calibrated for predictions that past labels correct.
+    """
+    if isinstance(model, WrappedModel) and model.without_past() is not model:
+        raise UserError(
+            f"{type(model).__name__} was calibrated with past labels, which a compact model does "
+            "not have; train it without --past and --key (in Python, with past=False)"
+        )
 
 
 def compact_core(core: BoosterCore, copies: dict[int, Any]) -> BoosterCore:

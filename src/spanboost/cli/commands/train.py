@@ -34,6 +34,7 @@ from spanboost.cli.sharded_training import check_sharded, train_sharded
 from spanboost.cli.stream_positions import begin_after, model_positions
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
+from spanboost.models.compact import check_compact
 from spanboost.models.files import save
 from spanboost.models.model import Model
 from spanboost.theory.certificate import LOSSES, Witness
@@ -79,6 +80,8 @@ def train(args: Namespace) -> int:
     name, model, identity = _model_to_train(args, stream)
     check_model(args, model)
     check_team(args, model)
+    if args.compact:
+        check_compact(model)
     if args.sharded:
         check_sharded(args, stream, model)
         with cluster_of(args) as cluster:

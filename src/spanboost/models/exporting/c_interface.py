@@ -10,6 +10,17 @@ from spanboost.models.exporting.row_form import Categories, RowForm
 from spanboost.rows.times import CYCLES
 
 _SHOWN = 500  # columns that the comment lists
+_LIMIT = 2**40  # of codes and columns, as in a block of rows
+# what the columns of rows without names are
+_COLUMNS = {
+    "svmlight": ["The column of a feature is its index in svmlight files."],
+    "vw": [
+        "The column of a feature is its hash in Vowpal Wabbit: the number plus a seed if the name\n"
+        "consists of digits, otherwise MurmurHash3 (x86, 32 bits) with that seed, modulo 2^32.\n"
+        "The seed is the hash of the namespace, whose own seed is 0. The value of a feature is\n"
+        "multiplied by the weight of its namespace. List features in the order of the line."
+    ],
+}
 
 
 def interface(program: Program, name: str, part: str, single: bool) -> tuple[str, str]:
@@ -22,7 +33,7 @@ def interface(program: Program, name: str, part: str, single: bool) -> tuple[str
     pieces = [_texts(form, name), _predict(form, name, part, single)]
     if program.classes:
         pieces.append(_probabilities(program, name))
-    if form.times:
+    if form.time_parts:
         source = _template("times").replace("NAME_", f"{name}_")
         pieces.append(source.replace("    PARTS;\n", _time_parts(form.time_parts)))
     return _comment(program, name), "\n".join(filter(None, pieces))
@@ -53,15 +64,21 @@ def _comment(program: Program, name: str) -> str:
             "returns the code of a category in UTF-8, given the number of its column; -1 if it is\n"
             "unknown, empty or NULL.",
         ]
-    if form.times:
+    if form.time_parts:
         blocks += [
             f"    void {name}_time(int64_t microseconds, double *numbers);",
             f"sets the {len(form.time_parts)} numbers of a time: {', '.join(form.time_parts)}.",
         ]
+        if form.sparse:
+            first = form.time_parts[0]
+            blocks.append(
+                f'They are features of their own: the time "sold" has the keys "sold.{first}", ...'
+            )
     number = "one number" if program.outputs == 1 else f"{program.outputs} numbers"
+    integer = "column" if form.sparse else "code"
     blocks.append(
-        f"`prediction` gets {number}. The result is 0, or 1 if an input is infinite or too\n"
-        "large; then nothing is written."
+        f"`prediction` gets {number}. The result is 0, or 1 if a number is infinite or too\n"
+        f"large, or a {integer} is 2^40 or larger; then nothing is written."
     )
     if program.classes:
         blocks += [
@@ -81,13 +98,14 @@ def _sparse_usage(form: RowForm, name: str) -> list[str]:
         "value, and a negative column is an unknown feature.",
     ]
     if not form.named:
-        return usage
+        return [*usage, *_COLUMNS.get(form.columns or "", ())]
+    unknown = ", or -1 if it is unknown" if form.columns == "names" else ""
     return [
         *usage,
         f"    int64_t {name}_column(const char *feature);",
-        "returns the column of a feature in UTF-8, or -1 if it is unknown. The feature of a\n"
-        'number is its key; the category "red" of the key "colour" is the feature "colour=red"\n'
-        "with value 1. List features in the sorted order of their keys.",
+        f"returns the column of a feature in UTF-8{unknown}. The feature of a number\n"
+        'is its key; the category "red" of the key "colour" is the feature "colour=red" with\n'
+        "value 1. List features in the sorted order of their keys.",
     ]
 
 
@@ -112,14 +130,17 @@ def _texts(form: RowForm, name: str) -> str:
     """Return the functions that find columns and codes."""
     numbered = [(k, one) for k, one in enumerate(form.categories) if one.texts]
     hashed = [(k, one) for k, one in enumerate(form.categories) if one.bits is not None]
-    source = _template("texts") if numbered or form.named else ""
-    source += _template("crc32") if hashed else ""
+    source = _template("texts") if numbered or form.columns == "names" else ""
+    source += _template("crc32") if hashed or form.columns == "hashed" else ""
     if form.named:
-        source += _text_table("features", form.names)
+        column = "crc32_of(feature)"
+        if form.columns == "names":
+            source += _text_table("features", form.names)
+            column = f"find_text(features, {len(_usable(form.names))}, feature)"
         source += f"""
 int64_t {name}_column(const char *feature)
 {{
-    return find_text(features, {len(_usable(form.names))}, feature);
+    return {column};
 }}
 """
     if not numbered and not hashed:
@@ -163,15 +184,21 @@ def _predict(form: RowForm, name: str, part: str, single: bool) -> str:
     if form.sparse:
         head = "const int64_t *columns, const double *values, int64_t entries, double *prediction"
         row, count, values = "{0, 0, columns, values, entries}", "entries", "values"
+        given = "columns", "entries"
     else:
         head = "const double *numbers, const int64_t *codes, double *prediction"
         row, count, values = "{numbers, codes, 0, 0, 0}", "NUMBERS", "numbers"
+        given = "codes", "CODES"
+    codes, number = given
     return f"""\
 int {name}_predict({head})
 {{
     const struct row row = {row};
     for (int64_t k = 0; k < {count}; k++)
         if (isinf({cast}{values}[k]))
+            return 1;
+    for (int64_t k = 0; k < {number}; k++)
+        if ({codes}[k] >= INT64_C({_LIMIT}))
             return 1;
     {part}(&row, 1, prediction);
     return 0;

@@ -88,13 +88,17 @@ class Program(NamedTuple):
 def program_of(model: Model) -> Program:
     """Return the program of a model; a UserError if the model has none."""
     if isinstance(model, Calibrated):
-        raise UserError("calibrated probabilities cannot be exported; export the model inside them")
+        raise UserError(
+            "calibrated probabilities cannot be exported; export `model.model`, or train without "
+            "--calibrate"
+        )
     inner = model.model if isinstance(model, WrappedModel) else model
     small = compact_model(inner)
     binary = isinstance(small.loss_, Logistic)
     part = _part(small)
     d = len(_first(part).centre)
-    return Program(row_form(small), d, part, _classes(small, d), binary, repr(inner).strip("<>"))
+    # the schema belongs to the model around the inner one
+    return Program(row_form(model), d, part, _classes(model, d), binary, repr(inner).strip("<>"))
 
 
 def forecasts_of(part: Part) -> int:

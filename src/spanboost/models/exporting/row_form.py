@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from spanboost.errors import UserError
 from spanboost.models.model import Model
+from spanboost.rows.feature_names import FeatureNames
+from spanboost.rows.times import part_names
 
 
 class Categories(NamedTuple):
@@ -18,13 +20,21 @@ class Categories(NamedTuple):
 class RowForm(NamedTuple):
     """Rows of numbers and category codes, or rows of (column, value) pairs."""
 
-    sparse: bool
     numbers: int  # columns of numbers of a dense row
     names: Sequence[str]  # of the columns of numbers, or of all features; may be empty
     categories: Sequence[Categories]
-    times: Sequence[str]  # columns of times, each of which is several columns of numbers
-    named: bool  # sparse rows with names of features
-    time_parts: Sequence[str] = ()  # the columns of numbers of a time
+    time_parts: Sequence[str] = ()  # the columns of numbers of a time; empty without times
+    columns: str | None = None  # of sparse rows: "names", "hashed", "numbers", "svmlight" or "vw"
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are (column, value) pairs."""
+        return self.columns is not None
+
+    @property
+    def named(self) -> bool:
+        """Whether features of sparse rows have names."""
+        return self.columns in ("names", "hashed")
 
 
 def row_form(model: Model) -> RowForm:
@@ -35,7 +45,8 @@ def row_form(model: Model) -> RowForm:
         raise UserError("cannot export a model whose rows are not numbers and categories")
     columns, codes = kind.shape
     if kind.named:
-        return RowForm(True, 0, [*names.columns], [], [], names.bits is None)
+        columns_of = "names" if names.bits is None else "hashed"
+        return RowForm(0, [*names.columns], [], _time_parts(names), columns_of)
     if schema is not None and schema.form == "table":
         each = [
             Categories(
@@ -45,11 +56,21 @@ def row_form(model: Model) -> RowForm:
             )
             for one in schema.categories
         ]
-        times = [column.name for column in schema.times]
-        return RowForm(False, columns, schema.number_names, each, times, False, schema.time_parts)
+        return RowForm(columns, schema.number_names, each, schema.time_features)
     if columns == 0 and codes > 0:
         raise UserError(
             "cannot export a model of sparse rows with category codes; use dense numbers"
         )
     plain = [Categories(f"code {j}", [], None) for j in range(codes)]
-    return RowForm(columns == 0, columns, [*(encoder.columns or ())], plain, [], False)
+    sparse = None if columns else "numbers" if schema is None else schema.form
+    return RowForm(columns, [*(encoder.columns or ())], plain, (), sparse)
+
+
+def _time_parts(names: FeatureNames) -> Sequence[str]:
+    """Return the features of a time, if dictionaries have had times, or hashed ones may have."""
+    if names.bits is not None:
+        return names.time_parts if names.iso_times else ()
+    first = f".{names.time_parts[0]}"
+    bases = (name.removesuffix(first) for name in names.columns if name.endswith(first))
+    found = any(set(part_names(base, names.time_parts)) <= names.columns.keys() for base in bases)
+    return names.time_parts if found else ()
