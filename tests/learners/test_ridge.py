@@ -245,6 +245,17 @@ def test_more_features_than_columns_share_some():
     assert second_half(alone(Ridge(columns=301)), Csr(X), y) < 0.01 * np.var(y)
 
 
+@given(st.lists(st.sets(st.integers(0, 30), max_size=12), min_size=2, max_size=6))
+def test_numbers_that_cancel_in_a_new_shared_column_leave_the_state_finite(words):
+    """A word counts as 1, and one that shares its column as 1 or -1: their sum can be 0."""
+    rows = [{f"w{word}": 1.0 for word in row} for row in words]
+    with plain():
+        model = alone(Ridge(columns=8))
+        model.learn_many(rows, np.arange(len(rows)) % 3)
+        assert np.isfinite(model.predict_many(rows)).all()
+        assert bank_of(model).sound
+
+
 def test_a_column_that_restarts_leaves_what_is_known_of_the_others():
     X, y = stream(60, missing=False)
     with plain():

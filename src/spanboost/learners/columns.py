@@ -110,6 +110,7 @@ class Columns(NamedTuple):
         restarts = self.rows[0] == 0 or self.place[f] == WAITING
         if self.place[f] in (0, WAITING):
             self.add_column(f)
+            self.start_range(f, max(min(x, LARGEST), -LARGEST))
         size = min(abs(x), LARGEST)
         if is_in_doubt(self.S, self.doubts, f, size):
             young = self.rows[0] < YOUNG
@@ -125,6 +126,16 @@ class Columns(NamedTuple):
         else:
             half = self.limit // 2
             self.place[f] = -(1 + half + (scramble(f) >> 1) % (self.limit - half))
+
+    def start_range(self, f: int, x: float) -> None:
+        """Extend the range of the new column of feature f to its first number; before, all were 0.
+
+        Features that share the column may cancel that number in the row. Without a range, the
+        column would have no prior.
+        """
+        j = self.place[f] - 1
+        if j >= 0:
+            self.low[j], self.high[j] = min(self.low[j], x), max(self.high[j], x)
 
     def restart_range(self, j: int, x: float) -> None:
         """Forget the range and the mean of column j; they start with x."""
