@@ -269,6 +269,7 @@ def cluster(monkeypatch):
 def test_commands_give_the_same_results_with_a_cluster(data, shell, tmp_path):
     for words in (
         ("train", data, "-o", "MODEL", "--json", "--quiet", "--checkpoint-every", "70"),
+        ("train", data, "-o", "MODEL", "--json", "--quiet", "--budget", "fast", "--key", "rooms"),
         ("evaluate", data, "--compare", "auto,linear", "--quiet"),
         ("evaluate", data, "-i", "MODEL", "-t", "--quiet"),
         ("tune", data, "-n", "4", "--step", "0.25,1", "-o", "MODEL"),

@@ -219,13 +219,23 @@ def test_a_sharded_run_resumes(learner, shell, tmp_path, monkeypatch):
         (("--learner", "linear", "--ray", "--sharded", "--mlflow"), "combined with --mlflow"),
         (
             ("--learner", "linear", "--ray", "--sharded", "--workers", "3"),
-            "must be at most the number of files, 2",
+            "--workers must be at most the number of files, 2",
         ),
     ],
 )
 def test_bad_options_are_refused(words, message, shell, tmp_path):
     paths = write_files(tmp_path, [5, 5])
     assert message in shell("train", *paths, *words, "-o", tmp_path / "m.sb", status=2).err
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_error_in_the_first_file_shows_its_name(shell, tmp_path, monkeypatch):
+    (tmp_path / "empty.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    words = ("--learner", "linear", "--ray", "--sharded", "-o", "m.sb")
+    assert shell("train", "empty.csv", *words, status=2).err == (
+        "spanboost: empty.csv: the file is empty\n"
+    )
 
 
 @pytest.mark.usefixtures("cluster")

@@ -217,7 +217,7 @@ def option_name(name: str) -> str:
     return f"-{name}" if name == "n" else f"--{name.replace('_', '-')}"
 
 
-_OPTION_NAMES = {name: option_name(name) for name in (*OPTIONS, "split", "threads")} | {
+_OPTION_NAMES = {name: option_name(name) for name in (*OPTIONS, "split", "threads", "workers")} | {
     "eta": "--step"
 }
 

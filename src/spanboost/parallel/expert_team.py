@@ -64,6 +64,8 @@ class ExpertTeam(Model):
         vars(self)["schema"] = model.schema  # its encoders have it already
         self.names = list(model.experts)
         self._shell: AutoBoost = unpickle_model(pickle_model(model))
+        # readers fill in the columns of this schema, which name the key of past labels
+        vars(self._shell)["schema"] = model.schema
         experts, (first, *_) = self._shell.experts, self.names
         self._executor: Executor = LocalExecutor() if executor is None else executor
         self._residents = [

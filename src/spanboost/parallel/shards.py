@@ -8,7 +8,8 @@ and the rows get its numbers when they are learned. A task that reads a file can
 from __future__ import annotations
 
 import copy
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def complete_schema(file: ShardFile, schema: Schema) -> None:
     """
     own = copy.deepcopy(schema)
     stream = Stream([file.path], file.format, **file.options)
-    with closing(stream.batches(own, labelled=True)) as batches:
+    with _named(file), closing(stream.batches(own, labelled=True)) as batches:
         next(batches, None)
     for column in own.columns or ():
         column.codes.clear()
@@ -79,11 +80,8 @@ def read_shard(file: ShardFile, schema: Schema) -> tuple[Batch | None, ShardFact
     """Read all rows of a file; None if it has none."""
     own = copy.deepcopy(schema)
     stream = Stream([file.path], file.format, **file.options)
-    try:
-        with closing(stream.batches(own, labelled=True)) as batches:
-            read = list(batches)
-    except StreamError as error:
-        raise StreamError(str(error).replace(file.path, file.name)) from None
+    with _named(file), closing(stream.batches(own, labelled=True)) as batches:
+        read = list(batches)
     pairs = zip(own.categories, schema.categories, strict=True)
     new = [[*one.codes][len(known.codes) :] for one, known in pairs]
     values = [value for value in own.target.values if value not in schema.target.values]
@@ -96,6 +94,15 @@ def read_shard(file: ShardFile, schema: Schema) -> tuple[Batch | None, ShardFact
     learned = np.ones(batch.rows, bool) if batch.weights is None else batch.weights > 0
     first = int(learned.argmax()) if learned.any() else batch.rows
     return batch, ShardFacts(batch.rows, first, new, labels, problems.count, shown)
+
+
+@contextmanager
+def _named(file: ShardFile) -> Iterator[None]:
+    """Show the name of a file in errors, not the path by which the workers open it."""
+    try:
+        yield
+    except StreamError as error:
+        raise StreamError(str(error).replace(file.path, file.name)) from None
 
 
 def add_new_names(schema: Schema, sent: list[int], facts: ShardFacts, file: str) -> Renumbering:
