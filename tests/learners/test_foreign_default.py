@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import SGDRegressor
 
 from spanboost import HullBoost, LinearSGD, SpanBoost, Trees
 from spanboost.compiling.kernels import plain
-from spanboost.losses import Softmax
+from spanboost.losses import Softmax, Squared
+from spanboost.models.caution import Caution
 from spanboost.models.choice import Choosing
 from spanboost.sklearn import BoostingRegressor
 
@@ -76,7 +79,7 @@ def test_a_fixed_number_of_copies_harms_a_strong_learner():
 
 
 @pytest.mark.parametrize("learner", [Strong, Weak])
-def test_the_learner_alone_predicts_until_the_mixture_is_better(learner):
+def test_the_mixture_predicts_as_much_as_there_is_evidence_for_it(learner):
     X, y = stream(120)
     mixture = SpanBoost(learner())
     mixture.caution = None
@@ -88,13 +91,61 @@ def test_the_learner_alone_predicts_until_the_mixture_is_better(learner):
         single = SpanBoost(learner())
         rows = [single.learn_one(x, label) for x, label in zip(X, y, strict=True)]
         last = single.predict_many(X[:3])
-    totals = [np.cumsum((answers - y) ** 2) for answers in (alone, mixed)]
-    behind = np.append(True, totals[0] <= totals[1])
-    np.testing.assert_allclose(found, np.where(behind[:-1], alone, mixed), rtol=1e-12)
+    shares = shares_so_far((alone - y) ** 2, (mixed - y) ** 2)
+    expected = [a + share * (m - a) for a, m, share in zip(alone, mixed, shares, strict=False)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert rows == found.tolist()
     assert found[0] == alone[0]
     candidates = single.forecasts(X[:3])[:, 0, 0]
-    assert (last.tolist() == candidates.tolist()) == behind[-1]
+    expected = candidates + shares[-1] * (mixture.predict_many(X[:3]) - candidates)
+    np.testing.assert_allclose(last, expected, rtol=1e-9)
+
+
+def shares_so_far(alone, mixed):
+    """Return the share of the mixture before each row, and after the last."""
+    differences = [one - other for one, other in zip(alone, mixed, strict=True)]
+    shares = []
+    for t in range(len(differences) + 1):
+        gain, deviation = sum(differences[:t]), sum(one**2 for one in differences[:t]) ** 0.5
+        shares.append(min(1.0, max(0.0, gain / (3 * deviation))) if deviation > 0 else 0.0)
+    return shares
+
+
+errors = st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=1, max_size=60)
+
+
+@given(errors)
+def test_predictions_are_averages_of_both_with_the_share_of_the_evidence(pairs):
+    alone, mixed = np.array(pairs).T
+    labels, weights = np.zeros((len(pairs), 1)), np.ones(len(pairs))
+    found = Caution().learn(Squared(), labels, weights, alone.reshape(-1, 1, 1), mixed)
+    shares = np.array(shares_so_far(alone**2, mixed**2))[:-1]
+    np.testing.assert_allclose(found, alone + shares * (mixed - alone), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_mixture_that_is_no_better_costs_little(seed):
+    """Both errors are noise; a choice of the better one so far would change back and forth."""
+    rng = np.random.default_rng(seed)
+    alone = rng.standard_t(5, 1000)
+    mixed = 0.96 * alone + 0.28 * alone.std() * rng.standard_normal(1000)
+    labels, weights = np.zeros((1000, 1)), np.ones(1000)
+    found = Caution().learn(Squared(), labels, weights, alone.reshape(-1, 1, 1), mixed)
+    assert np.mean(found**2) <= 1.005 * np.mean(alone**2)
+
+
+def test_blocks_of_any_size_and_single_rows_give_the_same_choice():
+    rng = np.random.default_rng(0)
+    forecasts, labels = rng.normal(size=(200, 1, 2)), rng.normal(size=(200, 1))
+    answers, weights = labels[:, 0] + 0.9 * rng.normal(size=200), np.ones(200)
+    whole, parts = Caution(), Caution()
+    expected = whole.learn(Squared(), labels, weights, forecasts, answers)
+    pieces = [
+        parts.learn(Squared(), labels[one], weights[one], forecasts[one], answers[one])
+        for one in np.array_split(np.arange(200), [1, 2, 50, 120])
+    ]
+    assert np.concatenate(pieces).tolist() == expected.tolist()
+    assert whole.squares == parts.squares
 
 
 def test_when_the_number_of_copies_is_chosen():
