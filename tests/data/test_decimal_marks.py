@@ -152,3 +152,19 @@ def test_the_mark_does_not_change_the_rows(rows, delimiter, size):
     assert with_comma.y == with_point.y
     padded = text.replace(".", ",").replace(delimiter, f" {delimiter} ").encode()  # not for Arrow
     assert read(padded, decimal=",", header=True)[0].numbers == with_point.numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "number"),
+    [
+        ("$1,200.50", ".", 1200.5),
+        ("1.200,50 €", ",", 1200.5),
+        ("-12.5%", ".", -0.125),
+        (" 12,5 % ", ",", 0.125),
+        ("£-3", ".", -3.0),
+        ("$1,200", ".", None),  # perhaps a decimal comma
+        ("$", ".", None),
+    ],
+)
+def test_signs_of_currencies_and_per_cent(text, mark, number):
+    assert parse_decimal(text, mark) == number

@@ -1,12 +1,21 @@
 """Numbers with commas and dates that are not ISO 8601."""
 
+from datetime import datetime
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spanboost.data.local_formats import (
     comma_advice,
     describe_digit_dates,
     describe_local_format,
+    describe_order,
+    describe_signs,
     is_local_date,
+    parse_date,
+    split_sign,
 )
 
 
@@ -49,7 +58,9 @@ def test_notes_need_half_of_the_values():
     assert "have a decimal comma" in describe_local_format("a", {"1,5": 3, "x": 3})
     assert "'1,234' have a comma" in describe_local_format("a", {"1,234": 3, "x": 3})
     assert describe_local_format("a", {"1/2/2024": 2, "x": 3}) is None
-    assert "not in ISO 8601" in describe_local_format("a", {"1/2/2024": 3, "x": 3})
+    assert "may have the day or the month first" in describe_local_format(
+        "a", {"1/2/2024": 3, "x": 3}
+    )
     assert describe_local_format("a", {}) is None
 
 
@@ -59,3 +70,68 @@ def test_dates_of_digits_get_a_note():
     )
     for texts in (["20240131"], ["20240131", "20241301"], ["20240131", "7"], []):
         assert describe_digit_dates("a", texts) is None
+
+
+FORMS = (
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y, %H:%M:%S",
+    "%d-%b-%Y",
+    "%d %b %Y %H:%M",
+    "%Y-%m-%d",
+)
+
+
+@given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)), st.sampled_from(FORMS))
+def test_dates_with_a_clear_order_are_read_as_strptime_reads_them(moment, form):
+    text = moment.strftime(form)
+    assert parse_date(text) == np.datetime64(datetime.strptime(text, form), "us")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1/2/2024",
+        "31.02.2024",
+        "1.2.24",
+        "13.13.2024",
+        "1.2.3",
+        "1 jan-2024",
+        "1 Foo 2024",
+        "",
+        "5",
+    ],
+)
+def test_other_texts_are_not_dates(text):
+    assert parse_date(text) is None
+
+
+def test_the_order_of_days_and_months_is_noted():
+    assert describe_order(["2024-01-02", "1.2.2024"]) == ", the day first, as in '1.2.2024'"
+    assert describe_order(["2024-01-02", "1 Jan 2024"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("$5", ("5", "$")),
+        ("-$1,200.50", ("-1,200.50", "$")),
+        ("3,50\u00a0€", ("3,50", "€")),
+        ("-3.5 %", ("-3.5", "%")),
+        ("5", ("5", "")),
+        ("%", ("%", "")),
+        ("5%%", ("5%%", "")),
+        ("$5%", ("$5%", "")),
+    ],
+)
+def test_signs_are_split_off(text, parts):
+    assert split_sign(text) == parts
+
+
+def test_notes_name_all_signs():
+    note = describe_signs("a", ["$5", "6 €", "7%", "8"])
+    assert note == (
+        "column 'a': the sign of the currency in numbers like '$5' and in numbers like '6 €' is "
+        "left out; 12% is read as 0.12"
+    )
+    assert describe_signs("a", ["5", "x"]) is None

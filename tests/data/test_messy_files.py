@@ -36,20 +36,32 @@ def test_carriage_returns_are_named():
 
 
 @pytest.mark.parametrize(
-    ("texts", "noted"),
+    ("texts", "note"),
     [
-        (("$1,200.50", "$3.50"), True),
-        (("3,50 €", "4 €"), True),
-        (("10%", "20 %", "NA"), True),
-        (("a%", "10%", "b%"), False),
-        (("$", "%", "a"), False),
+        (("$1,200.50", "$3.50"), "the sign of the currency in numbers like '$3.50' is left out"),
+        (("3.50 €", "4 €"), "the sign of the currency in numbers like '4 €' is left out"),
+        (("3.50\u00a0€", "5"), "the sign of the currency in numbers like '3.50\\xa0€' is left out"),
+        (("10%", "20 %", "NA"), "12% is read as 0.12"),
     ],
 )
-def test_signs_of_currencies_get_a_note(texts, noted):
+def test_signs_of_currencies_are_left_out_with_a_note(texts, note):
     rows = "".join(f"{text};{k}\n" for k, text in enumerate(texts))
-    _, notes = read(f"x;y\n{rows}".encode(), decimal=".")
-    what = f"numbers like {texts[0]!r} have a sign of a currency or of per cent"
-    assert any(what in note for note in notes) == noted
+    found, notes = read(f"x;y\n{rows}".encode(), decimal=".")
+    assert len(found.numbers) == len(texts)
+    assert found.numbers[0] != []
+    assert f"x.csv: column 'x': {note}" in notes
+
+
+def test_signs_are_not_numbers():
+    found, notes = read(b"x;y\n$;1\n%;2\na%;3\n10%;4\n", decimal=".")
+    assert found.numbers == [[], [], [], []]
+    assert notes == ["x.csv: semicolons separate the fields"]
+
+
+def test_labels_with_signs_are_read_with_a_note():
+    found, notes = read(b"x;y\n1;12%\n2;50 %\n")
+    assert found.y == [0.12, 0.5]
+    assert "x.csv: column 'y': 12% is read as 0.12" in notes
 
 
 @pytest.mark.parametrize("text", ['[{"a": 1, "label": 2}]', '[\n {"a": 1}\n]', " [ {"])

@@ -14,12 +14,12 @@ import pyarrow.compute  # imported here, not in the first thread that casts
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.kinds import MISSING
-from spanboost.data.local_formats import TIME_EXAMPLE
+from spanboost.data.local_formats import TIME_EXAMPLE, parse_date
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.rows.block import Rows
-from spanboost.rows.times import parse_time, time_features
+from spanboost.rows.times import time_features
 
 BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
@@ -204,7 +204,7 @@ class TimeColumn:
         table = np.full(len(texts) + 1, "NaT", "datetime64[us]")  # the last is for index -1
         wrong = np.zeros(len(texts) + 1, bool)
         for k, text in enumerate(texts):
-            moment = None if text in MISSING else parse_time(text)
+            moment = None if text in MISSING else parse_date(text)
             wrong[k] = moment is None and text not in MISSING
             table[k] = "NaT" if moment is None else moment
         self.moments = table[distinct.index]

@@ -7,7 +7,7 @@ next: 1,234 and 1.234 would be ambiguous.
 import re
 from collections.abc import Iterable
 
-from spanboost.data.local_formats import comma_advice
+from spanboost.data.local_formats import PERCENT, comma_advice, split_sign
 from spanboost.data.target import as_number
 
 POINT, COMMA = ".", ","
@@ -28,7 +28,7 @@ def find_mark(texts: Iterable[str], default: str) -> str:
     """
     commas = points = 0
     for text in texts:
-        value = text.strip()
+        value, _ = split_sign(text.strip())
         if _UNCLEAR.fullmatch(value):
             continue
         if _WITH_COMMA.fullmatch(value):
@@ -41,11 +41,18 @@ def find_mark(texts: Iterable[str], default: str) -> str:
 def parse_decimal(text: str, mark: str) -> float | None:
     """Return the number that a text represents with this mark; None if it is not a number.
 
-    The other mark may separate thousands, if the number has both: 1,234.5 or 1.234,5.
+    The other mark may separate thousands, if the number has both: 1,234.5 or 1.234,5. A sign of a
+    currency is left out, and 12% is 0.12.
     """
+    amount, sign = split_sign(text.strip())
+    number = _parse_amount(amount, mark)
+    return number / 100 if number is not None and sign == PERCENT else number
+
+
+def _parse_amount(text: str, mark: str) -> float | None:
     other = COMMA if mark == POINT else POINT
     if other in text:
-        if not _GROUPED[mark].fullmatch(text.strip()):
+        if not _GROUPED[mark].fullmatch(text):
             return None
         text = text.replace(other, "")
     return as_number(text if mark == POINT else text.replace(COMMA, POINT))
@@ -53,10 +60,11 @@ def parse_decimal(text: str, mark: str) -> float | None:
 
 def mark_advice(text: str, mark: str) -> str | None:
     """Return what is wrong with a number that has the other mark; None for any other text."""
+    text, _ = split_sign(text.strip())
     if mark == POINT:
         advice = comma_advice(text)
         return None if advice is None else f"{advice}, or use --decimal ,"
-    if as_number(text.strip()) is None:
+    if as_number(text) is None:
         return None
     return (
         "has a decimal point, but this file has decimal commas; write a comma, or use --decimal ."

@@ -10,9 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from spanboost.data.decimal_marks import POINT, parse_decimal
-from spanboost.data.local_formats import describe_digit_dates, describe_local_format
+from spanboost.data.local_formats import (
+    describe_digit_dates,
+    describe_local_format,
+    describe_order,
+    describe_signs,
+    parse_date,
+)
 from spanboost.rows.key_kinds import is_numeral, is_quantity
-from spanboost.rows.times import parse_time
 
 NUMBER, TIME, CATEGORY = "number", "time", "category"
 SAMPLE_ROWS = 1000  # the first rows, which determine the kinds of columns
@@ -37,7 +42,7 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
         total += count
         if parse_decimal(text, mark) is not None:
             numbers += count
-        elif parse_time(text) is not None:
+        elif parse_date(text) is not None:
             times += count
     if 2 * numbers >= total:
         return NUMBER
@@ -46,7 +51,7 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
 
 def is_of_kind(kind: str, text: str, mark: str = POINT) -> bool:
     """Return whether a value that is not missing is a number or a time, as its column."""
-    return (parse_decimal(text, mark) if kind == NUMBER else parse_time(text)) is not None
+    return (parse_decimal(text, mark) if kind == NUMBER else parse_date(text)) is not None
 
 
 def are_identifiers(values: Sequence[str | None]) -> bool:
@@ -96,10 +101,16 @@ def describe_column(
     remedy: what to consider if the column is of no use.
     """
     if kind == TIME:
-        return f"column {name!r:.40} contains times; features: days, hour, weekday, day of the year"
+        order = describe_order(_count(values))
+        return (
+            f"column {name!r:.40} contains times{order}; features: days, hour, weekday, day of the "
+            "year"
+        )
     if kind == NUMBER:
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
-        return note if _counts_rows(values) else describe_digit_dates(name, _count(values))
+        counts = _count(values)
+        found = describe_signs(name, counts) or describe_digit_dates(name, counts)
+        return note if _counts_rows(values) else found
     if local := describe_local_format(name, _count(values)):
         return local
     if are_identifiers(values):

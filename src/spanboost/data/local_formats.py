@@ -1,12 +1,21 @@
-"""Recognise numbers with commas and dates that are not ISO 8601, to say how to write them."""
+"""Numbers and dates as people write them: signs of currencies, commas, dates that are not ISO 8601.
+
+Signs of currencies and per cent are read, and so are dates with a clear order. Everything else is
+recognised, to say how to write it.
+"""
 
 import re
 from collections.abc import Collection, Mapping
+from typing import Any
+
+from spanboost.rows.times import parse_time
 
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _AMOUNT = r"[+-]?\d[\d.,]*"
-_SIGNED = re.compile(rf"[+-]?[$€£¥] ?{_AMOUNT}|{_AMOUNT} ?[$€£¥%]", re.ASCII)
+PERCENT = "%"
+_SPACE = "[ \u00a0\u202f]?"  # spreadsheets write spaces that do not break a line
+_SIGNED = re.compile(rf"([+-]?)([$€£¥]){_SPACE}({_AMOUNT})|({_AMOUNT}){_SPACE}([$€£¥%])", re.ASCII)
 TIME_EXAMPLE = "such as 2026-01-31 or 2026-01-31 12:30"  # the forms of ISO 8601 that are read
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 _DAY = r"(0?[1-9]|[12]\d|3[01])"  # or a month, as either may come first
@@ -14,6 +23,63 @@ _CLOCK = r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?"
 _DATE = re.compile(
     rf"({_DAY}([./-]){_DAY}\3(\d{{4}}|\d\d)|\d{{4}}([./]){_DAY}\6{_DAY})(,?[ T]{_CLOCK})?", re.ASCII
 )
+_TIME_OF_DAY = r"(?:,?[ T](\d{1,2})(:\d\d(?::\d\d)?))?"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY_FIRST = re.compile(
+    rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_TIME_OF_DAY}", re.ASCII
+)
+_NAMED = re.compile(
+    rf"(?P<day>\d{{1,2}})([ -])(?P<month>{'|'.join(_MONTHS)})\2(?P<year>\d{{4}}){_TIME_OF_DAY}",
+    re.ASCII,
+)
+
+
+def split_sign(text: str) -> tuple[str, str]:
+    """Return a number without its sign of a currency or per cent, and the sign, if it has one."""
+    found = _SIGNED.fullmatch(text)
+    if found is None:
+        return text, ""
+    minus, before, amount, other, after = found.groups()
+    return (minus + amount, before) if before else (other, after)
+
+
+def describe_signs(name: str, texts: Collection[str]) -> str | None:
+    """Return a note on a column of numbers that has signs; None for others."""
+    signs = {sign: text for text in texts for _, sign in [split_sign(text)] if sign}
+    if not signs:
+        return None
+    notes = [f"in numbers like {text!r:.40}" for sign, text in signs.items() if sign != PERCENT]
+    left_out = [f"the sign of the currency {' and '.join(notes)} is left out"] if notes else []
+    percent = ["12% is read as 0.12"] if PERCENT in signs else []
+    return f"column {name!r:.40}: {'; '.join(left_out + percent)}"
+
+
+def parse_date(text: str) -> Any:
+    """Return the time of a date in ISO 8601 or with a clear order; None for any other text.
+
+    Clear are 31.01.2026, 31-Jan-2026 and 31 Jan 2026, perhaps with a time of day. 01/02/2026 is
+    not: the month is first in some countries, and the day in others.
+    """
+    moment = parse_time(text)
+    return moment if moment is not None else parse_time(_to_iso(text))
+
+
+def describe_order(texts: Collection[str]) -> str:
+    """Return what a note says about the order of dates such as 01.02.2026; nothing without any."""
+    text = next((text for text in texts if _DAY_FIRST.fullmatch(text)), None)
+    return "" if text is None else f", the day first, as in {text!r:.40}"
+
+
+def _to_iso(text: str) -> str:
+    """Return a date with a clear order in ISO 8601; an empty text for any other."""
+    found = _DAY_FIRST.fullmatch(text) or _NAMED.fullmatch(text.lower())
+    if found is None:
+        return ""
+    year, month, day = found.group("year", "month", "day")
+    number = int(month) if month.isdecimal() else 1 + _MONTHS.index(month)
+    hour, minutes = found.groups()[-2:]
+    clock = "" if hour is None else f" {int(hour):02}{minutes}"
+    return f"{year}-{number:02}-{int(day):02}{clock}"
 
 
 def comma_advice(text: str) -> str | None:
@@ -58,8 +124,8 @@ def describe_local_format(name: str, counts: Mapping[str, int]) -> str | None:
     dates = [text for text in counts if is_local_date(text)]
     if dates and sum(counts[text] for text in dates) >= half:
         return (
-            f"column {name!r:.40} is read as categories, because dates like {dates[0]!r:.40} are "
-            "not in ISO 8601; write them as 2026-01-31 or 2026-01-31 12:30"
+            f"column {name!r:.40} is read as categories, because dates like {dates[0]!r:.40} may "
+            "have the day or the month first; write them as 2026-01-31 or 2026-01-31 12:30"
         )
     return None
 

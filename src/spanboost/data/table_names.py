@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.data.local_formats import TIME_EXAMPLE
+from spanboost.data.local_formats import TIME_EXAMPLE, parse_date
 from spanboost.data.schema import Column, Schema
 from spanboost.errors import DataError, did_you_mean
 from spanboost.rows.block import Rows
 from spanboost.rows.encoder import RowEncoder
-from spanboost.rows.times import as_moment, is_time, parse_time, time_features
+from spanboost.rows.times import as_moment, is_time, time_features
 from spanboost.rows.validation import is_number
 
 _NO_TIME = np.datetime64("NaT", "us")
@@ -133,7 +133,7 @@ def _parse_time(t: int, column: Column, value: Any) -> Any:
         return _NO_TIME
     if is_time(value):
         return as_moment(value)
-    moment = parse_time(value) if isinstance(value, str) else None
+    moment = parse_date(value) if isinstance(value, str) else None
     if moment is None:
         raise DataError(
             t, f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}"

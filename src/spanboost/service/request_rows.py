@@ -8,13 +8,12 @@ import numpy as np
 from spanboost.compiling.arrays import Array
 from spanboost.data.batch import Batch
 from spanboost.data.formats.jsonl import BadRowError, JsonReader, as_row
-from spanboost.data.local_formats import TIME_EXAMPLE
+from spanboost.data.local_formats import TIME_EXAMPLE, parse_date
 from spanboost.data.problems import Problems
 from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.errors import did_you_mean
 from spanboost.rows.column_rows import ColumnRows, take_rows
-from spanboost.rows.times import parse_time
 
 MAX_ID_LENGTH = 128
 BLOCK_CELLS = 1 << 18  # maximum number of values in a block of several rows
@@ -207,7 +206,7 @@ def parse_id(value: Any, name: str) -> str | None:
 
 def _parse_cell(column: Column, value: Any) -> Any:
     if column.time:
-        if value is None or (isinstance(value, str) and parse_time(value) is not None):
+        if value is None or (isinstance(value, str) and parse_date(value) is not None):
             return value
         raise BadRowError(
             f"{column.name!r:.40} is {value!r:.40}; expected a date or time, {TIME_EXAMPLE}",

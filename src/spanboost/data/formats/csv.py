@@ -29,6 +29,7 @@ from spanboost.data.formats.dialect import (
 )
 from spanboost.data.formats.lines import Chunk, read_chunks
 from spanboost.data.kinds import SAMPLE_ROWS
+from spanboost.data.local_formats import describe_signs
 from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.sampling import set_columns
@@ -157,6 +158,11 @@ class CsvReader:
         first = [*islice(rows(), SAMPLE_ROWS)]
         samples = {name: [row[columns[name]] for row in first] for name in features}
         set_columns(self.schema, self.problems, file, samples, mark=dialect.decimal)
+        label = self.schema.label
+        if label is not None and not self.schema.target.as_text:
+            labels = [row[columns[label]].strip() for row in first]
+            if note := describe_signs(label, labels):
+                self.problems.note(f"{file}: {note}")
         return pieces_read
 
 
