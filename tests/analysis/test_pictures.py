@@ -10,6 +10,7 @@ import pytest
 
 from spanboost import LinearSGD, SpanBoost, evaluate
 from spanboost.analysis import comparison_curves, pictures
+from spanboost.analysis.explanation import Explanation
 from spanboost.analysis.regret_picture import Regret, plot_regret
 from spanboost.analysis.sampling import RowSample
 from spanboost.cli.main import main
@@ -407,3 +408,28 @@ def test_labels_of_classes_are_matched_by_name(names):
 def test_wrong_input_gets_one_sentence(draw, message):
     with pytest.raises((TypeError, ValueError), match=message):
         draw()
+
+
+def test_the_bars_of_an_explanation_lead_from_the_base_to_the_prediction(tmp_path):
+    found = Explanation(7.0, 2.0, {"a": 4.0, "b": -2.0, "c": 1.0, "d": 0.5}, 1.5)
+    axes = found.plot(2, path=tmp_path / "explanation.svg")
+    starts = [bar.get_x() for bar in axes.patches]
+    ends = [bar.get_x() + bar.get_width() for bar in axes.patches]
+    assert starts == [2.0, 6.0, 4.0, 5.5]
+    assert ends == [6.0, 4.0, 5.5, 7.0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["a", "b", "(2 more)", "(rest)"]
+    assert (tmp_path / "explanation.svg").stat().st_size > 0
+
+
+def test_explanations_of_vectors_are_plotted_for_the_predicted_class():
+    scores, base = np.array([1.0, 4.0, 0.0]), np.array([1.0, 1.0, 0.0])
+    parts = {"a": scores - base}
+    classes = Explanation(scores, base, parts, 0 * base, classes=["x", "y", "z"])
+    assert classes.plot().get_xlim()[1] > 4.0
+    with pytest.raises(ValueError, match=r"several outputs; plot one of them: output\(k\)"):
+        Explanation(scores, base, parts, 0 * base).plot()
+
+
+def test_an_explanation_without_contributions_can_be_plotted():
+    assert Explanation(2.0, 2.0, {}, 0.0).plot().get_title() == "base 2, prediction 2"

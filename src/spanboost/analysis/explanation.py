@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.models.html import MOST_ROWS, Bar, rounded, section, table
 from spanboost.rows.user_types import Contribution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FEATURES = 5  # in the text of an explanation
 _OUTPUTS = 8  # columns of a table
@@ -88,6 +92,26 @@ class Explanation(ExplanationParts):
             float(self.rest[k]),
             log_link=self.log_link,
         )
+
+    def plot(
+        self, most: int = 10, *, path: str | Path | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Plot the contributions as bars that lead from the base to the prediction.
+
+        For three or more classes, they lead to the score of the predicted class.
+
+        most: the number of features with a bar of their own, the largest first.
+        path: the file to write, PNG or SVG; None shows the plot in notebooks.
+        ax: axes to draw into.
+        """
+        from spanboost.analysis.explanation_picture import plot
+
+        if not np.ndim(self.prediction):
+            return plot(self, most, path, ax)
+        if not len(self.classes):
+            raise ValueError("the prediction has several outputs; plot one of them: output(k)")
+        k = self._predicted_class
+        return plot(self.output(k), most, path, ax)
 
     def __repr__(self) -> str:
         if len(self.classes):
