@@ -326,3 +326,12 @@ def test_debug_one_of_your_own_learner_says_that_there_are_no_parts():
     model.learn_one({"a": 1.0}, 2.0)
     assert model.debug_one({"a": 1.0}).startswith("cannot explain")
     assert "Prediction: " in (preprocessing.StandardScaler() | model).debug_one({"a": 1.0})
+
+
+def test_a_label_with_a_fraction_is_not_a_class():
+    model = BoostingClassifier("linear")
+    model.learn_one({"a": 1.0}, 0.0)
+    model.learn_one({"a": 2.0}, 1.0)
+    with pytest.raises(ValueError, match=r"0\.37 is a number with a fraction, not a class; use B"):
+        model.learn_one({"a": 1.0}, 0.37)
+    assert [*model.predict_proba_one({"a": 1.0})] == [0.0, 1.0]

@@ -37,6 +37,12 @@ class ClassTable:
         for row, label in enumerate(labels):
             if label is None or (isinstance(label, float) and math.isnan(label)):
                 raise DataError(row, missing_label())
+            if isinstance(label, float) and not label.is_integer() and label not in numbers:
+                raise DataError(
+                    row,
+                    f"the label {float(label)!r} is a number with a fraction, not a class; use "
+                    "BoostingRegressor for numbers, or make it text",
+                )
             if not isinstance(label, Hashable):
                 kind = type(label).__name__
                 raise DataError(row, f"the label must be text, a number or a boolean (got {kind})")
