@@ -104,10 +104,30 @@ def test_the_row_of_an_error_is_named_with_advice():
 
 def test_rows_that_objects_cannot_read_are_rejected():
     with pytest.raises(TypeError, match="SGDRegressor needs rows of numbers"):
-        SpanBoost(SGDRegressor(), n=2).learn_one({"a": 1.0}, 0.5)
-    for rows in (pd.DataFrame(np.eye(3)), Rows(np.eye(3), np.zeros((3, 1), int))):
-        with pytest.raises(ValueError, match=f"{type(rows).__name__} is not a sequence of rows"):
-            SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
+        SpanBoost(SGDRegressor(), n=2).learn_one({"a": "red"}, 0.5)
+    rows = Rows(np.eye(3), np.zeros((3, 1), int))
+    with pytest.raises(ValueError, match="Rows is not a sequence of rows"):
+        SpanBoost(SGDRegressor(), n=2).learn_many(rows, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("learner", [SGDRegressor(random_state=0), tree.HoeffdingTreeRegressor()])
+def test_a_frame_is_learned_like_its_rows_and_its_columns_may_change_places(learner):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 2))
+    y = X @ [0.4, -0.3]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    by_frame, by_array = SpanBoost(learner, n=3), SpanBoost(learner, n=3)
+    assert by_frame.learn_many(frame, y).tolist() == by_array.learn_many(X, y).tolist()
+    expected = by_array.predict_many(X[:5]).tolist()
+    assert by_frame.predict_many(frame[["b", "a"]][:5]).tolist() == expected
+    assert by_frame.predict_many(frame[:5].to_dict("records")).tolist() == expected
+
+
+def test_a_regressor_of_arrays_needs_the_same_columns_in_all_rows():
+    model = SpanBoost(SGDRegressor(), n=2)
+    model.learn_many(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.1]}), [0.1, 0.2])
+    with pytest.raises(ValueError, match=r"the same columns; .*: 'b', 'c'"):
+        model.predict_many(pd.DataFrame({"a": [0.1], "c": [0.3]}))
 
 
 def test_a_missing_vowpal_wabbit_package_is_reported(monkeypatch):

@@ -11,6 +11,7 @@ from spanboost.compiling.arrays import Array
 from spanboost.learners.external import adapt_external
 from spanboost.learners.protocol import Feedback, Learner, Task
 from spanboost.rows.block import ObjectRows, Rows
+from spanboost.rows.frame_rows import frame_to_dicts, is_frame
 from spanboost.rows.validation import check_rows
 
 _SINGLE = (
@@ -130,12 +131,14 @@ class ObjectLearner:
             self.prototype.check(task)
 
     def encode(self, X: Any, D: float) -> ObjectRows:
-        """Return the rows unchanged, after checking for infinite numbers."""
-        if isinstance(X, Rows) or hasattr(X, "columns"):
+        """Return the rows, those of a frame as dictionaries, after checking for infinity."""
+        if isinstance(X, Rows):
             raise ValueError(
-                f"{type(X).__name__} is not a sequence of rows: for a learner that is an object, "
-                "pass an array or a list of rows, such as frame.to_dict('records')"
+                "Rows is not a sequence of rows: for a learner that is an object, pass an array, a "
+                "data frame or a list of rows"
             )
+        if is_frame(X):
+            X = frame_to_dicts(X)
         return ObjectRows(check_rows(X))
 
     def bank(self, task: Task) -> "ObjectBank":

@@ -9,10 +9,12 @@ from spanboost.learners.external import to_vector
 class PartialFit:
     """A regressor with `partial_fit(X, y)` and `predict(X)`, called with one row at a time.
 
-    It predicts 0 until it has learned a row.
+    It predicts 0 until it has learned a row. The values of a dictionary are passed on in the order
+    of the first one.
     """
 
     single_output = True
+    names: list[Any] | None = None  # the keys of the first row that is a dictionary
 
     def __init__(self, regressor: Any) -> None:
         names = inspect.signature(regressor.partial_fit).parameters
@@ -35,4 +37,16 @@ class PartialFit:
         self.started = True
 
     def _block(self, x: Any) -> Any:
-        return to_vector(x, self.regressor).reshape(1, -1)
+        values = self._values(x) if isinstance(x, dict) else x
+        return to_vector(values, self.regressor).reshape(1, -1)
+
+    def _values(self, x: dict[Any, Any]) -> list[Any]:
+        if self.names is None:
+            self.names = [*x]
+        if x.keys() != {*self.names}:
+            different = ", ".join(sorted(map(repr, x.keys() ^ {*self.names})))
+            raise ValueError(
+                f"{type(self.regressor).__name__} needs all rows to have the same columns; these "
+                f"are not in all of them: {different:.200}"
+            )
+        return [x[name] for name in self.names]
