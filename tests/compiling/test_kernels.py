@@ -149,6 +149,35 @@ def test_an_error_of_the_compiler_names_the_reason_and_the_line():
         model.learn_one([0.1], 0.5)
 
 
+class Line(NamedTuple):
+    slope: float
+
+    def height(self, x, above=1.0):
+        return self.slope * x + above
+
+
+class Plane(NamedTuple):
+    line: Line
+    height: float  # a field with the name of a method of another class
+
+    def sum_heights(self, x):
+        return self.height + self.line.height(x) + self.line.height(above=x, x=2.0)
+
+
+class Tilted(Plane):
+    """Inherits the method."""
+
+
+def test_methods_have_defaults_and_keywords_and_are_inherited_and_fields_win():
+    @jit
+    def sum_heights(plane, x):
+        return plane.sum_heights(x)
+
+    for kind in (Plane, Tilted):
+        surface = kind(Line(3.0), 100.0)
+        assert sum_heights(surface, 2.0) == surface.sum_heights(2.0) == 100 + 7 + 8
+
+
 def test_methods_of_one_name_take_one_number_of_arguments():
     class Odd(NamedTuple):
         x: float

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spanboost.compiling.numba_internals import ATTRIBUTES, NAMES, missing_name
+from spanboost.compiling.numba_internals import ATTRIBUTES, LOW_LEVEL_NAMES, NAMES, missing_name
 
 pytestmark = pytest.mark.process
 
@@ -81,7 +81,7 @@ def expected():
 
 
 def private_names():
-    names = [(name, name.rpartition(".")[2]) for name in NAMES]
+    names = [(name, name.replace(":", ".").rpartition(".")[2]) for name in NAMES]
     return names + [(f"{kind}.{name}", name) for kind, of in ATTRIBUTES.items() for name in of]
 
 
@@ -96,6 +96,12 @@ def assert_same_without(full, name, script, expected):
 
 def test_this_numba_has_every_name():
     assert missing_name() is None
+
+
+@pytest.mark.parametrize("name", LOW_LEVEL_NAMES)
+def test_names_that_other_modules_of_numba_import_are_looked_for(monkeypatch, name):
+    monkeypatch.delattr(name.replace(":", "."))
+    assert missing_name() == name
 
 
 def test_without_a_private_name_a_model_learns_the_same(expected):

@@ -14,7 +14,7 @@ from typing import Any
 
 from spanboost.compiling import numba_internals
 from spanboost.compiling.compile_time import measure_compiling
-from spanboost.compiling.registration import register_kernels
+from spanboost.compiling.registration import overload_name, register_kernels
 from spanboost.compiling.source_stamp import source_stamp
 
 SWITCH = "SPANBOOST_PLAIN_NUMBA"
@@ -56,9 +56,9 @@ def find_machine_code(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., A
 def register_waiting() -> None:
     """Register all kernels that are not registered with Numba yet."""
     if _uses_internals():
-        register_kernels(numba_internals.kernel_options())
+        register_kernels(numba_internals.kernel_options(), numba_internals.add_method)
     else:
-        register_kernels({"error_model": "numpy"})
+        register_kernels({"error_model": "numpy"}, overload_name)
 
 
 def _make_dispatcher(function: Callable[..., Any], keep: bool, counted: bool) -> Any:

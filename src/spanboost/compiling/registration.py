@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Options = dict[str, Any]
+AddMethod = Callable[[str, Callable[..., Any], Options], None]
 
 _waiting: list[Any] = []  # kernels not registered with Numba yet
 _known: set[Any] = set()  # kernels that are registered or waiting
 _methods: dict[str, int] = {}  # number of arguments of every registered method name
+_overloaded: set[str] = set()  # method names known to `overload_name`
 _fieldless: set[type] = set()  # registered NamedTuple classes without fields
 _lock = threading.RLock()
 
@@ -23,8 +25,10 @@ def add_kernels(items: Iterable[Any]) -> None:
                 _waiting.append(item)
 
 
-def register_kernels(options: Options) -> None:
+def register_kernels(options: Options, add_method: AddMethod) -> None:
     """Register all remembered kernels with Numba, to be compiled with these options.
+
+    add_method: takes the name of a method, the method, and the options.
 
     The lock lets a second thread compile only when all kernels are registered. Nothing inside it
     waits for Numba's own lock, which a caller may hold.
@@ -33,24 +37,23 @@ def register_kernels(options: Options) -> None:
         while _waiting:
             item = _waiting.pop(0)
             try:
-                _register(item, options)
+                _register(item, options, add_method)
             except TypeError:
                 _known.discard(item)  # the next call with it fails as well
                 raise
 
 
-def _register(item: Any, options: Options) -> None:
+def _register(item: Any, options: Options, add_method: AddMethod) -> None:
     from numba.extending import register_jitable
 
     if inspect.isfunction(item):
         register_jitable(**options)(item)
     else:
-        _register_class(item, options)
+        _register_class(item, options, add_method)
 
 
-def _register_class(item: Any, options: Options) -> None:
+def _register_class(item: Any, options: Options, add_method: AddMethod) -> None:
     from numba import types
-    from numba.extending import overload_method
 
     if not item._fields:
         _fieldless.add(item)
@@ -59,17 +62,12 @@ def _register_class(item: Any, options: Options) -> None:
         if name.startswith("_"):
             continue
         arguments = method.__code__.co_argcount
-        if name not in _methods:
-            _methods[name] = arguments
-            # looked up after BaseNamedTuple's own attributes, so that a field of this name wins
-            overload_method(types.BaseTuple, name, strict=False, jit_options=options)(
-                _make_resolver(name, method)
-            )
-        elif _methods[name] != arguments:
+        if _methods.setdefault(name, arguments) != arguments:
             raise TypeError(
                 f"{item.__name__}.{name} takes {arguments} arguments, but in compiled code "
                 f"every method called {name!r} takes {_methods[name]}"
             )
+        add_method(name, method, options)
 
 
 def _has_receiver(self: Any) -> bool:
@@ -83,12 +81,24 @@ def _has_receiver(self: Any) -> bool:
     return len(self) > 0 or self.instance_class in _fieldless
 
 
-def _make_resolver(name: str, example: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that finds the method of a NamedTuple type."""
+def overload_name(name: str, example: Callable[..., Any], options: Options) -> None:
+    """Let compiled code find methods of this name, with Numba's public names."""
+    from numba import types
+    from numba.extending import overload_method
+
+    if name in _overloaded:
+        return
+    _overloaded.add(name)
 
     def resolve(self: Any, *_: Any) -> Any:
-        method = getattr(getattr(self, "instance_class", None), name, None)
-        return method if inspect.isfunction(method) else None
+        return find_method(self, name)
 
     resolve.__signature__ = inspect.signature(example)  # type: ignore[attr-defined]
-    return resolve
+    # looked up after BaseNamedTuple's own attributes, so that a field of this name wins
+    overload_method(types.BaseTuple, name, strict=False, jit_options=options)(resolve)
+
+
+def find_method(kind: Any, name: str) -> Callable[..., Any] | None:
+    """Return the method of a NamedTuple type, or None."""
+    method = getattr(getattr(kind, "instance_class", None), name, None)
+    return method if inspect.isfunction(method) else None
