@@ -41,6 +41,19 @@ def uniform(state: Array) -> float:
     return ((a - b) % _M1 + 0.5) / _M1
 
 
+@kernel
+def fill_uniform(state: Array, out: Array, number: int) -> None:
+    """Set out[:number] to what as many calls of `uniform` return, with the state in registers."""
+    a, b, c = int(state[0]), int(state[1]), int(state[2])
+    d, e, f = int(state[3]), int(state[4]), int(state[5])
+    for k in range(number):
+        a, b, c = b, c, (1403580 * b - 810728 * a) % _M1
+        d, e, f = e, f, (527612 * f - 1370589 * d) % _M2
+        out[k] = ((c - f) % _M1 + 0.5) / _M1
+    state[0], state[1], state[2] = a, b, c
+    state[3], state[4], state[5] = d, e, f
+
+
 def hash_integers(bits: Any) -> Any:
     """Return 64-bit hashes (finaliser of SplitMix; G. Steele, D. Lea, C. Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):

@@ -10,6 +10,7 @@ AddMethod = Callable[[str, Callable[..., Any], Options], None]
 
 _waiting: list[Any] = []  # kernels not registered with Numba yet
 _known: set[Any] = set()  # kernels that are registered or waiting
+_compiled: dict[Any, Callable[[Options], None]] = {}  # functions with compiled code of their own
 _methods: dict[str, int] = {}  # number of arguments of every registered method name
 _overloaded: set[str] = set()  # method names known to `overload_name`
 _fieldless: set[type] = set()  # registered NamedTuple classes without fields
@@ -23,6 +24,15 @@ def add_kernels(items: Iterable[Any]) -> None:
             if item not in _known:
                 _known.add(item)
                 _waiting.append(item)
+
+
+def add_compiled(function: Any, register: Callable[[Options], None]) -> None:
+    """Remember a kernel whose compiled form differs from its source.
+
+    register: tells Numba about that form.
+    """
+    _compiled[function] = register
+    add_kernels([function])
 
 
 def register_kernels(options: Options, add_method: AddMethod) -> None:
@@ -46,7 +56,9 @@ def register_kernels(options: Options, add_method: AddMethod) -> None:
 def _register(item: Any, options: Options, add_method: AddMethod) -> None:
     from numba.extending import register_jitable
 
-    if inspect.isfunction(item):
+    if item in _compiled:
+        _compiled[item](options)
+    elif inspect.isfunction(item):
         register_jitable(**options)(item)
     else:
         _register_class(item, options, add_method)

@@ -20,7 +20,8 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
-from spanboost.compiling.random_numbers import streams, uniform
+from spanboost.compiling.memory_hints import prefetch
+from spanboost.compiling.random_numbers import fill_uniform, streams
 from spanboost.learners.tree_rows import RowQueue, TreeValues
 
 GROUP = 2  # candidates per group
@@ -58,6 +59,12 @@ class Candidates(NamedTuple):
         self.owner[s] = v
         return s
 
+    def fetch(self, s: int) -> None:
+        """Start to read record s, which will be counted soon."""
+        prefetch(self.place, s)
+        prefetch(self.table, s)
+        prefetch(self.total, s)
+
     def close(self, s: int) -> int:
         """Close record s and move the last one there; return its owner, or -1 if s was the last."""
         last = self.used[0] - 1
@@ -71,12 +78,13 @@ class Candidates(NamedTuple):
         self.seen[last], self.phases[last], self.owner[last] = 0, 0, 0
         return self.owner[s] if s < last else -1
 
-    def admit_row(self, i: int, s: int, cells: Array, values: Array) -> int:
+    def admit_row(self, i: int, s: int, cells: Array, values: Array, drawn: Array) -> int:
         """Return the number of rows that record s has counted, with a row that is to be counted.
 
         The first rows of a leaf of tree i set its thresholds. They are not counted: 0.
 
         cells: the places of the cells in the values of the row.
+        drawn: scratch space for a number per group.
         """
         n, s = self.seen[unsigned(s)], unsigned(s)
         if n == 0:
@@ -86,11 +94,13 @@ class Candidates(NamedTuple):
             return 0  # an empty row has no cell to split on
         self.seen[s] = n + 1
         if n < first:
-            self.set_thresholds(i, s, n, cells, values)
+            self.set_thresholds(i, s, n, cells, values, drawn)
             return 0
         return n + 1 - first
 
-    def set_thresholds(self, i: int, s: int, n: int, cells: Array, values: Array) -> None:
+    def set_thresholds(
+        self, i: int, s: int, n: int, cells: Array, values: Array, drawn: Array
+    ) -> None:
         """Set one threshold in every group whose turn it is, from row n of the leaf.
 
         With its first threshold, a group also draws the cell that it splits on. The row is divided
@@ -99,12 +109,14 @@ class Candidates(NamedTuple):
         values.
         """
         place, threshold, phases = self.place[s], self.table[s, THRESHOLD], self.phases[s]
-        groups = place.shape[0]
-        for g in range(n % phases, groups, phases):
-            if n < phases:
-                at = (g + uniform(self.state[i])) * cells.shape[0] / groups
+        groups, first = place.shape[0], n % phases
+        if n < phases:
+            fill_uniform(self.state[i], drawn, (groups - first + phases - 1) // phases)
+            for j, g in enumerate(range(first, groups, phases)):
+                at = (g + drawn[j]) * cells.shape[0] / groups
                 a = int(at)
                 place[g] = cells[a] + int(2 * (at - a))
+        for g in range(first, groups, phases):
             threshold[GROUP * g + n // phases] = threshold_near(values, place[g])
 
     def count_rows(self, queue: RowQueue, rows: TreeValues) -> None:
@@ -118,11 +130,15 @@ class Candidates(NamedTuple):
         for e in range(queue.length[0]):
             s, weight, value = unsigned(queue.record[e]), queue.weight[e], queue.value[e]
             table, total, zero = self.table[s], self.total[s], weight - weight
-            threshold, left = table[THRESHOLD], table[WEIGHT]
+            threshold, left, sums = table[THRESHOLD], table[WEIGHT], table[SUMS]
+            r = queue.distance[e, 0]
             total[0] += weight
+            total[1] += weight * r
             for c in range(left.shape[0]):
-                left[c] += weight if value[c] <= threshold[c] else zero
-            for k in range(total.shape[0] - 1):
+                counted = weight if value[c] <= threshold[c] else zero
+                left[c] += counted
+                sums[c] += counted * r
+            for k in range(1, total.shape[0] - 1):
                 r, sums = queue.distance[e, k], table[SUMS + k]
                 total[1 + k] += weight * r
                 for c in range(sums.shape[0]):
@@ -145,27 +161,33 @@ class Candidates(NamedTuple):
             if is_code(place[c // GROUP]) and value[c] != threshold[c]:
                 value[c] = np.inf
 
-    def find_best(self, s: int, unit: float) -> tuple[int, float]:
+    def find_best(self, s: int, unit: float, gain: Array) -> tuple[int, float]:
         """Return the candidate with the largest gain, and the gain; -1 if none has enough rows.
 
         The gain is the decrease of the sum of squared distances from the mean when each side has a
-        mean of its own. `unit` is the mean weight of a row.
+        mean of its own. The loops that find the gains [C] have no branches and vectorise.
+
+        unit: the mean weight of a row.
+        gain: scratch space.
         """
         table, total = self.table[s], self.total[s]
         n, left, least = total[0], table[WEIGHT], total.dtype.type(LEAST) * unit
-        found, most = -1, total.dtype.type(0)
-        for c in range(left.shape[0]):
+        found, most, zero = -1, total.dtype.type(0), total.dtype.type(0)
+        half = n * total.dtype.type(0.5)
+        for c in range(gain.shape[0]):
+            gain[c] = zero
+        for k in range(total.shape[0] - 1):
+            sums, whole = table[SUMS + k], total[1 + k]
+            for c in range(gain.shape[0]):
+                m = left[c] if has_enough(left[c], n, least) else half
+                apart = sums[c] / m - (whole - sums[c]) / (n - m)
+                gain[c] += apart * apart
+        for c in range(gain.shape[0]):
             m = left[c]
-            if m < least or n - m < least:
-                continue
-            gain = total.dtype.type(0)
-            for k in range(total.shape[0] - 1):
-                sums = table[SUMS + k]
-                apart = sums[c] / m - (total[1 + k] - sums[c]) / (n - m)
-                gain += apart * apart
-            gain *= m * ((n - m) / n)
-            if gain > most:
-                found, most = c, gain
+            gain[c] = gain[c] * (m * ((n - m) / n)) if has_enough(m, n, least) else zero
+        for c in range(gain.shape[0]):
+            if gain[c] > most:
+                found, most = c, gain[c]
         return found, most
 
 
@@ -187,6 +209,12 @@ def new_candidates(
         used=np.zeros(1, np.int64),
         state=streams(seed, 1 + int(copy.max()))[copy],
     )
+
+
+@kernel
+def has_enough(m: float, n: float, least: float) -> Any:
+    """Return whether m of n, and the rest, are at least `least`; branch-free."""
+    return (m >= least) & (n - m >= least)
 
 
 @kernel

@@ -162,11 +162,8 @@ class TreeBank(NamedTuple):
         All pairs of a row and a tree descend one level at a time, branch-free; one after the other,
         with a branch at each node, takes twice as long.
         """
-        values, node, coded = (
-            self.scratch.rows.values,
-            self.scratch.node,
-            self.scratch.rows.coded[0],
-        )
+        loaded, node = self.scratch.rows, self.scratch.node
+        numbers, coded = loaded.numbers, loaded.coded[0]
         for i in range(trees):
             for t in range(rows):
                 node[i * rows + t] = first + i
@@ -177,7 +174,7 @@ class TreeBank(NamedTuple):
                 for t in range(rows):
                     v = unsigned(node[i * rows + t])
                     p, left = self.place[v], np.int64(self.link[v])
-                    x, threshold = values[t, unsigned(p), 0], self.threshold[v]
+                    x, threshold = numbers[t, unsigned(2 * p)], self.threshold[v]
                     right = goes_right(x, threshold, p) if coded else np.int64(x > threshold)
                     inner = np.int64(left > 0)  # int() would compile to a branch
                     node[i * rows + t] += inner * (left + right - node[i * rows + t])
@@ -238,9 +235,10 @@ class TreeBank(NamedTuple):
         """Add row t to the candidates of leaf v of tree i, and split the leaf if it is due."""
         values, queue, s = self.scratch.rows, self.scratch.queue, -1 - self.link[unsigned(v)]
         cells = values.filled[t, : values.cells[t]]
-        rows = self.candidates.admit_row(i, s, cells, values.values[t])
+        rows = self.candidates.admit_row(i, s, cells, values.values[t], self.scratch.drawn)
         if rows == 0:
             return
+        self.candidates.fetch(s)
         e = queue.length[0]
         queue.row[e], queue.record[e], queue.weight[e] = t, s, weight
         self.sums.measure(i, self.scratch.target, queue.distance[e])
@@ -295,7 +293,7 @@ class TreeBank(NamedTuple):
         """Split leaf v if the gain of its best candidate is large enough."""
         real = self.mean.dtype.type
         unit = self.candidates.total[s, 0] / real(rows)
-        c, gain = self.candidates.find_best(s, unit)
+        c, gain = self.candidates.find_best(s, unit, self.scratch.gain)
         chance = unit * (self.spread[v] / self.weight[v] + real(FLOOR))
         if c >= 0 and gain > self.evidence * chance * np.sqrt(real(self.grace) / real(rows)):
             self.split(v, s, c, unit)

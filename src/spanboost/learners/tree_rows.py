@@ -23,6 +23,7 @@ class TreeValues(NamedTuple):
     """The values of the rows of a chunk."""
 
     values: Array  # [ROWS, place, GROUP] values as candidates.py reads them, for each of a group
+    numbers: Array  # [ROWS, 2 place] the same memory, for short addresses
     pairs: Array  # [ROWS, place] the same memory; one number holds the values for a group
     filled: Array  # [ROWS, width] the places that are set; a cell has two
     cells: Array  # [ROWS] number of cells
@@ -69,6 +70,8 @@ class TreeScratch(NamedTuple):
     node: Array  # [tree * rows] the leaf that each row reaches, in some trees
     slope: Array  # [d, N] slopes of the losses
     target: Array  # [d] target of one copy
+    drawn: Array  # [group] random numbers
+    gain: Array  # [C] gains of the candidates of a leaf
     passed: PassedRows
 
     def renewed(self, n: int, features: int = 0, width: int = 0) -> "TreeScratch":
@@ -93,6 +96,7 @@ def new_tree_scratch(
     return TreeScratch(
         rows=TreeValues(
             values=values,
+            numbers=values.reshape(number, 2 * places),
             pairs=values.reshape(number, 2 * places).view(double),
             filled=np.zeros((number, width), np.int64),
             cells=np.zeros(number, np.int64),
@@ -111,5 +115,7 @@ def new_tree_scratch(
         node=np.zeros(max(n, number), np.int64),
         slope=np.zeros((d, n), dtype),
         target=np.zeros(d, dtype),
+        drawn=np.zeros(candidates // 2),
+        gain=np.zeros(candidates, dtype),
         passed=new_passed_rows(number, dtype),
     )
