@@ -23,6 +23,7 @@ from spanboost.compiling.kernels import kernel
 from spanboost.compiling.memory_hints import prefetch
 from spanboost.compiling.random_numbers import fill_uniform, streams
 from spanboost.learners.tree_rows import RowQueue, TreeValues
+from spanboost.rows.room import new_room
 
 GROUP = 2  # candidates per group
 LEAST = 5.0  # the fewest rows of mean weight on each side of a split
@@ -200,12 +201,12 @@ def new_candidates(
     """
     records = len(copy) * leaves
     return Candidates(
-        place=np.zeros((records, number // GROUP), np.int32),
-        table=np.zeros((records, SUMS + sums, number), dtype),
-        total=np.zeros((records, 1 + sums), dtype),
-        seen=np.zeros(records, np.int64),
-        phases=np.zeros(records, np.int64),
-        owner=np.zeros(records, np.int32),
+        place=new_room((records, number // GROUP), np.int32),
+        table=new_room((records, SUMS + sums, number), dtype),
+        total=new_room((records, 1 + sums), dtype),
+        seen=new_room(records, np.int64),
+        phases=new_room(records, np.int64),
+        owner=new_room(records, np.int32),
         used=np.zeros(1, np.int64),
         state=streams(seed, 1 + int(copy.max()))[copy],
     )

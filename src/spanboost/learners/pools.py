@@ -1,14 +1,9 @@
-"""Pools: tables with room for many entries, of which only the first ones are in use.
-
-NumPy takes zeros from the operating system, which gives memory to a page when it is first written.
-So room that is never written costs no memory.
-"""
+"""Pools: tables with room for many entries, of which only the first ones are in use."""
 
 from typing import Any
 
-import numpy as np
-
 from spanboost.compiling.arrays import Array
+from spanboost.rows.room import new_room
 
 
 def take_entries(pool: Any, entries: Array, room: int) -> dict[str, Any]:
@@ -19,6 +14,6 @@ def take_entries(pool: Any, entries: Array, room: int) -> dict[str, Any]:
     new = {}
     for name in pool.tables:
         table = getattr(pool, name)
-        new[name] = np.zeros((room, *table.shape[1:]), table.dtype)
+        new[name] = new_room((room, *table.shape[1:]), table.dtype)
         new[name][: len(entries)] = table[entries]
     return new

@@ -34,6 +34,7 @@ from spanboost.learners.split_sums import AllOutputs, Sketch, new_sketch
 from spanboost.learners.tree_bank import TreeBank
 from spanboost.learners.tree_rows import new_tree_scratch
 from spanboost.rows.block import Cells, block_of
+from spanboost.rows.room import new_room
 
 DEEPEST = 20
 MOST_BITS = 28  # of hashed columns
@@ -123,11 +124,11 @@ class Trees(ReadsFeatures):
             raise ParameterError("depth", f"must be smaller for {n} copies (got {self.depth})")
 
         def zeros(*shape: int) -> Array:
-            return np.zeros(shape, self.dtype)
+            return new_room(shape, self.dtype)
 
         return TreeBank(
-            link=np.zeros(nodes, np.int32),
-            place=np.zeros(nodes, np.int32),
+            link=new_room(nodes, np.int32),
+            place=new_room(nodes, np.int32),
             threshold=zeros(nodes),
             weight=zeros(nodes),
             mean=zeros(nodes, d),

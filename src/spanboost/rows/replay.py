@@ -17,6 +17,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.random_numbers import hash_integer, hash_integers
+from spanboost.rows.room import new_room
 from spanboost.rows.slots import BlockSlots, new_slots
 
 ROUNDS = 1024  # approximate number of rounds in a piece
@@ -55,7 +56,7 @@ class ReplayMemory:
         if self.rows is None:
             slots = self.ring + self.piece  # after the ring, for rows that are only predicted
             columns = 1 if self.classes else d
-            self.labels, self.weights = np.zeros((slots, columns), dtype), np.zeros(slots, dtype)
+            self.labels, self.weights = new_room((slots, columns), dtype), new_room(slots, dtype)
             self.rows = new_slots(rows, slots)
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.rows.block import Block, ObjectRows
+from spanboost.rows.room import new_room
 
 
 def new_slots(rows: Any, slots: int) -> "BlockSlots | ArraySlots | ObjectSlots":
@@ -21,8 +22,8 @@ class BlockSlots:
 
     def __init__(self, like: Block, slots: int) -> None:
         self.kind, self.mask = type(like), like.mask
-        self.X: Array = np.zeros((slots, like.X.shape[1]), like.X.dtype)
-        self.codes: Array = np.zeros((slots, like.codes.shape[1]), np.int64)
+        self.X = new_room((slots, like.X.shape[1]), like.X.dtype)
+        self.codes = new_room((slots, like.codes.shape[1]), np.int64)
         # sparse rows by slot: (columns, values), each of its own length
         self.sparse = not like.X.shape[1]
         self.empty = np.zeros(0, np.int64), np.zeros(0, like.data.dtype)
@@ -77,7 +78,7 @@ class ArraySlots:
     """Slots for rows that are arrays."""
 
     def __init__(self, like: Array, slots: int) -> None:
-        self.X: Array = np.zeros((slots, *like.shape[1:]), like.dtype)
+        self.X = new_room((slots, *like.shape[1:]), like.dtype)
 
     def put(self, rows: Array, first: int, last: int, to: Array) -> None:
         """Write the rows first <= t < last of a block into these slots."""
