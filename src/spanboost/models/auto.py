@@ -60,8 +60,12 @@ _SIMPLE = (
     Expert("network", Network, {"rate": 0.5, "hidden": 20}),
     Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
 )
-_FOR_CLASSES = {"sketch": 3, "evidence": 5.0}  # trees that predict the scores of classes
-_RECENT = {"depth": 10, "evidence": 5.0, "delay": 10, "recency": 2}
+_FOR_CLASSES = {"sketch": 3, "evidence": 5.0, "candidates": 64}  # trees of scores of classes
+# Half the candidates take half the memory. The best of fewer is worse by chance, so less evidence
+# is enough for a split.
+_LIGHT = {"candidates": 32, "evidence": 6.5}
+_EAGER = {"candidates": 32, "evidence": 3.25}
+_RECENT = _EAGER | {"depth": 10, "delay": 10, "recency": 2}
 _THOROUGH = (
     Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
     Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
@@ -73,9 +77,9 @@ _THOROUGH = (
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
     "default": (
-        Expert("trees replayed", Trees, {"depth": 10}, 100, 0.1, replay=1),
-        Expert("trees eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1),
-        Expert("trees slow", Trees, {}, 100, 0.05),
+        Expert("trees replayed", Trees, _LIGHT | {"depth": 10}, 100, 0.1, replay=1),
+        Expert("trees eager", Trees, _EAGER | {"depth": 10}, 100, 0.1),
+        Expert("trees slow", Trees, {"candidates": 32}, 100, 0.05),
         Expert("trees recent", Trees, _RECENT, 50, 0.2),
         *_SIMPLE,
     ),
