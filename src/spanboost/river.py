@@ -47,6 +47,7 @@ _NAMES = {  # parameters of ModelSpec, and what River calls them
     "budget": "budget",
     "label_range": "label_range",
     "seed": "seed",
+    "recent": "recent",
 }
 _CLASSIFIER_NAMES = {
     name: own for name, own in _NAMES.items() if name not in ("loss", "label_range")
@@ -145,6 +146,9 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
         Factor on the importance weight of replayed rows, from 0.001 to 1.
     seed
         Random seed of the learner and of `replay`.
+    recent
+        Whether learner="auto" corrects its predictions by the last 1,000 rows, to follow drift
+        (docs/drift.md). None: with all budgets except "fast".
     intervals
         Whether the model also learns prediction intervals (docs/intervals.md):
         `predict_one(x, with_interval=True)` returns them. AutoBoost then takes up to 1.5 times as

@@ -167,7 +167,7 @@ def test_shuffled_time_gives_no_gain_and_no_loss():
 
 def test_the_experts_are_those_of_a_model_without_past():
     X, y = stream(300)
-    model, plain = AutoBoost(), AutoBoost(past=False)
+    model, plain = AutoBoost(recent=False), AutoBoost(past=False, recent=False)
     model.learn_many(X, y)
     plain.learn_many(X, y)
     assert model.weights_ == plain.weights_

@@ -5,7 +5,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from spanboost import AutoBoost, ExpertTeam, ModelFileError, Rows, load, save
+from spanboost import (
+    AutoBoost,
+    Calibrated,
+    ExpertTeam,
+    Intervals,
+    ModelFileError,
+    PredictionSets,
+    Rows,
+    load,
+    save,
+)
 from spanboost.models import auto
 from spanboost.models.compact import compact_model
 
@@ -101,7 +111,7 @@ def test_recent_rows_follow_centres_that_move(loss):
     X, classes = stream(3000, speed=0.002)
     y = labels_for(loss, classes)
     following = AutoBoost(loss=loss)
-    plain = AutoBoost(loss=loss, past=False)
+    plain = AutoBoost(loss=loss, recent=False)
     answers, before = following.learn_many(X, y), plain.learn_many(X, y)
     if loss == "squared":
         errors = [np.mean((one - y) ** 2) for one in (answers, before)]
@@ -127,7 +137,61 @@ def test_labels_that_nothing_predicts_give_no_gain_and_no_loss(loss):
         top = np.log(np.exp(answers).sum(axis=1))
         return (top - answers[np.arange(1500), y[1500:]]).mean()
 
-    assert mean_loss(AutoBoost(loss=loss)) < 1.01 * mean_loss(AutoBoost(loss=loss, past=False))
+    assert mean_loss(AutoBoost(loss=loss)) < 1.01 * mean_loss(AutoBoost(loss=loss, recent=False))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_recent_rows_and_past_labels_do_not_need_each_other(loss):
+    X, classes = stream(300)
+    y = labels_for(loss, classes)
+    model, alone = AutoBoost(loss=loss), AutoBoost(loss=loss, past=False)
+    expected = [one.learn_many(X, y) for one in (model, alone)]
+    assert (expected[0] != expected[1]).any()
+    assert [*model.stages] == ["recent", "past"]
+    assert [*AutoBoost(loss=loss, recent=False).stages] == ["past"]
+    np.testing.assert_array_equal(model.without_past().predict_many(X), alone.predict_many(X))
+    assert model.without_past().recent_stage is model.recent_stage
+    assert alone.without_past() is alone
+    plain = AutoBoost(loss=loss, past=False, recent=False)
+    plain.learn_many(X, y)
+    for one in (model, alone):
+        np.testing.assert_array_equal(
+            one.without_corrections().predict_many(X), plain.predict_many(X)
+        )
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
+def test_another_pass_changes_no_recent_row(loss):
+    X, classes = stream(200)
+    y = labels_for(loss, classes)
+    model = AutoBoost(loss=loss)
+    model.learn_many(X, y)
+    before = [(name, value.copy()) for name, value in model.recent_stage.tensors()]
+    model.learn_again(X[::-1], y[::-1])
+    for (name, value), (_, old) in zip(model.recent_stage.tensors(), before, strict=True):
+        if "scratch" not in name:
+            np.testing.assert_array_equal(value, old, err_msg=name)
+
+
+@pytest.mark.parametrize("wrapper", [Intervals, Calibrated, PredictionSets])
+def test_wrappers_predict_with_recent_rows(wrapper):
+    X, classes = stream(200)
+    loss = "squared" if wrapper is Intervals else "softmax"
+    model = wrapper(AutoBoost(loss=loss))
+    model.learn_many(X, labels_for(loss, classes))
+    inner = model.without_past().model
+    assert inner.recent_stage is model.model.recent_stage
+    plain = model.without_corrections()
+    assert plain.model.recent_stage is None
+    assert plain.without_corrections() is plain
+    assert (plain.predict_many(X) != model.predict_many(X)).any()
+
+
+def test_a_loss_without_recent_rows_refuses_them():
+    with pytest.raises(ValueError, match="recent needs squared, absolute, Huber"):
+        AutoBoost(loss="poisson", recent=True)
+    with pytest.raises(ValueError, match="recent must be None, True or False"):
+        AutoBoost(recent="yes")
 
 
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
@@ -144,16 +208,17 @@ def test_a_team_gives_the_same_bits(loss, tmp_path):
     assert read(team.model(), tmp_path / "team.sb") == read(alone, tmp_path / "alone.sb")
 
 
-def test_compact_models_and_models_without_past_hold_no_recent_rows():
+def test_compact_models_hold_no_recent_rows():
     X, classes = stream(300)
     model = AutoBoost(loss="softmax")
     model.learn_many(X, classes)
-    plain = model.without_past()
+    plain = model.without_corrections()
     assert plain.recent_stage is None
     small = compact_model(model)
     np.testing.assert_array_equal(small.predict_many(X), plain.predict_many(X))
     assert not any(name.startswith("recent.") for name, _ in small.tensors())
     assert AutoBoost(budget="fast").recent_stage is None
+    assert AutoBoost(budget="fast", recent=True).recent_stage is not None
     assert AutoBoost(loss="poisson").recent_stage is None
 
 
@@ -167,6 +232,21 @@ def test_a_file_of_an_earlier_version_continues_without_recent_rows(loss):
     again = AutoBoost.restore(old.header(), {name: one.copy() for name, one in old.tensors()})
     assert again.recent_stage is None
     assert again.past == old.past
+    np.testing.assert_array_equal(
+        again.learn_many(X[200:], y[200:]), old.learn_many(X[200:], y[200:])
+    )
+
+
+def test_a_file_of_the_fast_budget_keeps_the_recent_rows_that_it_has():
+    """Versions before gave the fast budget recent rows together with past labels."""
+    X, classes = stream(300)
+    y = labels_for("squared", classes)
+    old = AutoBoost(budget="fast", past=True, recent=True)
+    old.learn_many(X[:200], y[:200])
+    header = old.header()
+    del header["parameters"]["recent"]
+    again = AutoBoost.restore(header, {name: one.copy() for name, one in old.tensors()})
+    assert again.header() == header
     np.testing.assert_array_equal(
         again.learn_many(X[200:], y[200:]), old.learn_many(X[200:], y[200:])
     )

@@ -170,7 +170,7 @@ def test_a_model_without_intervals_says_so_and_stores_nothing(tmp_path):
 def test_a_folder_cannot_change_whether_it_has_intervals(tmp_path):
     folder = tmp_path / "state"
     open_folder(folder, *SMALL).close()
-    with pytest.raises(UsageError, match=r"--intervals is False \(got True\)"):
+    with pytest.raises(UsageError, match=r"--intervals is off \(got on\)"):
         open_folder(folder, *SMALL, "--intervals")
     with pytest.raises(UsageError, match="requires numeric labels; --loss logistic has classes"):
         open_folder(tmp_path / "other", "--loss", "logistic", "--intervals")
@@ -187,7 +187,7 @@ def test_probabilities_are_calibrated(tmp_path):
         model = load(tmp_path / "model.sb")
         assert isinstance(model, Calibrated) == bool(options)
         assert found["p_1"] == probabilities(model.predict_many([{"size": 0.5}]))[0, 1]
-    with pytest.raises(UsageError, match=r"--calibrate is False \(got True\)"):
+    with pytest.raises(UsageError, match=r"--calibrate is off \(got on\)"):
         open_folder(tmp_path / "state0", *SMALL, "--loss", "logistic", "--calibrate")
     with pytest.raises(UsageError, match="--calibrate requires --loss logistic or softmax"):
         open_folder(tmp_path / "other", *SMALL, "--calibrate")

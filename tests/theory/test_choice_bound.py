@@ -139,7 +139,7 @@ def test_experts_of_autoboost(monkeypatch):
     monkeypatch.setitem(auto.EXPERTS, "default", experts)
     with plain():
         X = rows()
-        model = AutoBoost(label_range=(-1, 1), past=False)
+        model = AutoBoost(label_range=(-1, 1), past=False, recent=False)
         audit = audit_choice(model, X, random_labels(None, X))
     assert list(audit) == ["trees", "linear"]
     assert all(one.regret <= one.bound for one in audit.values())

@@ -39,6 +39,7 @@ NAMES = {  # parameters of ModelSpec, and what scikit-learn calls them
     "n": "n_estimators",
     "step": "learning_rate",
     "budget": "budget",
+    "recent": "recent",
 }
 FITTING: dict[str, Any] = {
     "n_epochs": AUTO,
@@ -65,6 +66,9 @@ learning_rate : float, "auto" or None
     it from the stream.
 budget : "fast", "default", "thorough" or "exhaustive"
     Size of learner="auto": more boosters, lower error, more time.
+recent : bool or None
+    Whether learner="auto" corrects its predictions by the last 1,000 rows that it has learned, to
+    follow drift (docs/drift.md). None: with all budgets except "fast".
 replay : int
     Number of earlier rows to learn again after each row: lower error, more time.
 memory : int

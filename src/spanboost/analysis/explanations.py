@@ -260,8 +260,8 @@ def _explain_parts(model: Model, X: Any) -> Iterator[_Parts]:
         else _explain_booster(part, X, sampled_rows(part, _TYPICAL) if shared is None else shared)
         for part in parts
     ]
-    past = np.broadcast_to(model.past_corrections(X), count_rows(X))  # a part of the rest
-    for explained, correction in zip(zip(*each, strict=True), past, strict=True):
+    corrections = np.broadcast_to(model.corrections(X), count_rows(X))  # a part of the rest
+    for explained, correction in zip(zip(*each, strict=True), corrections, strict=True):
         link = np.exp if has_log_link(model.loss_) else np.asarray
         whole = model.compose([link(parts.prediction[None]) for parts in explained])
         base, contributions = _weighted_sum(explained, whole.weights)

@@ -202,6 +202,13 @@ def _key(text: str) -> str | tuple[str, ...]:
     return names if len(names) > 1 else text
 
 
+def _on_or_off(text: str) -> bool:
+    """Parse "on" or "off"."""
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from on, off)")
+    return text == "on"
+
+
 def _parser_of(option: Option) -> Any:
     """Return the function that parses the value of an option."""
     kinds = {
@@ -210,6 +217,7 @@ def _parser_of(option: Option) -> Any:
         "loss": loss_name,
         "range": _range,
         "key": _key,
+        "switch": _on_or_off,
         "text": str,
     }
     parse = kinds[option.kind]

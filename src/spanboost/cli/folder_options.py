@@ -40,4 +40,6 @@ def _values(identity: dict[str, Any]) -> dict[str, Any]:
 def _format(value: Any) -> str:
     if value is None:
         return "the default"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

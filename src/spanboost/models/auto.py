@@ -117,8 +117,9 @@ class AutoBoost(AutoSpec, PastModel):
     label_range: as for `SpanBoost`. For losses that predict scores, "auto" is (-1, 1).
     seed: random seed of the trees and the network.
     bits: hash the columns of sparse rows into 2^bits slots; None gives each column its own.
-    past: whether past labels correct the predictions (docs/time.md). None: for all budgets
-        except "fast", and losses for which that is possible.
+    recent: whether the last 1,000 rows correct the predictions, to follow drift (docs/drift.md).
+        None: for all budgets except "fast", and losses for which that is possible.
+    past: whether past labels correct the predictions (docs/time.md). None: as for recent.
     key: a column such as "store", or a tuple of columns; every value has past labels of its own.
     refit: whether two experts are LightGBM, refitted as the rows grow (docs/refitted.md). None:
         for the budgets "thorough" and "exhaustive", if LightGBM is installed. Such a model keeps
@@ -319,11 +320,12 @@ class AutoBoost(AutoSpec, PastModel):
     def restore(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
         """Build the model from a header and arrays; a `ModelFileError` if they do not match."""
         given = parameters_from_json(header)
-        model = cls(**given | {"refit": False})  # the file has all experts
-        object.__setattr__(model, "refit", given.get("refit"))
-        if "recent" not in header:  # models of earlier versions continue as they began
-            model.recent_stage = None
-            model = model if "past" in header else model.without_past()
+        # the file has all experts, and models of earlier versions continue as they began
+        model = cls(**given | {"refit": False, "recent": "recent" in header})
+        for name in ("refit", "recent"):
+            object.__setattr__(model, name, given.get(name))
+        if "past" not in header:
+            model = model.without_past()
         losses = take_prefixed(tensors, LOSSES)
         stages = {name: take_prefixed(tensors, f"{name}.") for name in ("recent", "past")}
         weights = {name: tensors.pop(name) for name in list(tensors) if name.startswith(AGGREGATOR)}

@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Model)
 
 
 def compact_model(model: M) -> M:
-    """Return a copy of a model that predicts the same, without past labels, and does not learn.
+    """Return a copy of a model that predicts as `without_corrections` does, and does not learn.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees
@@ -36,7 +36,7 @@ def compact_model(model: M) -> M:
     spanboost.errors.UserError: a compact model predicts but cannot learn; ...
     """
     check_compact(model)
-    model = model.without_past()
+    model = model.without_corrections()
     if not model.started:
         raise UserError("the model has not learned any rows; a compact model cannot learn them")
     for booster in model.stored_boosters():

@@ -189,8 +189,12 @@ class Model:
         """Return a model that predicts without past labels; most models use none."""
         return self
 
-    def past_corrections(self, X: RowsLike) -> Array | float:
-        """Return what past labels add to the predictions of a block."""
+    def without_corrections(self) -> Self:
+        """Return a model that predicts without past labels and recent rows."""
+        return self
+
+    def corrections(self, X: RowsLike) -> Array | float:
+        """Return what recent rows and past labels add to the predictions of a block."""
         return 0.0
 
     def as_booster(self) -> Booster:

@@ -23,6 +23,7 @@ from spanboost.models.spec import (
     key_parameter,
     label_range_parameter,
     parameter,
+    recent_parameter,
     score_bounds,
     seed_parameter,
     shared_defaults,
@@ -48,7 +49,7 @@ LEARNERS = {  # names of learners: their module, class and fixed parameters
     "ball": ("ball", "LinearBall", {}),
 }
 _NO_RATE = ("trees", "ridge")
-AUTO_PARAMETERS = ("budget", "past", "key", "refit")  # only AutoBoost has them
+AUTO_PARAMETERS = ("budget", "recent", "past", "key", "refit")  # only AutoBoost has them
 
 
 def model_options() -> dict[str, Option]:
@@ -80,6 +81,7 @@ class ModelSpec(SharedParameters):
     classes: number of classes for loss="softmax"; None adds classes as they appear.
     x_norm: largest norm of a row, for learner="ball".
     budget: how much work AutoBoost does.
+    recent: whether AutoBoost corrects its predictions by the last rows, as in `AutoBoost`.
     past: whether AutoBoost uses past labels, "on" or "off".
     key: the columns whose values have past labels of their own.
     refit: whether AutoBoost has refitted experts, "auto", "on" or "off".
@@ -200,6 +202,14 @@ class ModelSpec(SharedParameters):
         Option("Random seed (default: 0)", metavar="N", kind="count"),
     )
     classes: int | None = None
+    recent: bool | None = recent_parameter(
+        Option(
+            "Whether --learner auto corrects its predictions by the last 1,000 rows, to follow "
+            "drift (default: on, except with --budget fast)",
+            metavar="{on,off}",
+            kind="switch",
+        ),
+    )
     past: str = parameter(
         "off",
         "'on' or 'off'",
@@ -253,15 +263,9 @@ class ModelSpec(SharedParameters):
         For "auto", it is the linear learner.
         """
         learner = "linear" if self.learner == AUTO else self.learner
-        single: dict[str, Any] = {
-            "booster": "hull",
-            "n": 1,
-            "step": None,
-            "past": "off",
-            "key": None,
-            "refit": "auto",
-        }
-        return self.replace(learner=learner, **single, **shared_defaults())
+        single: dict[str, Any] = {"booster": "hull", "n": 1, "step": None}
+        plain = {"recent": None, "past": "off", "key": None, "refit": "auto"}
+        return self.replace(learner=learner, **single, **plain, **shared_defaults())
 
     @property
     def predicts_scores(self) -> bool:
@@ -333,12 +337,9 @@ class ModelSpec(SharedParameters):
             on = self.past == "on" or self.key is not None
             past = on or (None if self.budget == "fast" else False)  # fast does not use it anyway
             common |= {"budget": self.budget, "bits": self.bits, "past": past, "key": self.key}
-            return AutoBoost(**common, refit=self._refits)
-        given = {
-            "past": self.past == "on",
-            "key": self.key is not None,
-            "refit": self.refit == "on",
-        }
+            return AutoBoost(**common, recent=self.recent, refit=self._refits)
+        given = {"past": self.past == "on", "refit": self.refit == "on", "recent": self.recent}
+        given["key"] = self.key is not None
         for name in [name for name, is_given in given.items() if is_given]:
             raise ParameterError(name, "needs learner 'auto'")
         shared = {one.name: getattr(self, one.name) for one in fields(SharedParameters)}

@@ -1,4 +1,4 @@
-"""Models that correct the forecast of a mixture by past labels: the part of AutoBoost for that."""
+"""Models that correct the forecast of a mixture by recent rows and past labels, as AutoBoost."""
 
 import copy
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ class AutoBlock(NamedTuple):
 class PastModel(Model):
     """A mixture, and two stages that correct its forecast.
 
-    recent_stage: reads the last rows; None if the model does not use past labels.
-    past_stage: reads past labels and errors, and comes last; None as well.
+    recent_stage: reads the last rows; None if the model has recent=False.
+    past_stage: reads past labels and errors, and comes last; None if the model has past=False.
     """
 
     mixture: Mixture
@@ -86,14 +86,28 @@ class PastModel(Model):
     def without_past(self) -> Self:
         """Return a model that predicts without past labels; it shares the experts of this one.
 
-        Use it for rows far ahead of the last label, and to export the model.
+        Use it for rows far ahead of the last label.
         """
-        if not self.stages:
+        return self._without("past")
+
+    def without_corrections(self) -> Self:
+        """Return a model that predicts with the experts alone, which it shares with this one.
+
+        It has neither past labels nor recent rows. Exports predict as it does.
+        """
+        return self._without("recent", "past")
+
+    def _without(self, *names: str) -> Self:
+        """Return a model without some stages; this one if it has none of them."""
+        found = [name for name in names if name in self.stages]
+        if not found:
             return self
         plain = copy.copy(self)
-        plain.past_stage = plain.recent_stage = None
-        for name, value in {"past": False, "key": None}.items():
-            object.__setattr__(plain, name, value)
+        for name in found:
+            setattr(plain, f"{name}_stage", None)
+            object.__setattr__(plain, name, False)
+        if "past" in found:
+            object.__setattr__(plain, "key", None)
         return plain
 
     def combine_learned(self, block: AutoBlock, answers: Sequence[Array], first: int = 0) -> Array:
@@ -151,11 +165,11 @@ class PastModel(Model):
             return rows.forecasts
         return self.past_stage.learn(rows, known, labels)
 
-    def past_corrections(self, X: RowsLike) -> Array | float:
-        """Return what past labels add to the predictions of a block."""
+    def corrections(self, X: RowsLike) -> Array | float:
+        """Return what recent rows and past labels add to the predictions of a block."""
         if not self.stages:
             return 0.0
-        return self.predict_many(X) - self.without_past().predict_many(split_past(X)[0])
+        return self.predict_many(X) - self.without_corrections().predict_many(split_past(X)[0])
 
     def stored_boosters(self) -> list[Booster]:
         """Return all boosters that take memory, with those that read past labels."""

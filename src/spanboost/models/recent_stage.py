@@ -17,7 +17,7 @@ import numpy as np
 from spanboost import checks
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import Caller, kernel
-from spanboost.errors import ModelFileError
+from spanboost.errors import ModelFileError, ParameterError
 from spanboost.losses import Logistic, Softmax, resolve
 from spanboost.models.asking import Asking, new_asking
 from spanboost.models.mixture import AGGREGATOR, Mixture
@@ -249,5 +249,9 @@ def _log_odds(out: Array) -> Array:
 def new_recent_stage(spec: AutoSpec) -> RecentStage | None:
     """Return the stage of a new AutoBoost; None if it has none."""
     possible = can_correct(spec.loss) or isinstance(resolve(spec.loss), Softmax)
-    wanted = spec.budget != "fast" if spec.past is None else spec.past
+    wanted = spec.budget != "fast" if spec.recent is None else spec.recent
+    if spec.recent and not possible:
+        raise ParameterError(
+            "recent", "needs squared, absolute, Huber, quantile, logistic or softmax loss"
+        )
     return RecentStage(spec.loss) if possible and wanted else None

@@ -88,9 +88,10 @@ def sampled_rows(model: Model, most: int) -> Any:
 def encoded_losses(model: Model, rows: Any, labels: Array) -> Array:
     """Return the losses of `Rows` with numbered columns, or of rows that are not a `Block`.
 
-    The labels before these rows are unknown, so the predictions use no past labels.
+    The labels before these rows are unknown, and recent rows may be among them, so the experts
+    predict alone.
     """
-    answers = _predict(model.without_past(), rows, len(labels))
+    answers = _predict(model.without_corrections(), rows, len(labels))
     return losses_of(model, labels[:, 0] if labels.shape[1] == 1 else labels, answers)
 
 

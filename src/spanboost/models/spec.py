@@ -53,7 +53,8 @@ class Option(NamedTuple):
     help: str
     flags: tuple[str, ...] = ()  # default: the name of the field
     metavar: str | None = None
-    kind: str = "text"  # how to parse it: "count", "number", "loss", "range", "key" or "text"
+    # how to parse it: "count", "number", "loss", "range", "key", "switch" or "text"
+    kind: str = "text"
     least: int = 0  # smallest count
     most: int | None = None  # largest count
     choices: tuple[str, ...] | None = None
@@ -153,6 +154,11 @@ def key_parameter(option: Option | None = None) -> Any:
     """Return the parameter `key`."""
     allowed = "None, the name or the number of a column, or a tuple of those"
     return parameter(None, allowed, is_none_or(is_column), option, new=True)
+
+
+def recent_parameter(option: Option | None = None) -> Any:
+    """Return the parameter `recent`."""
+    return parameter(None, "None, True or False", is_flag, option, new=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +282,7 @@ class AutoSpec:
     label_range: tuple[float, float] | str = label_range_parameter("auto")
     seed: int = seed_parameter()
     bits: int | None = None
+    recent: bool | None = recent_parameter()
     past: bool | None = parameter(
         None, "None, True or False", is_one_of(None, True, False), new=True
     )

@@ -121,16 +121,23 @@ class WrappedModel(Model):
 
     def without_past(self) -> Self:
         """Return the same around a model that predicts without past labels."""
-        plain = self.model.without_past()
-        if plain is self.model:
+        return self._around(self.model.without_past())
+
+    def without_corrections(self) -> Self:
+        """Return the same around a model that predicts without past labels and recent rows."""
+        return self._around(self.model.without_corrections())
+
+    def _around(self, model: Model) -> Self:
+        """Return the same around another model."""
+        if model is self.model:
             return self
         copied = copy.copy(self)
-        copied.model = plain
+        copied.model = model
         return copied
 
-    def past_corrections(self, X: RowsLike) -> Array | float:
-        """Return what past labels add to the predictions of a block."""
-        return self.model.past_corrections(X)
+    def corrections(self, X: RowsLike) -> Array | float:
+        """Return what recent rows and past labels add to the predictions of a block."""
+        return self.model.corrections(X)
 
     def compose(self, predictions: Sequence[Array]) -> Composition:
         """Return how the predictions of the parts compose the prediction for one row."""

@@ -59,8 +59,11 @@ def audit_choice(model: Model, X: Any, y: Any, weights: Any = None) -> dict[str,
         raise ValueError("the bound needs a fixed label range: give label_range=(low, high)")
     if model.labels.log_link:
         raise ValueError("the bound is not computed for losses with a log link")
-    if model.without_past() is not model:
-        raise ValueError("the bound is not computed for past labels: give past=False")
+    if model.without_corrections() is not model:
+        raise ValueError(
+            "the bound is not computed for past labels and recent rows: give past=False and "
+            "recent=False"
+        )
     if model.started:
         raise ValueError("the bound holds for a fresh model, and this one has been used")
     check_convex(model.loss_, 1.0)
