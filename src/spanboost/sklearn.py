@@ -174,8 +174,8 @@ class BoostingRegressor(RegressorMixin, BoostingEstimator):
             raise ValueError("the model was fitted without intervals=True; fit it again")
         return self.model_
 
-    def _new_model(self, loss: Any, random: Any) -> Model:
-        model = super()._new_model(loss, random)
+    def _new_model(self, loss: Any, random: Any, recent: bool | None) -> Model:
+        model = super()._new_model(loss, random, recent)
         return Intervals(model) if self.intervals else model
 
     def _parse(self, y: Any) -> Array:
@@ -362,13 +362,13 @@ class BoostingClassifier(ClassifierMixin, BoostingEstimator):
         sets = [self._labels.columns(self.model_.predict_set(rows, one)) for one in shares]
         return self.predict(X), np.stack(sets, axis=2)
 
-    def _new_model(self, loss: Any, random: Any) -> Model:
+    def _new_model(self, loss: Any, random: Any, recent: bool | None) -> Model:
         for name in ("sets", "calibrated"):
             if getattr(self, name) not in (True, False):
                 raise ValueError(f"{name} must be True or False (got {getattr(self, name)!r})")
             if getattr(self, name) and self.loss != "log_loss":
                 raise ValueError(f"{name}=True needs loss='log_loss' (got loss={self.loss!r})")
-        return with_classes(super()._new_model(loss, random), self.sets, self.calibrated)
+        return with_classes(super()._new_model(loss, random, recent), self.sets, self.calibrated)
 
     @unless(_no_probabilities)
     def predict_log_proba(self, X: RowsLike) -> Array:

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from small_experts import set_small_experts
 
 from spanboost import (
     AutoBoost,
@@ -24,13 +25,7 @@ LOSSES = ("squared", "absolute", "logistic", "softmax")
 
 @pytest.fixture(autouse=True)
 def small_experts(monkeypatch):
-    """A default budget of small experts, which take little time."""
-    small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
-    experts = (
-        auto.Expert("trees", auto.Trees, small, 4, 0.5),
-        auto.Expert("linear", auto.LinearSGD, {}),
-    )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    set_small_experts(monkeypatch)
 
 
 def stream(rows, seed=0, speed=0.0):

@@ -68,7 +68,8 @@ budget : "fast", "default", "thorough" or "exhaustive"
     Size of learner="auto": more boosters, lower error, more time.
 recent : bool or None
     Whether learner="auto" corrects its predictions by the last 1,000 rows that it has learned, to
-    follow drift (docs/drift.md). None: with all budgets except "fast".
+    follow drift (docs/drift.md). None: if ``partial_fit`` creates the model, with all budgets
+    except "fast". ``fit`` shuffles the rows and reads them several times, so there is no drift.
 replay : int
     Number of earlier rows to learn again after each row: lower error, more time.
 memory : int
@@ -110,6 +111,7 @@ class BoostingEstimator(BaseEstimator):
     names: ClassVar = NAMES
     learner: LearnerLike
     loss: str | Loss
+    recent: bool | None
     n_epochs: int | str
     shuffle: bool
     warm_start: bool
@@ -194,7 +196,8 @@ class BoostingEstimator(BaseEstimator):
         pairs = []
         for k, column in enumerate(np.atleast_2d(y.T)):
             random = check_random_state(self.random_state)
-            model = started[k] if self._continues else self._new_model(loss, random)
+            given = loss, random, bool(self.recent)
+            model = started[k] if self._continues else self._new_model(*given)
             model.threads = effective_n_jobs(self.n_jobs)
             examples = Examples(rows, column, weights, np.arange(len(y)))
             shuffle = random.permutation if self.shuffle else np.array
@@ -215,7 +218,8 @@ class BoostingEstimator(BaseEstimator):
         first = not hasattr(self, "model_")
         reader, rows, weights = self._rows(X, y, sample_weight, first=first)
         if first:
-            new = [self._new_model(loss, self.random_state) for _ in np.atleast_2d(y.T)]
+            given = loss, self.random_state, self.recent
+            new = [self._new_model(*given) for _ in np.atleast_2d(y.T)]
             model = join_targets(new, y.ndim > 1)
         else:
             model = self.model_
@@ -226,9 +230,9 @@ class BoostingEstimator(BaseEstimator):
         self.model_, self._reader = model, reader
         return self
 
-    def _new_model(self, loss: Any, random: Any) -> Model:
+    def _new_model(self, loss: Any, random: Any, recent: bool | None) -> Model:
         seed = int(check_random_state(random).randint(2**31 - 1))
-        return new_model(self, self.names, loss=loss, seed=seed)
+        return new_model(self, self.names, loss=loss, seed=seed, recent=recent)
 
     def _rows(
         self, X: Any, y: Array, weights: Any, *, first: bool

@@ -20,5 +20,7 @@ def export(args: Namespace) -> int:
             exports.export(model, args.output, args.to, name=args.name)
         if isinstance(model, WrappedModel):
             print("note: intervals and prediction sets are not exported, only predictions")
+    if model.without_corrections() is not model:
+        print("note: recent rows and past labels are not exported, only the experts")
     print(f"wrote {args.output}: {os.path.getsize(args.output):,} bytes, for prediction only")
     return 0
