@@ -120,7 +120,8 @@ def run(key: Key, folder: Path | None, rows: int) -> dict[str, Any]:
 
     stream = load(key.data, folder, rows)
     # exports see no labels, and refitted estimators cannot be exported
-    model = AutoBoost(loss=stream.loss, budget=key.budget, past=False, refit=False)
+    alone = {"past": False, "recent": False, "refit": False}
+    model = AutoBoost(loss=stream.loss, budget=key.budget, **alone)
     model.learn_many(stream.first.given(), stream.y)
     model.threads = 1
     rest = stream.rest.given()

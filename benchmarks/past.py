@@ -13,11 +13,11 @@ from spanboost import AutoBoost, Rows, __version__
 
 FILE = results_files.FOLDER / "past.jsonl"
 ABOUT = """\
-Learn streams with and without past labels. The error is the mean squared error on the second half
-of a stream; each row is predicted before it is learned. Each run is one line in the results file.
-Runs that have a line are skipped, so you can stop the command and start it again. At the end the
-command prints a table of ratios, with past labels to without. The streams of River come with its
-package.
+Learn streams with and without past labels; recent rows are off. The error is the mean squared error
+on the second half of a stream; each row is predicted before it is learned. Each run is one line in
+the results file. Runs that have a line are skipped, so you can stop the command and start it again.
+At the end the command prints a table of ratios, with past labels to without. The streams of River
+come with its package.
 """
 ENDS = """\
 examples:
@@ -77,11 +77,12 @@ def measure(key: Key, folder: Path | None) -> dict[str, Any]:
     """Learn a stream; return the errors and the time."""
     X, y = load(key.name, key.order, folder, key.rows)
     column = KEYS[key.name] if key.past == "key" else None
-    model, clock, answers = AutoBoost(past=key.past != "off", key=column), Clock(), []
+    given: dict[str, Any] = {"past": key.past != "off", "key": column, "recent": False}
+    model, clock, answers = AutoBoost(**given), Clock(), []
     model.threads = 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        AutoBoost(past=key.past != "off", key=column).learn_many(_part(X, slice(64)), y[:64])
+        AutoBoost(**given).learn_many(_part(X, slice(64)), y[:64])
         for part in blocks(len(y), 2000):
             with clock:
                 answers.append(model.learn_many(_part(X, part), y[part]))

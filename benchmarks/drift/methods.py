@@ -18,7 +18,8 @@ CAPYMOA = {
     "capymoa sgbt": ("StreamingGradientBoostedTrees", "StreamingGradientBoostedRegression"),
 }
 RIVER = ("river arf", "river srp")
-METHODS = (*OURS, *CAPYMOA, *RIVER)
+ESTIMATOR = "spanboost river"  # the estimator for River, without past labels
+METHODS = (*OURS, ESTIMATOR, *CAPYMOA, *RIVER)
 
 
 class Run(NamedTuple):
@@ -85,14 +86,18 @@ def _capymoa(method: str, stream: Stream, seed: int) -> Callable[[int], Any] | N
 
 
 def _river(method: str, stream: Stream, seed: int) -> Callable[[int], Any]:
-    """Return the step for row t, with the default settings of River."""
+    """Return the step for row t, with the default settings of River, or of our estimators."""
     from river import ensemble, forest
+
+    from spanboost.river import BoostingClassifier, BoostingRegressor
 
     makers = {
         ("river arf", True): lambda: forest.ARFClassifier(seed=seed),
         ("river arf", False): lambda: forest.ARFRegressor(seed=seed),
         ("river srp", True): lambda: ensemble.SRPClassifier(seed=seed),
         ("river srp", False): lambda: ensemble.SRPRegressor(seed=seed),
+        (ESTIMATOR, True): lambda: BoostingClassifier(seed=seed),
+        (ESTIMATOR, False): lambda: BoostingRegressor(seed=seed),
     }
     model: Any = makers[method, stream.classes > 0]()
     X, y = stream.X.tolist(), stream.y.tolist()
