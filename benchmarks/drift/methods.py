@@ -101,9 +101,10 @@ def _river(method: str, stream: Stream, seed: int) -> Callable[[int], Any]:
     }
     model: Any = makers[method, stream.classes > 0]()
     X, y = stream.X.tolist(), stream.y.tolist()
+    names = [f"x{j}" for j in range(stream.X.shape[1])]
 
     def step(t: int) -> Any:
-        row, label = dict(enumerate(X[t])), int(y[t]) if stream.classes else y[t]
+        row, label = dict(zip(names, X[t], strict=True)), int(y[t]) if stream.classes else y[t]
         answer = model.predict_one(row)
         model.learn_one(row, label)
         return answer

@@ -7,7 +7,6 @@ row they would spend most of their time on creating arrays.
 import numpy as np
 
 from spanboost.compiling.arrays import Array
-from spanboost.compiling.kernels import Caller
 from spanboost.models.mixture import Units
 from spanboost.models.recent_stage import (
     RecentStage,
@@ -26,7 +25,7 @@ class RecentRow:
     """
 
     def __init__(self, stage: RecentStage, rows: EncodedBlock) -> None:
-        self.stage, self._block, self._call = stage, rows.encoded, Caller()
+        self.stage, self._block = stage, rows.encoded
         self._cells = own_cells(rows.encoded)
         self._forecast = np.zeros(1)
         self._own = stage.values(self._forecast)
@@ -38,7 +37,7 @@ class RecentRow:
     def predict(self, forecast: float, units: Units) -> float:
         """Return the prediction, given that of the experts; learn nothing."""
         state = self._prepare(forecast)
-        self._call(correct_rows, state, self._cells, self._own, self._out)
+        self.stage.call(correct_rows, state, self._cells, self._own, self._out)
         self._set_candidates(forecast)
         return self.stage.mixture.combine_one(units, self._candidates)
 
@@ -51,7 +50,7 @@ class RecentRow:
         self._label[0] = (1 + known.item()) / 2 if self.stage.binary else y
         self._unit[0] = 1.0 if self.stage.binary else units.half or 1.0
         given = self._own, self._label, self._weight, self._unit, self._out
-        self._call(correct_and_learn_rows, state, self._cells, *given)
+        self.stage.call(correct_and_learn_rows, state, self._cells, *given)
         self._set_candidates(forecast)
         return self.stage.mixture.learn_one(units, self._candidates, known)
 

@@ -127,7 +127,7 @@ class RecentStage:
         self.K = 2 if self.binary or self.scores else 1
         self.mixture = Mixture(self.loss, 1 + self.K)
         self.state = self._new_state(0, 0)
-        self._call = Caller()
+        self.call = Caller()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -144,7 +144,7 @@ class RecentStage:
         """Return predictions; learn nothing."""
         own = self.values(rows.forecasts)
         out, state = np.empty((*own.shape, self.K)), self.prepare(rows.encoded, own)
-        self._call(correct_rows, state, own_cells(rows.encoded), own, out)
+        self.call(correct_rows, state, own_cells(rows.encoded), own, out)
         return self.mixture.combine(rows.units, self._candidates(rows, out))
 
     def learn(self, rows: StageRows, given: StageLabels) -> Array:
@@ -159,7 +159,7 @@ class RecentStage:
             units = label_frames(rows.units, given.changes, len(own)).learned_half
         self.state = self.prepare(rows.encoded, own)
         arrays = own, labels, given.weights, units, out
-        self._call(correct_and_learn_rows, self.state, own_cells(rows.encoded), *arrays)
+        self.call(correct_and_learn_rows, self.state, own_cells(rows.encoded), *arrays)
         mixed = given.labels, given.weights, given.changes
         return self.mixture.learn(rows.units, self._candidates(rows, out), *mixed)
 
