@@ -147,8 +147,7 @@ class BoostingRegressor(_OneTarget, base.MiniBatchRegressor):
     seed
         Random seed of the learner and of `replay`.
     recent
-        Whether learner="auto" corrects its predictions by the last 1,000 rows, to follow drift
-        (docs/drift.md). None: with all budgets except "fast".
+        Whether the last 1,000 rows correct learner="auto" (docs/drift.md). None: unless "fast".
     intervals
         Whether the model also learns prediction intervals (docs/intervals.md):
         `predict_one(x, with_interval=True)` returns them. AutoBoost then takes up to 1.5 times as
