@@ -153,22 +153,25 @@ def test_a_model_without_rows_is_refused(tmp_path):
     assert not (tmp_path / "small.sb").exists()
 
 
+@pytest.mark.parametrize("stage", ["past", "recent"])
 @pytest.mark.parametrize("wrapper", [Intervals, PredictionSets, Calibrated])
-def test_calibration_with_past_labels_is_refused(wrapper, tmp_path):
-    """A compact model has no past labels, so it predicts something else than was calibrated."""
+def test_calibration_with_corrections_is_refused(wrapper, stage, tmp_path):
+    """A compact model has no such stage, so it predicts something else than was calibrated."""
     loss = "squared" if wrapper is Intervals else "logistic"
-    model = wrapper(AutoBoost(loss, budget="fast", past=True))
-    message = f"{wrapper.__name__} was calibrated with past labels, which a compact model does not"
+    model = wrapper(AutoBoost(loss, budget="fast", **{stage: True}))
+    message = f"{wrapper.__name__} was calibrated with recent rows or past labels, which a compact"
     with pytest.raises(UserError, match=message):
         save(model, tmp_path / "small.sb", compact=True)
     with pytest.raises(UserError, match="has not learned any rows"):
         save(wrapper(AutoBoost(loss, budget="fast")), tmp_path / "small.sb", compact=True)
 
 
-def test_the_command_refuses_calibration_with_past_labels_before_it_trains(shell, data, tmp_path):
-    words = ("train", data, "-o", tmp_path / "small.sb", "--compact", "--intervals", "--past", "on")
+@pytest.mark.parametrize("options", [(), ("--recent", "off", "--past", "on")])
+def test_the_command_refuses_calibration_with_corrections(options, shell, data, tmp_path):
+    """It refuses before it trains."""
+    words = ("train", data, "-o", tmp_path / "small.sb", "--compact", "--intervals", *options)
     result = shell(*words, status=2)
-    assert "train it without --past and --key" in result.err
+    assert "train it with --recent off, and without --past and --key" in result.err
     assert not (tmp_path / "small.sb").exists()
 
 

@@ -52,12 +52,13 @@ def compact_model(model: M) -> M:
 def check_compact(model: Model) -> None:
     """Raise a UserError if a compact copy would be calibrated for other predictions than its own.
 
-    Intervals, sets and probabilities are calibrated for predictions that past labels correct.
+    Intervals, sets and probabilities are calibrated for predictions with corrections.
     """
-    if isinstance(model, WrappedModel) and model.without_past() is not model:
+    if isinstance(model, WrappedModel) and model.without_corrections() is not model:
         raise UserError(
-            f"{type(model).__name__} was calibrated with past labels, which a compact model does "
-            "not have; train it without --past and --key (in Python, with past=False)"
+            f"{type(model).__name__} was calibrated with recent rows or past labels, which a "
+            "compact model does not have; train it with --recent off, and without --past and --key "
+            "(in Python, with recent=False and past=False)"
         )
 
 
