@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, Trees, load, save
 from spanboost.compiling.kernels import plain
+from spanboost.compiling.random_numbers import scramble
 from spanboost.models.files import to_bytes
 from spanboost.models.quantiles.asked_levels import interpolate_levels, levels_to_read
 from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
@@ -400,7 +401,7 @@ def test_levels_out_of_order_are_pooled_as_in_isotonic_regression():
 
 def test_compiled_code_plain_code_and_a_plain_oracle_agree():
     rng = np.random.default_rng(0)
-    rows = 1500  # more than a window
+    rows = 2500  # windows are full, and take one row in four
     forecasts, labels = rng.normal(size=rows), rng.normal(size=rows) * 3
     roots, weights = rng.uniform(0, 2, rows), np.ones(rows)
     outs = []
@@ -437,17 +438,21 @@ def oracle(forecasts, roots, labels):
             for j, value in enumerate((forecast, root))
         ]
         windows = [*neighbours(ranks, cells), (1.0, past[-WINDOW:])]  # the rest is that of all
+        due = scramble(t) / 2**32 < 1 / EVERY
         read = zip(LEVELS, used, strict=True)
         quantiles = [forecast + scale * mixed(windows, len(past), *pair) for pair in read]
         out.append(quantiles)
         h += STEP * (np.array(LEVELS) - (label <= np.array(quantiles)))
         size = abs(label - forecast)
         value = (label - forecast) / (scale if t else size)
-        past.append(value)
         cell = min(int(ranks[0] * FORECASTS), 7), min(int(ranks[1] * ROOTS), 1)
-        cells.setdefault(cell, []).append(value)
-        if len(seen) < ROWS or t % EVERY == 0:
-            seen.append((forecast, root))
+        for window, kept, most in (
+            (past, value, WINDOW),
+            (cells.setdefault(cell, []), value, ROWS),
+            (seen, (forecast, root), ROWS),
+        ):
+            if due or len(window) < most:
+                window.append(kept)
         if t:
             loss = 0.995 * loss + np.log(scales / same) + np.minimum(size / scales, 20)
         else:
@@ -456,6 +461,26 @@ def oracle(forecasts, roots, labels):
         larger = size > medians * [1, root, 1]
         medians *= np.exp(moves * (larger - 0.5))
     return out
+
+
+@given(st.integers(1, 300), st.integers(0, 2**40))
+def test_full_windows_take_rows_of_every_phase_of_a_stream_that_repeats_itself(period, first):
+    state, due = new_forecaster(np.array(LEVELS)), []
+    for row in range(first, first + 400 * period, period):
+        state.rows[0] = row
+        due.append(state.is_due())
+    assert abs(sum(due) - 400 / EVERY) < 50  # six standard deviations
+
+
+def test_files_that_do_not_count_the_rows_of_quantiles_load_and_continue():
+    X, y = stream(300)
+    model = linear()
+    model.learn_many(X, y)
+    tensors = {name: value for name, value in model.tensors() if name != "quantiles.rows"}
+    again = Intervals.restore(model.header(), tensors)
+    assert (again.predict_interval(X) == model.predict_interval(X)).all()
+    again.learn_many(X, y)
+    assert again.forecaster.rows[0] == 300
 
 
 def neighbours(ranks, cells):

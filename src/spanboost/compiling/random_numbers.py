@@ -14,6 +14,7 @@ from spanboost.compiling.kernels import kernel
 
 _M1, _M2 = 4294967087, 4294944443
 _ONES = 2**64 - 1
+_MIXER = 0x2545F491  # odd; its product with 32 bits stays below 2^62
 
 
 def streams(seed: int, n: int) -> Array:
@@ -52,6 +53,15 @@ def fill_uniform(state: Array, out: Array, number: int) -> None:
         out[k] = ((c - f) % _M1 + 0.5) / _M1
     state[0], state[1], state[2] = a, b, c
     state[3], state[4], state[5] = d, e, f
+
+
+@kernel
+def scramble(number: int) -> int:
+    """Return 32 bits that look random, for a number of 0 or more; kernels can call it."""
+    bits = number % 2**32
+    for _ in range(2):
+        bits = (bits ^ (bits >> 15)) * _MIXER % 2**32
+    return bits ^ (bits >> 15)
 
 
 def hash_integers(bits: Any) -> Any:

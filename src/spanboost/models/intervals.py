@@ -151,8 +151,7 @@ class Intervals(WrappedModel):
         forecasts, roots = self.model.predict_many(X), self.scale.predict_many(X)
         read = levels_to_read(self.levels, levels)
         out = np.empty((len(forecasts), len(read)))
-        each = (_plain(forecasts), _plain(roots), read, out)
-        self._call(predict_quantiles, self.forecaster, *each)
+        self._call(predict_quantiles, self.forecaster, _plain(forecasts), _plain(roots), read, out)
         return forecasts, self._of_levels(out, read, levels)
 
     def predict_interval(self, X: RowsLike, coverage: float = 0.9) -> Array:
@@ -298,6 +297,7 @@ class Intervals(WrappedModel):
                     "the intervals of the file are those of an unreleased version, which kept no "
                     "residuals of similar rows; train the model again"
                 )
+            parts[_STATE].setdefault("rows", np.zeros(1, np.int64))  # earlier versions kept none
             fill_arrays(model.forecaster, parts[_STATE], _STATE)
             if not model.forecaster.sound:
                 raise ModelFileError("the arrays of the quantiles are invalid")

@@ -6,17 +6,27 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.models.quantiles.cells import ResidualCells, are_sound, new_cells
+from spanboost.compiling.random_numbers import scramble
+from spanboost.models.quantiles.cells import CHUNK, ResidualCells, are_sound, new_cells
 from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
 from spanboost.models.quantiles.scales import Scales, new_scales, set_medians
 from spanboost.models.quantiles.sorted_window import (
+    WINDOW,
     SortedWindow,
     is_sound,
     new_window,
     read_share,
 )
 
-EVERY = 4  # the ranks of forecasts are those among every fourth row, which saves time
+EVERY = 4  # windows that are full take one row in this many, which saves time
+
+
+class RowScratch(NamedTuple):
+    """Scratch space, from `rank_rows` and `scale_rows` to `learn_rows`."""
+
+    due: Array  # [CHUNK] whether full windows take the row
+    scale: Array  # [CHUNK] of the quantiles of the row
+    unit: Array  # [CHUNK] of its residual
 
 
 @kernel
@@ -27,6 +37,8 @@ class QuantileForecaster(NamedTuple):
     residuals: SortedWindow  # of the last rows, in units of their scales
     cells: ResidualCells  # the same, of similar rows
     scales: Scales
+    rows: Array  # [1] rows learned
+    scratch: RowScratch
 
     @property
     def sound(self) -> bool:
@@ -35,18 +47,56 @@ class QuantileForecaster(NamedTuple):
             is_sound(self.residuals)
             and are_sound(self.cells)
             and bool((self.scales.median > 0).all())
+            and bool(self.rows[0] >= 0)
         )
 
-    def place_row(self, forecast: float, root: float) -> float:
-        """Return the scale of a row, and find its cells, for `read_level`.
+    def is_due(self) -> bool:
+        """Return whether full windows take the next row.
 
-        root: forecast of sqrt|residual|.
+        The rows are as good as random, so a stream that repeats itself has them in all its phases.
         """
-        self.cells.find_cells(forecast, root)
-        return self.scales.mix_scales(root)
+        return scramble(self.rows[0]) < 2**32 // EVERY
+
+    def rank_rows(self, forecasts: Array, roots: Array, weights: Array) -> None:
+        """Rank the rows of a chunk, each among rows before it, and count those that are learned."""
+        for t in range(forecasts.shape[0]):
+            self.cells.rank_row(t, forecasts[t], roots[t])
+            self.scratch.due[t] = self.is_due()
+            if weights[t] > 0:
+                self.cells.add_to_ranks(forecasts[t], roots[t], self.scratch.due[t])
+                self.rows[0] += 1
+
+    def scale_rows(self, forecasts: Array, roots: Array, labels: Array, weights: Array) -> None:
+        """Set the scales of the rows of a chunk, and learn each after its scale."""
+        for t in range(forecasts.shape[0]):
+            scale, size = self.scales.mix_scales(roots[t]), abs(labels[t] - forecasts[t])
+            self.scratch.scale[t] = self.scratch.unit[t] = scale
+            if weights[t] > 0:
+                if self.scales.rows[0] == 0 and size > 0:
+                    self.scratch.unit[t] = size  # the first residual sets the scale
+                self.scales.learn_scales(size, roots[t])
+
+    def learn_rows(
+        self, forecasts: Array, labels: Array, weights: Array, wanted: Array, out: Array
+    ) -> None:
+        """Set out[t, j] to the quantile of row t and level wanted[j], and learn t afterwards."""
+        for t in range(forecasts.shape[0]):
+            forecast, scale = forecasts[t], self.scratch.scale[t]
+            self.cells.find_cells(t)
+            self.read_levels(wanted, forecast, scale, out[t])
+            if weights[t] > 0:
+                residual = (labels[t] - forecast) / self.scratch.unit[t]
+                place = self.residuals.place_of(residual)
+                self.levels.move_levels(self.levels_below(labels[t], forecast, scale, place))
+                self.add_residual(t, residual, place)
+
+    def read_levels(self, wanted: Array, forecast: float, scale: float, out: Array) -> None:
+        """Set out[j] to the quantile of level wanted[j] of the row whose cells were found last."""
+        for j in range(wanted.shape[0]):
+            out[j] = self.read_level(wanted[j], forecast, scale)
 
     def read_level(self, k: int, forecast: float, scale: float) -> float:
-        """Return the quantile of level k of the row that was placed last.
+        """Return the quantile of level k of the row whose cells were found last.
 
         It is infinite while there are too few residuals for the level. The median of no residuals
         is the forecast.
@@ -75,17 +125,20 @@ class QuantileForecaster(NamedTuple):
             k -= 1
         return k
 
-    def add_residual(self, forecast: float, root: float, residual: float, place: int) -> None:
-        """Add the residual of the row that was placed last, in units of its scale."""
-        ranked = self.residuals.counts[1] % EVERY == 0
-        self.residuals.insert_at(residual, place)
-        self.cells.add_to_cell(residual)
-        self.cells.add_to_ranks(forecast, root, ranked)
+    def add_residual(self, t: int, residual: float, place: int) -> None:
+        """Add the residual of row t, in units of its scale, if this is due or there is room."""
+        due = self.scratch.due[t]
+        if due or self.residuals.counts[0] < WINDOW:
+            self.residuals.insert_at(residual, place)
+        self.cells.add_to_cell(t, residual, due)
 
 
 def new_forecaster(levels: Array) -> QuantileForecaster:
     """Return a forecaster for these levels that has seen no row."""
-    return QuantileForecaster(new_levels(levels), new_window(), new_cells(), new_scales())
+    scratch = RowScratch(np.zeros(CHUNK, np.bool_), np.ones(CHUNK), np.ones(CHUNK))
+    rows = np.zeros(1, np.int64)
+    parts = new_levels(levels), new_window(), new_cells(), new_scales()
+    return QuantileForecaster(*parts, rows, scratch)
 
 
 def predict_quantiles(
@@ -93,9 +146,9 @@ def predict_quantiles(
 ) -> None:
     """Set out[t, j] to the quantile of row t and level wanted[j]."""
     for t in range(out.shape[0]):
-        scale = state.place_row(forecasts[t], roots[t])
-        for j in range(wanted.shape[0]):
-            out[t, j] = state.read_level(wanted[j], forecasts[t], scale)
+        state.cells.rank_row(0, forecasts[t], roots[t])
+        state.cells.find_cells(0)
+        state.read_levels(wanted, forecasts[t], state.scales.mix_scales(roots[t]), out[t])
 
 
 def learn_quantiles(
@@ -107,20 +160,16 @@ def learn_quantiles(
     wanted: Array,
     out: Array,
 ) -> None:
-    """Predict as `predict_quantiles` does, and learn each row after its prediction."""
-    for t in range(out.shape[0]):
-        scale = state.place_row(forecasts[t], roots[t])
-        for j in range(wanted.shape[0]):
-            out[t, j] = state.read_level(wanted[j], forecasts[t], scale)
-        if weights[t] > 0:
-            residual, unit = labels[t] - forecasts[t], scale
-            if state.scales.rows[0] == 0 and residual != 0:
-                unit = abs(residual)  # the first one sets the scale
-            place = state.residuals.place_of(residual / unit)
-            below = state.levels_below(labels[t], forecasts[t], scale, place)
-            state.levels.move_levels(below)
-            state.add_residual(forecasts[t], roots[t], residual / unit, place)
-            state.scales.learn_scales(abs(residual), roots[t])
+    """Predict as `predict_quantiles` does, and learn each row after its prediction.
+
+    Neither ranks nor scales depend on the quantiles. So they are computed first, for a chunk of
+    rows: short loops take less time than a long one.
+    """
+    for first in range(0, out.shape[0], CHUNK):
+        part = slice(first, min(first + CHUNK, out.shape[0]))
+        state.rank_rows(forecasts[part], roots[part], weights[part])
+        state.scale_rows(forecasts[part], roots[part], labels[part], weights[part])
+        state.learn_rows(forecasts[part], labels[part], weights[part], wanted, out[part])
 
 
 def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array) -> None:

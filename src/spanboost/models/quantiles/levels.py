@@ -60,18 +60,17 @@ class CalibratedLevels(NamedTuple):
 
         above: number of levels whose quantiles were below the label.
         """
-        for k in range(above):
-            self.h[k] += STEP * self.level[k]
-        for k in range(above, self.h.shape[0]):
-            self.h[k] += STEP * (self.level[k] - 1.0)
+        for k in range(self.h.shape[0]):
+            self.h[k] += STEP * (self.level[k] - (k >= above))
         self.put_in_order()
 
     def put_in_order(self) -> None:
         """Set `used` to the isotonic regression of h: pool levels that are out of order."""
-        falls = 0
         for k in range(self.h.shape[0]):
             self.used[k] = self.h[k]
-            falls += k > 0 and self.h[k] < self.h[k - 1]
+        falls, lower, upper = 0, self.h[:-1], self.h[1:]
+        for k in range(upper.shape[0]):  # a loop without branches is vectorised
+            falls += upper[k] < lower[k]
         if falls > 0:
             self.pool_levels()
 

@@ -1,11 +1,11 @@
 """The values of the last rows, in order: residuals, scores or forecasts."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.compiling.arrays import Array
+from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
 
 WINDOW = 1000  # rows
@@ -73,9 +73,14 @@ def read_share(ordered: Array, size: int, share: float) -> float:
         last = ordered[size - 1]
         beyond = math.log((1 - share) * (size + 1))
         return last - TAIL * (last - ordered[size // 2]) * min(beyond, 0.0)
-    j = int(place)
-    between = ordered[j] + (place - j) * (ordered[j + 1] - ordered[j])
-    return min(between, ordered[j + 1])
+    return read_between(ordered, unsigned(place), place)
+
+
+@kernel
+def read_between(ordered: Array, j: Any, place: float) -> float:
+    """Return the value between those at j and j + 1, where `place` is."""
+    low, high = ordered[j], ordered[j + unsigned(1)]
+    return min(low + (place - j) * (high - low), high)
 
 
 @kernel
