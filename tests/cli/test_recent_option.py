@@ -1,4 +1,4 @@
-"""`--recent`: the command line corrects predictions by the last rows, unless it is off."""
+"""`--recent on`: the command line corrects predictions by the last rows."""
 
 import csv
 import io
@@ -24,14 +24,13 @@ def data(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "stages"),
     [
-        ((), ["recent"]),
+        ((), []),
         (("--recent", "off"), []),
-        (("--budget", "fast"), []),
+        (("--recent", "on"), ["recent"]),
         (("--budget", "fast", "--recent", "on"), ["recent"]),
-        (("--recent", "off", "--past", "on"), ["past"]),
-        (("--key", "a"), ["recent", "past"]),
-        (("--loss", "softmax"), ["recent"]),
-        (("--loss", "poisson"), []),
+        (("--past", "on"), ["past"]),
+        (("--key", "a", "--recent", "on"), ["recent", "past"]),
+        (("--loss", "softmax", "--recent", "on"), ["recent"]),
     ],
 )
 def test_the_stages_of_a_model(options, stages, data, shell, tmp_path):
@@ -41,7 +40,7 @@ def test_the_stages_of_a_model(options, stages, data, shell, tmp_path):
 
 def test_predict_uses_recent_rows_and_no_past_labels(data, shell, tmp_path):
     model = tmp_path / "model.sb"
-    shell("train", data, "-o", model, "--quiet", "--past", "on")
+    shell("train", data, "-o", model, "--quiet", "--past", "on", "--recent", "on")
     shell("predict", data, "-m", model, "-o", tmp_path / "found.csv")
     found = [*csv.DictReader(io.StringIO((tmp_path / "found.csv").read_text()))]
     expected = load(model).without_past().predict_many(X.astype(np.float32))
@@ -50,7 +49,7 @@ def test_predict_uses_recent_rows_and_no_past_labels(data, shell, tmp_path):
 
 def test_an_export_says_what_it_leaves_out(data, shell, tmp_path):
     model, small = tmp_path / "model.sb", tmp_path / "small.sb"
-    for options, noted in (((), True), (("--recent", "off"), False)):
+    for options, noted in ((("--recent", "on"), True), ((), False)):
         shell("train", data, "-o", model, "--quiet", *options)
         printed = shell("export", model, "--to", "compact", "-o", small).out
         assert ("note: recent rows and past labels are not exported" in printed) == noted
@@ -61,8 +60,8 @@ def test_an_export_says_what_it_leaves_out(data, shell, tmp_path):
 
 def test_an_interrupted_run_writes_the_same_model(data, shell, tmp_path):
     whole, parts = tmp_path / "whole.sb", tmp_path / "parts.sb"
-    shell("train", data, "-o", whole, "--quiet")
-    shell("train", data, "-o", parts, "--quiet", "--checkpoint-every", "70")
+    shell("train", data, "-o", whole, "--quiet", "--recent", "on")
+    shell("train", data, "-o", parts, "--quiet", "--recent", "on", "--checkpoint-every", "70")
     assert whole.read_bytes() == parts.read_bytes()
 
 

@@ -9,7 +9,7 @@ from spanboost.models.model_spec import ModelSpec
 from spanboost.service.storage.state import State
 
 DATA = some_rows(300)
-SPEC = ModelSpec()
+SPEC = ModelSpec(recent=True)
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +30,4 @@ def test_a_replayed_journal_gives_the_same_bits(tmp_path):
     model, _ = new_model(SPEC)
     model.learn_many(*DATA)
     assert to_bytes(again.model) == to_bytes(model)
-    again.close()
-
-
-def test_a_folder_keeps_what_it_started_with(tmp_path):
-    """A folder of an earlier version has no recent rows; its options are the same."""
-    off = SPEC.replace(recent=False)
-    state = State(tmp_path, lambda: (new_model(off)[0], new_model(SPEC)[1]))
-    commit_and_learn(state, 0, 100, DATA)
-    state.close()
-    again = State(tmp_path, lambda: new_model(SPEC))
-    assert not again.model.stages
     again.close()

@@ -57,8 +57,8 @@ def check_compact(model: Model) -> None:
     if isinstance(model, WrappedModel) and model.without_corrections() is not model:
         raise UserError(
             f"{type(model).__name__} was calibrated with recent rows or past labels, which a "
-            "compact model does not have; train it with --recent off, and without --past and --key "
-            "(in Python, with recent=False and past=False)"
+            "compact model does not have; train it without --recent, --past and --key (in Python, "
+            "with recent=False and past=False)"
         )
 
 

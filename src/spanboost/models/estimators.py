@@ -56,6 +56,7 @@ def constructor(
     own: further parameters and their defaults.
     """
     spec = {one.name: one.default for one in fields(ModelSpec)}
+    spec["recent"] = AutoSpec.recent  # as in Python; the command line's models are often exported
     defaults = {local: spec[name] for name, local in names.items()} | own | shared_defaults()
     types = {names.get(one.name, one.name): one.type for one in fields(ModelSpec)}
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD

@@ -203,9 +203,10 @@ class ModelSpec(SharedParameters):
     )
     classes: int | None = None
     recent: bool | None = recent_parameter(
+        False,
         Option(
             "Whether --learner auto corrects its predictions by the last 1,000 rows, to follow "
-            "drift (default: on, except with --budget fast)",
+            "drift (default: off)",
             metavar="{on,off}",
             kind="switch",
         ),
@@ -264,7 +265,7 @@ class ModelSpec(SharedParameters):
         """
         learner = "linear" if self.learner == AUTO else self.learner
         single: dict[str, Any] = {"booster": "hull", "n": 1, "step": None}
-        plain = {"recent": None, "past": "off", "key": None, "refit": "auto"}
+        plain = {"recent": False, "past": "off", "key": None, "refit": "auto"}
         return self.replace(learner=learner, **single, **plain, **shared_defaults())
 
     @property

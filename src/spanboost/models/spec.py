@@ -156,9 +156,9 @@ def key_parameter(option: Option | None = None) -> Any:
     return parameter(None, allowed, is_none_or(is_column), option, new=True)
 
 
-def recent_parameter(option: Option | None = None) -> Any:
+def recent_parameter(default: bool | None, option: Option | None = None) -> Any:
     """Return the parameter `recent`."""
-    return parameter(None, "None, True or False", is_flag, option, new=True)
+    return parameter(default, "None, True or False", is_flag, option, new=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +282,7 @@ class AutoSpec:
     label_range: tuple[float, float] | str = label_range_parameter("auto")
     seed: int = seed_parameter()
     bits: int | None = None
-    recent: bool | None = recent_parameter()
+    recent: bool | None = recent_parameter(None)
     past: bool | None = parameter(
         None, "None, True or False", is_one_of(None, True, False), new=True
     )
