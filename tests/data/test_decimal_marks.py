@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import read_all, source_of, table_schema
 
-from spanboost.data.decimal_marks import find_mark, parse_decimal
+from spanboost.data.decimal_marks import find_mark, find_signs, parse_decimal, sign_advice
 from spanboost.data.formats.csv import CsvReader
 from spanboost.data.formats.dialect import Dialect, find_dialect
 from spanboost.data.problems import Problems
@@ -168,3 +168,97 @@ def test_the_mark_does_not_change_the_rows(rows, delimiter, size):
 )
 def test_signs_of_currencies_and_per_cent(text, mark, number):
     assert parse_decimal(text, mark) == number
+
+
+@pytest.mark.parametrize(
+    ("texts", "signs"),
+    [
+        (["5", "6"], {""}),
+        (["$5", "6"], {"", "$"}),
+        (["$5"], {"", "$"}),  # the sign of a currency changes no number
+        (["5%", "6 %"], {"%"}),
+        (["5%", "6"], {"", "%"}),
+        (["x", "5%"], {"%"}),
+        ([], {""}),
+    ],
+)
+def test_signs_are_those_of_the_first_rows(texts, signs):
+    assert {*find_signs(texts, ".")} == signs
+
+
+@given(
+    st.integers(-999, 999).map(lambda number: f"{number / 8:g}"),
+    st.sampled_from(["", "$", "€", "%"]),
+    st.sets(st.sampled_from(["", "$", "€", "%"])),
+)
+def test_a_number_has_one_of_the_signs_of_its_column(amount, sign, signs):
+    text = f"{amount}{sign}"
+    value = float(amount) / 100 if sign == "%" else float(amount)
+    assert parse_decimal(text, ".", signs) == (value if sign in signs else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "advice"),
+    [
+        ("12%", ".", "has the sign %, unlike the first rows learned; write 12 or 0.12"),
+        ("12,5 %", ",", "has the sign %, unlike the first rows learned; write 12,5 or 0,125"),
+        ("$12", ".", "has the sign $, unlike the first rows learned; write 12"),
+        ("0.5", ".", "has no %, unlike the first rows learned; write 0.5% or 50%"),
+        ("x", ".", None),
+    ],
+)
+def test_a_sign_that_the_first_rows_do_not_have_is_named(text, mark, advice):
+    assert sign_advice(text, mark) == advice
+
+
+@pytest.mark.parametrize(
+    ("first", "stray", "what"),
+    [
+        ("12", "12%", "has the sign %, unlike the first rows learned; write 12 or 0.12"),
+        ("12", "$12", "has the sign $, unlike the first rows learned; write 12"),
+        ("$12", "12 €", "has the sign €, unlike the first rows learned; write 12"),
+        ("12%", "12", "has no %, unlike the first rows learned; write 12% or 1200%"),
+    ],
+)
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_a_late_sign_is_a_bad_row(first, stray, what, column):
+    """It would be read as a number that is 100 times too small or too large, or in another unit."""
+    rows = [f"{first},7\n" if column == "x" else f"7,{first}\n" for _ in range(1500)]
+    rows[1200] = rows[1200].replace(first, stray)
+    name = "column 'x':" if column == "x" else "the label"
+    expected = f"x.csv:1202: {name} '{stray}' {what}"
+    data = "".join(["x,y\n", *rows]).encode()
+    assert read(data)[0].error == f"{expected}; to leave out such rows, use --on-error skip"
+    skipped, _ = read(data, skip=True)
+    assert skipped.bad == [1, expected]
+    assert len(skipped.numbers) == 1499
+
+
+def test_signs_in_the_first_rows_may_be_mixed_with_a_note():
+    found, notes = read(b"x,y\n12%,1\n12,2\n$12,3\n")
+    assert found.numbers == [[np.float32(0.12)], [12], [12]]
+    assert "12% is read as 0.12; 2 of 3 values have no % and are not divided by 100" in notes[0]
+
+
+def test_a_model_reads_the_signs_that_it_has_learned():
+    schema = table_schema()
+    read(b"x,y\n12%,1\n13%,2\nNA,2\n", schema)
+    schema = schema_from_json(schema.state())
+    assert read(b"x\n50%\n", schema, labelled=False)[0].numbers == [[0.5]]
+    assert "has no %" in read(b"x\n50\n", schema, labelled=False)[0].error
+    plain = table_schema()
+    read(b"x,y\n12,1\n13,2\n", plain)
+    assert "signs" not in plain.state()  # as in earlier versions
+    assert "sign %" in read(b"x\n50%\n", schema_from_json(plain.state()), labelled=False)[0].error
+
+
+def test_weights_may_have_signs():
+    found, notes = read(b"x,w,y\n1,50%,2\n2,100%,3\n", table_schema(weight="w"))
+    assert found.weights == [0.5, 1]
+    assert notes == ["x.csv: column 'w': 12% is read as 0.12"]
+
+
+@pytest.mark.parametrize("signs", [{"x": ["?"]}, {"x": "%"}, ["x"]])
+def test_unknown_signs_in_a_model_file_are_refused(signs):
+    with pytest.raises(ValueError, match=r"sign|list of strings|invalid schema"):
+        schema_from_json(table_schema().state() | {"columns": None, "signs": signs})

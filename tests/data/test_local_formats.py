@@ -129,9 +129,10 @@ def test_signs_are_split_off(text, parts):
 
 
 def test_notes_name_all_signs():
-    note = describe_signs("a", ["$5", "6 €", "7%", "8"])
+    note = describe_signs("a", {"$5": 1, "6 €": 1, "7%": 2, "8": 1})
     assert note == (
         "column 'a': the sign of the currency in numbers like '$5' and in numbers like '6 €' is "
-        "left out; 12% is read as 0.12"
+        "left out; 12% is read as 0.12; 3 of 5 values have no % and are not divided by 100"
     )
-    assert describe_signs("a", ["5", "x"]) is None
+    assert describe_signs("a", {"7%": 2}) == "column 'a': 12% is read as 0.12"
+    assert describe_signs("a", {"5": 1, "x": 1}) is None

@@ -1,13 +1,15 @@
-"""The decimal mark of a CSV file, a point or a comma. docs/data-formats.md has the rule.
+"""Numbers of CSV files: their decimal mark, a point or a comma, and their signs.
 
 A file has one mark, so a text is never a number with one mark in a row and with the other in the
-next: 1,234 and 1.234 would be ambiguous.
+next: 1,234 and 1.234 would be ambiguous. For the same reason, a number of a column has one of the
+signs of the first rows: 12 and 12% would be a factor of 100 apart. docs/data-formats.md has the
+rules.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from spanboost.data.local_formats import PERCENT, comma_advice, split_sign
+from spanboost.data.local_formats import ANY_SIGN, PERCENT, comma_advice, split_sign
 from spanboost.data.target import as_number
 
 POINT, COMMA = ".", ","
@@ -38,14 +40,24 @@ def find_mark(texts: Iterable[str], default: str) -> str:
     return default if commas == points else COMMA if commas > points else POINT
 
 
-def parse_decimal(text: str, mark: str) -> float | None:
+def find_signs(texts: Iterable[str], mark: str) -> tuple[str, ...]:
+    """Return the signs that the numbers of a column may have, given the values of its first rows.
+
+    A sign of a currency may always be left out. Per cent may be left out only if a value does so.
+    """
+    numbers = [text.strip() for text in texts if parse_decimal(text, mark) is not None]
+    signs = {split_sign(text)[1] for text in numbers}
+    return tuple(sorted(signs if PERCENT in signs else signs | {""}))
+
+
+def parse_decimal(text: str, mark: str, signs: Collection[str] = ANY_SIGN) -> float | None:
     """Return the number that a text represents with this mark; None if it is not a number.
 
     The other mark may separate thousands, if the number has both: 1,234.5 or 1.234,5. A sign of a
-    currency is left out, and 12% is 0.12.
+    currency is left out, and 12% is 0.12. A number with none of these `signs` is not a number.
     """
     amount, sign = split_sign(text.strip())
-    number = _parse_amount(amount, mark)
+    number = _parse_amount(amount, mark) if sign in signs else None
     return number / 100 if number is not None and sign == PERCENT else number
 
 
@@ -56,6 +68,20 @@ def _parse_amount(text: str, mark: str) -> float | None:
             return None
         text = text.replace(other, "")
     return as_number(text if mark == POINT else text.replace(COMMA, POINT))
+
+
+def sign_advice(text: str, mark: str) -> str | None:
+    """Return what is wrong with a number whose sign its column does not have; None for a text."""
+    number = parse_decimal(text, mark)
+    if number is None:
+        return None
+    amount, sign = split_sign(text.strip())
+    if not sign:
+        return "has no %, unlike the first rows learned; write " + " or ".join(
+            f"{percent:.15g}%".replace(POINT, mark) for percent in (number, 100 * number)
+        )
+    decimal = f" or {number:.15g}".replace(POINT, mark) if sign == PERCENT else ""
+    return f"has the sign {sign}, unlike the first rows learned; write {amount}{decimal}"
 
 
 def mark_advice(text: str, mark: str) -> str | None:

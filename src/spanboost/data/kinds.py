@@ -38,7 +38,7 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
     least half are times: it contains times. Otherwise, it contains categories.
     """
     numbers = times = total = 0
-    for text, count in _count(values).items():
+    for text, count in count_values(values).items():
         total += count
         if parse_decimal(text, mark) is not None:
             numbers += count
@@ -56,13 +56,13 @@ def is_of_kind(kind: str, text: str, mark: str = POINT) -> bool:
 
 def are_identifiers(values: Sequence[str | None]) -> bool:
     """Return whether more than half of at least 100 categories are different from all others."""
-    counts = _count(values)
+    counts = count_values(values)
     return counts.total() >= _FEWEST and 2 * len(counts) > counts.total()
 
 
 def are_quantities(values: Sequence[str | None]) -> bool:
     """Return whether there are values, and all are numbers without the leading zeros of codes."""
-    counts = _count(values)
+    counts = count_values(values)
     return counts.total() > 0 and all(map(is_quantity, counts))
 
 
@@ -71,7 +71,7 @@ def describe_quantities(name: str, values: Sequence[str | None]) -> str | None:
 
     A column with numbers that have leading zeros contains codes.
     """
-    counts = _count(values)
+    counts = count_values(values)
     numbers = [text for text in counts if is_numeral(text)]
     others = [text for text in counts if not is_numeral(text)]
     most = 2 * sum(counts[text] for text in numbers) >= counts.total() > 0
@@ -101,17 +101,17 @@ def describe_column(
     remedy: what to consider if the column is of no use.
     """
     if kind == TIME:
-        order = describe_order(_count(values))
+        order = describe_order(count_values(values))
         return (
             f"column {name!r:.40} contains times{order}; features: days, hour, weekday, day of the "
             "year"
         )
     if kind == NUMBER:
         note = f"column {name!r:.40} counts the rows; consider {remedy}"
-        counts = _count(values)
+        counts = count_values(values)
         found = describe_signs(name, counts) or describe_digit_dates(name, counts)
         return note if _counts_rows(values) else found
-    if local := describe_local_format(name, _count(values)):
+    if local := describe_local_format(name, count_values(values)):
         return local
     if are_identifiers(values):
         return (
@@ -121,7 +121,7 @@ def describe_column(
     return None
 
 
-def _count(values: Sequence[str | None]) -> Counter[str]:
+def count_values(values: Sequence[str | None]) -> Counter[str]:
     """Count the values that are not missing."""
     counts = Counter(text.strip() for text in values if text is not None)
     for text in MISSING:

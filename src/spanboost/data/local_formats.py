@@ -13,9 +13,14 @@ from spanboost.rows.times import parse_time
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _AMOUNT = r"[+-]?\d[\d.,]*"
-PERCENT = "%"
+CURRENCIES, PERCENT = "$€£¥", "%"
+NO_SIGN = ("",)
+ANY_SIGN = (*NO_SIGN, *CURRENCIES, PERCENT)
 _SPACE = "[ \u00a0\u202f]?"  # spreadsheets write spaces that do not break a line
-_SIGNED = re.compile(rf"([+-]?)([$€£¥]){_SPACE}({_AMOUNT})|({_AMOUNT}){_SPACE}([$€£¥%])", re.ASCII)
+_SIGNED = re.compile(
+    rf"([+-]?)([{CURRENCIES}]){_SPACE}({_AMOUNT})|({_AMOUNT}){_SPACE}([{CURRENCIES}{PERCENT}])",
+    re.ASCII,
+)
 TIME_EXAMPLE = "such as 2026-01-31 or 2026-01-31 12:30"  # the forms of ISO 8601 that are read
 _DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)
 _DAY = r"(0?[1-9]|[12]\d|3[01])"  # or a month, as either may come first
@@ -43,15 +48,22 @@ def split_sign(text: str) -> tuple[str, str]:
     return (minus + amount, before) if before else (other, after)
 
 
-def describe_signs(name: str, texts: Collection[str]) -> str | None:
-    """Return a note on a column of numbers that has signs; None for others."""
-    signs = {sign: text for text in texts for _, sign in [split_sign(text)] if sign}
+def describe_signs(name: str, counts: Mapping[str, int]) -> str | None:
+    """Return a note on a column of numbers that has signs; None for others.
+
+    counts: how often each value occurs.
+    """
+    signs = {sign: text for text in counts for _, sign in [split_sign(text)] if sign}
     if not signs:
         return None
     notes = [f"in numbers like {text!r:.40}" for sign, text in signs.items() if sign != PERCENT]
     left_out = [f"the sign of the currency {' and '.join(notes)} is left out"] if notes else []
     percent = ["12% is read as 0.12"] if PERCENT in signs else []
-    return f"column {name!r:.40}: {'; '.join(left_out + percent)}"
+    others = sum(count for text, count in counts.items() if split_sign(text)[1] != PERCENT)
+    mixed = [f"{others:,} of {sum(counts.values()):,} values have no % and are not divided by 100"]
+    return (
+        f"column {name!r:.40}: {'; '.join(left_out + percent + mixed * bool(percent and others))}"
+    )
 
 
 def parse_date(text: str) -> Any:

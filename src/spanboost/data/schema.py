@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from spanboost.data.decimal_marks import COMMA, POINT
 from spanboost.data.kinds import CATEGORY, HASHED_BITS, TIME, hash_category, is_index
+from spanboost.data.local_formats import ANY_SIGN
 from spanboost.data.problems import StreamError, suggest_name
 from spanboost.data.target import Target, target_from_json
 from spanboost.errors import suggest_column
@@ -65,6 +66,7 @@ class Schema:
     columns: list[Column] | None = None
     iso_times: bool = False  # whether strings of JSON that are dates or times are read as times
     decimal: str = POINT  # the decimal mark of the first file
+    signs: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of numbers; others have none
     time_parts: tuple[str, ...] = PARTS  # the features of a time; earlier versions had others
 
     @property
@@ -193,9 +195,10 @@ class Schema:
             "ignore": list(self.ignore),
             "categorical": list(self.categorical),
             "columns": columns,
+            "signs": {name: [*signs] for name, signs in self.signs.items()},
             "time_parts": [*self.time_features],
         }
-        first = {"iso_times": False, "decimal": POINT}
+        first = {"iso_times": False, "decimal": POINT, "signs": {}}
         if self.time_features in ((), FIRST_PARTS):
             first["time_parts"] = state["time_parts"]
         for name, default in first.items():
@@ -216,6 +219,7 @@ def schema_from_json(state: dict[str, Any]) -> Schema:
             ignore=_texts(fields.pop("ignore")),
             categorical=_texts(fields.pop("categorical")),
             columns=None if columns is None else [_column(**column) for column in columns],
+            signs={name: _texts(signs) for name, signs in fields.pop("signs", {}).items()},
             **fields,
         )
         if schema.time_features:  # otherwise, the schema has not seen a time yet
@@ -263,6 +267,8 @@ def _check(schema: Schema) -> None:
         raise ValueError(f"time_parts are unknown (got {schema.time_parts!r:.60})")
     if schema.decimal not in (POINT, COMMA):
         raise ValueError(f"decimal must be a point or a comma (got {schema.decimal!r:.40})")
+    if not all({*signs} <= {*ANY_SIGN} for signs in schema.signs.values()):
+        raise ValueError(f"signs of numbers are unknown (got {schema.signs!r:.60})")
     names = [column.name for column in schema.columns or []]
     if len(set(names)) < len(names):
         raise ValueError("duplicate column names")

@@ -73,7 +73,8 @@ def complete_schema(file: ShardFile, schema: Schema) -> None:
         next(batches, None)
     for column in own.columns or ():
         column.codes.clear()
-    schema.label, schema.columns, schema.decimal = own.label, own.columns, own.decimal
+    schema.label, schema.columns = own.label, own.columns
+    schema.decimal, schema.signs = own.decimal, own.signs
 
 
 def read_shard(file: ShardFile, schema: Schema) -> tuple[Batch | None, ShardFacts]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from spanboost.data.batch import Batch
 from spanboost.data.columns import BatchBuilder, ColumnPart
-from spanboost.data.decimal_marks import COMMA
+from spanboost.data.decimal_marks import COMMA, find_signs
 from spanboost.data.formats.csv_records import Parser, read_records, split_record
 from spanboost.data.formats.dialect import (
     DELIMITERS,
@@ -28,8 +28,8 @@ from spanboost.data.formats.dialect import (
     refuse_names,
 )
 from spanboost.data.formats.lines import Chunk, read_chunks
-from spanboost.data.kinds import SAMPLE_ROWS
-from spanboost.data.local_formats import describe_signs
+from spanboost.data.kinds import SAMPLE_ROWS, count_values
+from spanboost.data.local_formats import NO_SIGN, describe_signs
 from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.sampling import set_columns
@@ -158,11 +158,17 @@ class CsvReader:
         first = [*islice(rows(), SAMPLE_ROWS)]
         samples = {name: [row[columns[name]] for row in first] for name in features}
         set_columns(self.schema, self.problems, file, samples, mark=dialect.decimal)
-        label = self.schema.label
-        if label is not None and not self.schema.target.as_text:
-            labels = [row[columns[label]].strip() for row in first]
-            if note := describe_signs(label, labels):
+        label = None if self.schema.target.as_text else self.schema.label
+        others = [name for name in (label, self.schema.weight) if name is not None]
+        for name in others:
+            samples[name] = [row[columns[name]] for row in first]
+            if note := describe_signs(name, count_values(samples[name])):
                 self.problems.note(f"{file}: {note}")
+        self.schema.signs = {
+            name: signs
+            for name in [*(column.name for column in self.schema.numbers), *others]
+            if (signs := find_signs(count_values(samples[name]), dialect.decimal)) != NO_SIGN
+        }
         return pieces_read
 
 

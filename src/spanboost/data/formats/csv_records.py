@@ -12,9 +12,10 @@ from pyarrow import csv
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.columns import ColumnPart, is_text
-from spanboost.data.decimal_marks import POINT, mark_advice, parse_decimal
+from spanboost.data.decimal_marks import POINT, mark_advice, parse_decimal, sign_advice
 from spanboost.data.formats.lines import Chunk
 from spanboost.data.kinds import MISSING
+from spanboost.data.local_formats import NO_SIGN
 from spanboost.data.problems import LEAVE_OUT
 from spanboost.data.schema import ColumnPositions, Schema
 
@@ -49,16 +50,18 @@ class Parser:
         """Create a parser. skip: bad rows are left out."""
         self.schema, self.names, self.skip = schema, names, skip
         self.positions, self.delimiter, self.decimal = positions, delimiter, decimal
-        self.numeric_label = positions.label is not None and not schema.target.as_text
+        self.numeric_label = None if schema.target.as_text else positions.label
         label, weight = ([] if p is None else [p] for p in (positions.label, positions.weight))
         self.floats = [*positions.numbers, *weight]
         self.texts = [*positions.categories, *positions.times, *label]
+        self.signs = [schema.signs.get(name, NO_SIGN) for name in names]
+        self.signs_needed = any("" not in signs for signs in self.signs)
         # a column can be a feature too, so Arrow reads these columns on their own
         kept = {names[position]: pa.string() for position in positions.kept}
         self.kept_options = _convert_options(kept, decimal)
         kinds = {names[position]: pa.float64() for position in self.floats}
         kinds |= {names[position]: pa.string() for position in self.texts}
-        if self.numeric_label:
+        if self.numeric_label is not None:
             kinds[names[label[0]]] = pa.float64()
         integers = {names[position]: pa.int32() for position in self._integer_columns(beginning)}
         self.integer_options = _convert_options(kinds | integers, decimal) if integers else None
@@ -66,7 +69,8 @@ class Parser:
 
     def parse(self, chunk: Chunk) -> ColumnPart:
         """Parse the records of a chunk into columns."""
-        if not chunk.data or not _is_plain(chunk.data, self.delimiter):
+        # Arrow would accept a number without the sign that its column needs
+        if not chunk.data or self.signs_needed or not _is_plain(chunk.data, self.delimiter):
             return self._parse_records(chunk)
         part = None
         options = self.integer_options  # read once, because another thread may reset it
@@ -157,25 +161,35 @@ class Parser:
             return f"expected {_plural(len(self.names), 'field')}, got {len(fields)}"
         row = list[Any]()
         for position in self.floats:
-            number = _parse_number(fields[position], self.decimal)
+            number = self._parse_number(fields[position], position)
             if number is None:
                 return self._not_a_number(fields[position], position, line)
             row.append(number)
         row += [fields[position] for position in self.texts]
-        if self.numeric_label:
+        if self.numeric_label is not None:
             label = row[-1].strip()
-            number = _parse_number(label, self.decimal)
-            if number is None and (advice := mark_advice(label, self.decimal)):
-                return f"the label {label!r:.40} {advice}"
+            number = self._parse_number(label, self.numeric_label)
+            if number is None:
+                advice = sign_advice(label, self.decimal) or mark_advice(label, self.decimal)
+                if advice:
+                    return f"the label {label!r:.40} {advice}"
             # the target parses texts, with a decimal point, and describes those that are invalid
             row[-1] = None if label in MISSING else label if number is None else repr(number)
         return row + [fields[position] for position in self.positions.kept]
+
+    def _parse_number(self, field: str, position: int) -> float | None:
+        text = field.strip()
+        return (
+            np.nan if text in MISSING else parse_decimal(text, self.decimal, self.signs[position])
+        )
 
     def _not_a_number(self, field: str, position: int, line: int) -> str:
         name = self.names[position]
         what = f"column {name!r:.40}: {field!r:.40} is not a number"
         if line == 1:  # a line of names is not a record
             return f"{what}; if line 1 contains the names of the columns, use --header"
+        if advice := sign_advice(field, self.decimal):
+            return f"column {name!r:.40}: {field!r:.40} {advice}"
         if advice := mark_advice(field, self.decimal):
             return f"{what}; it {advice}"
         if position == self.positions.weight or self.positions.label is None:
@@ -290,11 +304,6 @@ def _has_odd_nan(column: Any) -> bool:
     if column.type != pa.float64():
         return False
     return int(np.isnan(column.to_numpy(zero_copy_only=False)).sum()) != column.null_count
-
-
-def _parse_number(field: str, decimal: str) -> float | None:
-    text = field.strip()
-    return np.nan if text in MISSING else parse_decimal(text, decimal)
 
 
 def _plural(count: int, noun: str) -> str:
