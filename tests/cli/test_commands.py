@@ -325,6 +325,11 @@ def test_destinations_of_predictions(data, model, shell, tmp_path):
     if Path("/dev/full").exists():  # a full disk is not a usage error
         assert "space" in shell("predict", data, "-m", model, "-o", "/dev/full", status=1).err
         assert "/dev/full: No space" in shell("demo", "--save", "/dev/full", status=1).err
+        words = [sys.executable, "-m", "spanboost", "predict", str(data), "-m", str(model)]
+        with open("/dev/full", "w") as full:
+            run = subprocess.run(words, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert run.stderr == "spanboost: standard output: No space left on device\n"
+        assert run.returncode == 1
 
 
 @pytest.mark.process

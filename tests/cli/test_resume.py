@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -180,6 +182,36 @@ def test_an_interrupted_run_prints_a_hint_even_if_it_is_quiet(
     monkeypatch.setattr(ProgressTable, "show", interrupt)
     assert main(command(data, tmp_path / "model.sb", *options)[3:]) == 130
     assert hint in capsys.readouterr().err
+
+
+def limit_files():
+    """Refuse writes beyond 4 KiB of a file, with an error like those of a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--checkpoint-every", "1000"], r"model\.sb\.\w+: .*; make space, .* with --resume\n"),
+        ([], r"model\.sb: .*; no model was written; use --checkpoint-every ROWS .*\n"),
+    ],
+)
+def test_a_full_disk_names_the_file_and_how_to_resume(
+    options, message, data, uninterrupted, tmp_path
+):
+    output = tmp_path / "model.sb"
+    run = subprocess.run(
+        command(data, output, *options),
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit_files,
+    )
+    assert run.returncode == 1
+    assert re.fullmatch(f"spanboost: {re.escape(str(tmp_path))}/{message}", run.stderr)
+    if options:
+        assert main(command(data, output, "--resume")[3:]) == 0
+        assert output.read_bytes() == uninterrupted[0]
 
 
 def test_ctrl_c_keeps_the_last_checkpoint_and_prints_how_to_resume(data, uninterrupted, tmp_path):

@@ -2,11 +2,13 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spanboost.atomic_files import name_full_disk
 from spanboost.compiling.arrays import Array
 
 
@@ -20,6 +22,7 @@ class RowFile:
 
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
         self.columns, self.rows, self._named = columns, rows, path is not None
+        self._place = path or Path(tempfile.gettempdir())
         if path is None:
             self._file: Any = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115
         else:
@@ -29,7 +32,8 @@ class RowFile:
 
     def append(self, rows: Array) -> None:
         """Append rows, [rows, columns]."""
-        self._file.write(np.ascontiguousarray(rows, np.float64).data)
+        with name_full_disk(self._place):
+            self._file.write(np.ascontiguousarray(rows, np.float64).data)
         self.rows += len(rows)
 
     def read(self, first: int, last: int) -> Array:
@@ -41,10 +45,12 @@ class RowFile:
 
     def flush(self) -> None:
         """Write everything to the file; sync it to disk if it has a path."""
-        self._file.flush()
-        if self._named:
-            os.fsync(self._file.fileno())
+        with name_full_disk(self._place):
+            self._file.flush()
+            if self._named:
+                os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file; a temporary file is deleted."""
-        self._file.close()
+        """Close the file; a temporary file is deleted. Rows after the last flush may be lost."""
+        with suppress(OSError):  # the disk is full, which an earlier error has said
+            self._file.close()

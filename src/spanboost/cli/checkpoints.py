@@ -7,18 +7,22 @@ is killed at any moment leaves its last checkpoint intact.
 
 import glob
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanboost.analysis.metrics.tape import OutcomeTape, row_columns
 from spanboost.analysis.progressive import LossTape
-from spanboost.atomic_files import PARTIAL
+from spanboost.atomic_files import FULL, PARTIAL
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
 from spanboost.models.files import load_checkpoint, save
 from spanboost.models.model import Model
+
+_LOST = "no model was written; use --checkpoint-every ROWS for a run that can be resumed"
 
 
 class ResumePoint(NamedTuple):
@@ -129,3 +133,22 @@ class Checkpoints:
         partial = self.output.parent.glob(f"{glob.escape(self.output.name)}.*{PARTIAL}")
         for path in (self.path, self.losses, self.outcomes, *partial):
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def resume_hints(every: int | None) -> Iterator[None]:
+    """Say how to continue a run that is interrupted, or that fills the disk.
+
+    every: rows between checkpoints; None without checkpoints.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = "the last checkpoint is kept; run the same command with --resume to continue"
+        print(kept if every else _LOST, file=sys.stderr)  # as errors, even with --quiet
+        raise
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        hint = "make space, then run the same command with --resume" if every else _LOST
+        raise OSError(error.errno, f"{error.strerror}; {hint}", error.filename) from error

@@ -10,7 +10,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from spanboost.cli.checkpoints import Checkpoints
+from spanboost.cli.checkpoints import Checkpoints, resume_hints
 from spanboost.cli.finished_run import check_parameters
 from spanboost.cli.from_args import usage_errors
 from spanboost.cli.output.plots import plot_paths
@@ -97,19 +97,20 @@ def train_sharded(
         between = args.average_every or EVERY
         team = ShardTeam(model, workers, files, between, cluster, rows, cursors)
     began, before = time.perf_counter(), rows
-    for one in team.rounds():
-        totals.add(one)
-        for text in one.warnings:
-            log(args, f"warning: {text}")
-        if team.rows.bit_length() > (team.rows - one.rows).bit_length():
-            log(args, f"{team.rows:,} rows, average loss {totals.average or 0.0:.6g}")
-        if every and team.rows // every > (team.rows - one.rows) // every:
-            sums = [totals.weight, totals.loss, totals.skipped]
-            progress = {"cursors": team.cursors, "sums": sums}
-            checkpoints.save_shards(team.model(), team.rows, every, progress)
-    if not team.rows:
-        raise StreamError(f"{stream.sources[0].name}: there are no rows")
-    save(team.model(), output, compact=args.compact)
+    with resume_hints(every):
+        for one in team.rounds():
+            totals.add(one)
+            for text in one.warnings:
+                log(args, f"warning: {text}")
+            if team.rows.bit_length() > (team.rows - one.rows).bit_length():
+                log(args, f"{_count_rows(team.rows)}, average loss {totals.average or 0.0:.6g}")
+            if every and team.rows // every > (team.rows - one.rows) // every:
+                sums = [totals.weight, totals.loss, totals.skipped]
+                progress = {"cursors": team.cursors, "sums": sums}
+                checkpoints.save_shards(team.model(), team.rows, every, progress)
+        if not team.rows:
+            raise StreamError(f"{stream.sources[0].name}: there are no rows")
+        save(team.model(), output, compact=args.compact)
     checkpoints.clear()
     _report(args, name, team.rows, team.rows - before, totals, time.perf_counter() - began)
     return 0
@@ -141,4 +142,8 @@ def _report(
     elif not args.quiet:
         shown = "unknown" if totals.average is None else f"{totals.average:.6g}"
         skipped = f", {totals.skipped:,} bad rows left out" if totals.skipped else ""
-        print(f"{rows:,} rows, average loss {shown}, {speed:,.0f} rows/s{skipped}")
+        print(f"{_count_rows(rows)}, average loss {shown}, {speed:,.0f} rows/s{skipped}")
+
+
+def _count_rows(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

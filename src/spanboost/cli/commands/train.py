@@ -1,7 +1,6 @@
 """`spanboost train` and `spanboost evaluate`."""
 
 import json
-import sys
 import zlib
 from argparse import Namespace
 from contextlib import ExitStack, closing
@@ -16,7 +15,7 @@ from spanboost.analysis.metrics.tape import OutcomeTape
 from spanboost.analysis.mlflow import SilentRun, TrainingRun
 from spanboost.analysis.progressive import LossTape
 from spanboost.cli import from_args
-from spanboost.cli.checkpoints import Checkpoints
+from spanboost.cli.checkpoints import Checkpoints, resume_hints
 from spanboost.cli.compared_models import models_to_evaluate
 from spanboost.cli.finished_run import check_finished
 from spanboost.cli.output.plots import check_model
@@ -128,22 +127,19 @@ def _train(
         models: dict[str, Any] = {name: team or model}
         run = ProgressivePass(args, stream, models, tape, outcomes, labels)
         run.positions |= positions
-        if every and not rows:  # --resume works from now on
-            checkpoints.save(model, tape, outcomes, run.labels.state(), every, run.positions)
         logged = stack.enter_context(_mlflow_run(args, model, rows))
-        try:
+        with resume_hints(every):
+            if every and not rows:  # --resume works from now on
+                checkpoints.save(model, tape, outcomes, run.labels.state(), every, run.positions)
             for step in run.steps(every, rounds):
                 logged.add_losses(step.losses[:, 0], step.batch.weights)
                 if every and tape.rows % every == 0:
                     current = model if team is None else team.model()
                     state = run.labels.state()
                     checkpoints.save(current, tape, outcomes, state, every, run.positions)
-        except KeyboardInterrupt:
-            print(_resume_hint(every), file=sys.stderr)  # as errors, even with --quiet
-            raise
-        if team is not None:
-            model = models[name] = team.model()
-        save(model, output, run=_positions(run), compact=args.compact)
+            if team is not None:
+                model = models[name] = team.model()
+            save(model, output, run=_positions(run), compact=args.compact)
         checkpoints.clear()
         logged.finish(_finish(args, run), model, compact=args.compact)
     return 0
@@ -218,9 +214,3 @@ def _report_complete(args: Namespace, output: Path, model: Model, stream: Stream
     if args.json:
         print(json.dumps({"finished": True}))
     return 0
-
-
-def _resume_hint(every: int | None) -> str:
-    if every:
-        return "the last checkpoint is kept; run the same command with --resume to continue"
-    return "no model was written; use --checkpoint-every ROWS for a run that can be resumed"

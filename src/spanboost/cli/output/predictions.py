@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from spanboost.atomic_files import atomic_write
+from spanboost.atomic_files import atomic_write, name_full_disk
 
 
 class Writer(Protocol):
@@ -20,8 +20,9 @@ class Writer(Protocol):
 def open_writer(path: str) -> Iterator[Writer]:
     """Open a file for predictions: `-` is standard output, *.parquet is Parquet, others CSV."""
     if path == "-":
-        yield _Csv(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        with name_full_disk(Path("standard output")):
+            yield _Csv(sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
     with atomic_write(path) as file:
         writer = _Parquet(file) if Path(path).suffix == ".parquet" else _Csv(file)
