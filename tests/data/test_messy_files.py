@@ -1,11 +1,19 @@
 """Files as other programs write them: they are read, or a sentence says what to do."""
 
+import gzip
+import io
+import zipfile
+
+import pyarrow
 import pytest
+from pyarrow import feather, parquet
 from tables import read_all, source_of, table_schema
 
 from spanboost.data.formats.csv import CsvReader
 from spanboost.data.problems import Problems, StreamError
+from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
+from spanboost.data.target import NumberTarget
 
 
 def read(data, **options):
@@ -83,3 +91,58 @@ def test_a_table_may_begin_with_a_bracket(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("[a],y\n1,2\n")
     assert Stream([str(path)]).formats == ["csv"]
+
+
+def zipped(data):
+    with io.BytesIO() as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("x.csv", data)
+        return file.getvalue()
+
+
+def written(write):
+    with io.BytesIO() as file:
+        write(pyarrow.table({"x": [1, 2], "y": [3, 4]}), file)
+        return file.getvalue()
+
+
+CSV = b"x,y\n1,3\n2,4\n"
+PARQUET, ARROW = written(parquet.write_table), written(feather.write_feather)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error"),
+    [
+        ("x.csv", PARQUET, "the file is Parquet, not text; use --format parquet, or a name"),
+        ("x.jsonl", PARQUET, "the file is Parquet, not text"),
+        ("x.vw", ARROW, "the file is Arrow, not text; use --format arrow, or a name that ends"),
+        ("x.parquet", CSV, "not a Parquet or Arrow file; use --format csv, or a name that ends"),
+        ("x.parquet", gzip.compress(CSV), "not a Parquet or Arrow file; use --format csv"),
+        ("x.parquet", gzip.compress(PARQUET), "the file is compressed; decompress it first"),
+        ("x.parquet", zipped(CSV), "the file is a zip archive; extract it first"),
+        ("x.parquet", b"\0\1\2\n", "not a Parquet or Arrow file"),
+        ("x.csv", zipped(CSV), "the file is a zip archive; extract it first"),
+    ],
+)
+def test_a_file_with_the_name_of_another_format_is_named(name, data, error, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(data)
+    stream = Stream([str(path)])
+    schema = Schema(stream.form, NumberTarget())
+    with pytest.raises(StreamError) as stop:
+        list(stream.batches(schema, labelled=True))
+    assert str(stop.value).startswith(f"{path}: {error}")
+
+
+@pytest.mark.parametrize("data", [PARQUET, ARROW])
+def test_arrow_files_may_have_each_others_names(data, tmp_path):
+    for name in ("x.parquet", "x.arrow"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        (batch,) = Stream([str(path)]).batches(table_schema(), labelled=True)
+        assert batch.y.tolist() == [3, 4]
+
+
+def test_a_column_may_have_the_name_that_begins_parquet_files():
+    found, _ = read(b"PAR1,ARROW1\n1,2\n3,4\n")
+    assert found.y == [2, 4]

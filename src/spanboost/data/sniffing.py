@@ -1,11 +1,16 @@
-"""Tell the format of a file from its first line, where its name does not tell."""
+"""Tell the format of a file from its first bytes: where its name does not tell, or is wrong."""
 
 import re
+from typing import NoReturn
 
+from spanboost.data.problems import StreamError
 from spanboost.data.target import as_number
 
 LIMIT = 1 << 16  # bytes of the first line that are read, at most
 _BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
+_NEVER_TEXT = re.compile(
+    rb"PAR1\x15|ARROW1\0|\xff{4}..\0\0", re.DOTALL
+)  # texts may begin with PAR1
 _VW_LABEL = re.compile(r"(\S+(\s+\S+){0,2}\s+)?('\S*\s*)?")
 _ENTRY = re.compile(r"(qid|\d+):\S+")
 
@@ -26,6 +31,29 @@ def format_of_line(line: bytes) -> str | None:
     if _is_vw(text):
         return "vw"
     return "svmlight" if _is_svmlight(text) else "csv"
+
+
+def refuse_binary(name: str, first: bytes) -> None:
+    """Raise a StreamError if a file of text begins with the bytes of a Parquet or Arrow file."""
+    if _NEVER_TEXT.match(first):
+        format = next(format for mark, format in _BINARY.items() if first.startswith(mark))
+        raise StreamError(f"{name}: the file is {format.title()}, not text; {_advice(format)}")
+
+
+def refuse_as_table(name: str, line: bytes) -> NoReturn:
+    """Raise a StreamError for a file that is read as Parquet or Arrow, and is not.
+
+    line: its first line, decompressed.
+    """
+    format = format_of_line(line)
+    if format in _BINARY.values():
+        raise StreamError(f"{name}: the file is compressed; decompress it first")
+    advice = "" if format is None else f"; {_advice(format)}"
+    raise StreamError(f"{name}: not a Parquet or Arrow file{advice}")
+
+
+def _advice(format: str) -> str:
+    return f"use --format {format}, or a name that ends in .{format}"
 
 
 def is_json_array(line: bytes) -> bool:

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +11,13 @@ from pyarrow import ipc, parquet, types
 
 from spanboost.data.batch import Batch
 from spanboost.data.columns import BatchBuilder, ColumnPart, is_moment, is_number, is_text
+from spanboost.data.compression import decompress
 from spanboost.data.kinds import CATEGORY, NUMBER, SAMPLE_ROWS, TIME
 from spanboost.data.prefetch import prefetch
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.sampling import set_columns, text_kind
 from spanboost.data.schema import ColumnPositions, Schema
+from spanboost.data.sniffing import LIMIT, refuse_as_table
 from spanboost.data.source import Source
 
 ROWS = 1 << 16  # decoded at a time, at most; fewer rows would take longer per row
@@ -174,7 +176,8 @@ def _open(name: str, file: BinaryIO) -> OpenTable:
         return _open_arrow(name, file, ipc.open_file)
     if start.startswith(b"\xff\xff\xff\xff"):
         return _open_arrow(name, file, ipc.open_stream)
-    raise StreamError(f"{name}: not a Parquet or Arrow file")
+    text = decompress(name, cast(Any, file), start)
+    refuse_as_table(name, text.read(LIMIT).lstrip().partition(b"\n")[0])
 
 
 def _open_parquet(name: str, file: BinaryIO) -> OpenTable:

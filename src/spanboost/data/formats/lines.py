@@ -7,9 +7,11 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.data.problems import Problems
+from spanboost.data.sniffing import refuse_binary
 from spanboost.data.source import Source
 
 LIMIT = 1 << 24  # maximum length of a line or record in bytes, without the newline
+HEAD = 8  # bytes that tell binary files from text
 MANY = 1 << 16  # number of empty lines from which on a chunk is skipped
 _BOM = b"\xef\xbb\xbf"
 _CONVERT_LATIN = "; if the file is in Latin-1, convert it with iconv -f LATIN1 -t UTF-8"
@@ -68,6 +70,8 @@ class _RecordBuffer:
             self.start = self.stop
         while self.start < self.stop or not self.ended:
             self._read(self.size)
+            if self.line == 1:
+                refuse_binary(self.source.name, bytes(self.pending[:HEAD]))
             while self.start < self.stop:
                 end = self._end(self.ended)
                 if end:
