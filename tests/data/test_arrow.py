@@ -308,7 +308,8 @@ def test_predicting():
         assert found.codes == [[1, 1], [-1, -1]]
         assert found.state == before
     assert read(to_parquet(rows.drop(["n"])), schema, labelled=False, name="z").error == (
-        "z: column 'n' not found"
+        "z: column 'n' not found; the model needs this column; if its values are not known, leave "
+        "its fields empty"
     )
     text = rows.set_column(3, "n", [["3", "4"]])
     assert read(to_parquet(text), schema, labelled=False).error == (

@@ -73,7 +73,7 @@ def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
         (b"\n\r\n\n", "x.csv: the file is empty"),
         (b"\xef\xbb\xbf", "x.csv: the file is empty"),
         (b"y\n1\n", "x.csv: there are no feature columns besides the label 'y'"),
-        (b"a,b,a\n1,2,3\n", "x.csv: duplicate column 'a'"),
+        (b"a,b,a\n1,2,3\n", "x.csv: duplicate column 'a'; give every column another name"),
         (b"a,y\n1,2\n1,2,3\n", "x.csv:3: expected 2 fields, got 3"),
         (b"a,y\n1,2\n1\n", "x.csv:3: expected 2 fields, got 1"),
         (b"a,y\n1,2\ninf,3\n", "x.csv:3: column 'a': the value is infinite, or too large"),
@@ -172,9 +172,10 @@ def test_columns_are_matched_by_name():
     assert found.numbers == [[1], [3]]
     assert found.codes == [[0], [1]]
     assert found.y == [2, 4]
-    assert (
-        read_all(reader, source_of(b"y,c\n1,2\n", "z.csv")).error == "z.csv: column 'a' not found"
-    )
+    absent = read_all(reader, source_of(b"y,c\n1,2\n", "z.csv")).error
+    needed = "the model needs this column; if its values are not known, leave its fields empty"
+    assert absent == f"z.csv: column 'a' not found; {needed}"
+    assert read_all(reader, source_of(b"y,c,a\n1,u,\n", "z.csv")).numbers == [[None]]
     near = read_all(reader, source_of(b"y,C,a\n1,2,3\n", "z.csv")).error
     assert near == "z.csv: column 'c' not found; did you mean 'C'?"
 

@@ -107,6 +107,35 @@ def test_a_file_without_names_is_read_again_by_its_positions():
     assert "column 'y' not found; columns are named 1 to 2" in wrong.error
 
 
+def test_data_in_place_of_names_are_named():
+    schema = table_schema()
+    read(b"size,town,rent\n5,x,2\n6,y,3\n", schema)
+    for header in (None, True):
+        found, _ = read(b"5,x\n5,y\n", schema, labelled=False, header=header)
+        assert found.error == (
+            "x.csv: line 1 seems to contain data ('5'), but the model needs the names of columns "
+            "there: 'size', 'town'"
+        )
+    found, _ = read(b"5,x\n", schema, labelled=False, header=False)
+    assert "line 1 does not contain names; write a line of names before it" in found.error
+    found, _ = read(b"size,2019\n5,1\n", schema, labelled=False)  # a name may be a number
+    assert "column 'town' not found; the model needs this column" in found.error
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("a,b,y", "if commas separate the fields, use --delimiter ','"),
+        ("a|y", "if vertical bars separate the fields, use --delimiter '|'"),
+        ("a\ty", r"if tabs separate the fields, use --delimiter '\t'"),
+    ],
+)
+def test_a_single_column_questions_the_delimiter(line, hint):
+    for label in (None, "y"):
+        found, _ = read(f"{line}\n1\n".encode(), table_schema(label=label), delimiter=";")
+        assert found.error.endswith(f"; {hint}")
+
+
 def test_names_in_a_later_file_are_not_data():
     schema = table_schema()
     read(b"5,x,1,2\n6,y,4,3\n", schema)

@@ -17,6 +17,8 @@ from spanboost.errors import suggest_column
 from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, part_names
 
 FORMS = ("vw", "svmlight", "table", "json")
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_NEEDED = "; the model needs this column; if its values are not known, leave its fields empty"
 
 
 @dataclass
@@ -126,6 +128,7 @@ class Schema:
         if not features:
             raise StreamError(
                 f"{file}: there are no feature columns besides the label {self.label!r}"
+                f"{_question_delimiter(names)}"
             )
         return features
 
@@ -156,18 +159,18 @@ class Schema:
         _refuse_duplicates(file, names)
         position = {name: k for k, name in enumerate(names)}
 
-        def find(columns: Iterable[str]) -> list[int]:
+        def find(columns: Iterable[str], hint: str = "") -> list[int]:
             for name in columns:
                 if name not in position:
-                    raise _not_found(file, name, names)
+                    raise _not_found(file, name, names, hint)
             return [position[name] for name in columns]
 
         return ColumnPositions(
-            numbers=find([column.name for column in self.numbers]),
-            categories=find([column.name for column in self.categories]),
+            numbers=find([column.name for column in self.numbers], _NEEDED),
+            categories=find([column.name for column in self.categories], _NEEDED),
             label=find([self.label])[0] if labelled and self.label is not None else None,
             weight=find([self.weight])[0] if labelled and self.weight is not None else None,
-            times=find([column.name for column in self.times]),
+            times=find([column.name for column in self.times], _NEEDED),
             kept=find([*keep]),
         )
 
@@ -278,12 +281,25 @@ def _refuse_duplicates(file: str, names: Sequence[str]) -> None:
     seen = set[str]()
     for name in names:
         if name in seen:
-            raise StreamError(f"{file}: duplicate column {name!r:.40}")
+            raise StreamError(
+                f"{file}: duplicate column {name!r:.40}; give every column another name"
+            )
         seen.add(name)
 
 
 def _not_found(file: str, name: str, names: Sequence[str], hint: str = "") -> StreamError:
-    hint = suggest_name(name, names) or hint
+    hint = _question_delimiter(names) or suggest_name(name, names) or hint
     if [*names] == [str(position) for position in range(1, len(names) + 1)]:
-        hint = f"; columns are named 1 to {len(names)}, because line 1 does not contain names"
+        without = "because line 1 does not contain names"
+        hint = f"; columns are named 1 to {len(names)}, {without}; write a line of names before it"
     return StreamError(f"{file}: column {name!r:.40} not found{hint}")
+
+
+def _question_delimiter(names: Sequence[str]) -> str:
+    """Return the end of a message if the only column seems to be several."""
+    if len(names) == 1:
+        for delimiter, title in DELIMITERS.items():
+            if delimiter in names[0]:
+                option = "\\t" if delimiter == "\t" else delimiter
+                return f"; if {title} separate the fields, use --delimiter '{option}'"
+    return ""

@@ -8,9 +8,8 @@ from spanboost.data.target import as_number
 
 LIMIT = 1 << 16  # bytes of the first line that are read, at most
 _BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
-_NEVER_TEXT = re.compile(
-    rb"PAR1\x15|ARROW1\0|\xff{4}..\0\0", re.DOTALL
-)  # texts may begin with PAR1
+# text may begin with PAR1, but not with the bytes after it
+_NEVER_TEXT = re.compile(rb"PAR1\x15|ARROW1\0|\xff{4}..\0\0", re.DOTALL)
 _VW_LABEL = re.compile(r"(\S+(\s+\S+){0,2}\s+)?('\S*\s*)?")
 _ENTRY = re.compile(r"(qid|\d+):\S+")
 

@@ -20,11 +20,11 @@ from spanboost.data.columns import BatchBuilder, ColumnPart
 from spanboost.data.decimal_marks import COMMA, find_signs
 from spanboost.data.formats.csv_records import Parser, read_records, split_record
 from spanboost.data.formats.dialect import (
-    DELIMITERS,
     Dialect,
     find_decimal,
     find_dialect,
     match_dialect,
+    refuse_data,
     refuse_names,
 )
 from spanboost.data.formats.lines import Chunk, read_chunks
@@ -33,7 +33,7 @@ from spanboost.data.local_formats import NO_SIGN, describe_signs
 from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
 from spanboost.data.sampling import set_columns
-from spanboost.data.schema import Schema
+from spanboost.data.schema import DELIMITERS, Schema
 from spanboost.data.source import Source
 
 WORKERS = 4  # at most
@@ -115,6 +115,8 @@ class CsvReader:
             found = match_dialect(records[0], names, self.delimiter, self.header, numbered=numbered)
             mark = find_decimal(records, found.delimiter, self.schema.decimal)
             found = found._replace(decimal=self.decimal or mark)
+            if found.header and not numbered:
+                refuse_data(file, records[0], found, names)
             if numbered and self.header is None and not found.header and not self.problems.skip:
                 numbers = [column.name for column in self.schema.numbers]
                 refuse_names(file, records[0], found, numbers)

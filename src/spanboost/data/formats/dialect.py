@@ -7,8 +7,9 @@ from spanboost.data.decimal_marks import COMMA, POINT, find_mark, parse_decimal
 from spanboost.data.formats.csv_records import split_record
 from spanboost.data.kinds import CATEGORY, MISSING, NUMBER, column_kind, is_of_kind
 from spanboost.data.problems import StreamError
+from spanboost.data.schema import DELIMITERS
+from spanboost.errors import list_names
 
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 FIRST_RECORDS = 100  # these decide on the delimiter and the header
 
 
@@ -101,6 +102,21 @@ def refuse_names(file: str, record: str, dialect: Dialect, numbers: Collection[s
             f"{file}: line 1 seems to contain column names ({texts[0]!r:.40}), but the model was "
             "trained on a file without names; use --header to skip line 1 and read the columns by "
             "position"
+        )
+
+
+def refuse_data(file: str, record: str, dialect: Dialect, names: Collection[str]) -> None:
+    """Raise StreamError if the first record of a file contains data, but a model needs names.
+
+    names: the columns that the model reads. If one of them is in the record, it contains names.
+    """
+    fields = split_record(record, dialect.delimiter)
+    given = [] if isinstance(fields, str) else [field.strip() for field in fields]
+    values = [text for text in given if is_of_kind(NUMBER, text, dialect.decimal)]
+    if values and not {*names} & {*given}:
+        raise StreamError(
+            f"{file}: line 1 seems to contain data ({values[0]!r:.40}), but the model needs the "
+            f"names of columns there: {list_names(sorted(names))}"
         )
 
 
