@@ -55,6 +55,11 @@ from spanboost.errors import UserError
         (["--passes", "3"], "unknown option --passes; did you mean --replay?"),
         (["--sep", ";"], "unknown option --sep; did you mean --delimiter?"),
         (["--ignore", "a", "b"], "unexpected argument b; write data files next to each other"),
+        (
+            ["--ray", "foo"],
+            "foo is not the address of a Ray cluster; --ray takes HOST:PORT, ray://",
+        ),
+        (["--ray", "head:port"], "head:port is not the address of a Ray cluster"),
         (["--n_estimators=10"], "unknown option --n_estimators; did you mean --n-estimators?"),
         (["--learner", "liner"], "'linear'?"),
         (["--label", "SIZE"], "column 'SIZE' not found; did you mean 'size'?"),

@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from spanboost.errors import did_you_mean
@@ -26,10 +27,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False} | settings)
+        self._words: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; report an unknown option before a required one that is missing."""
-        self._refuse_unknown(args or ())
+        self._words = args or ()
+        self._refuse_unknown(self._words)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -37,11 +40,21 @@ class CommandParser(argparse.ArgumentParser):
         if found := _CHOICE.search(message):
             message += did_you_mean(found["given"], re.findall("[^', ]+", found["known"]))
         if message.startswith(_EXTRA):
-            message = (
-                f"unexpected argument {message.removeprefix(_EXTRA)}; write data files next to "
-                "each other, and several values of an option with commas, as in --ignore a,b"
-            )
+            message = self._describe_extra(message.removeprefix(_EXTRA))
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _describe_extra(self, extra: str) -> str:
+        """Return why arguments that belong to no option are refused."""
+        for option, word in pairwise(self._words):
+            if option.startswith("--ray=") and extra.split(maxsplit=1)[0] == word:
+                return (
+                    f"{word} is not the address of a Ray cluster; --ray takes HOST:PORT, "
+                    "ray://HOST:PORT or auto"
+                )
+        return (
+            f"unexpected argument {extra}; write data files next to each other, and several values "
+            "of an option with commas, as in --ignore a,b"
+        )
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         known = self._option_string_actions
