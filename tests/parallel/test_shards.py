@@ -116,6 +116,18 @@ def test_a_team_of_shards_equals_the_rules(label, weights, workers, every, tmp_p
     assert saved_bytes(team.model(), tmp_path / "a") == saved_bytes(expected, tmp_path / "b")
 
 
+def test_workers_read_the_signs_of_the_first_file(tmp_path):
+    """The second file has a number that would be a hundred times too large."""
+    for number, size in enumerate(["12%", "12"]):
+        (tmp_path / f"part-{number}.csv").write_text(f"size,price\n{size},1\n")
+    files = shard_files(sorted(tmp_path.glob("part-*.csv")))
+    model = SpanBoost(LinearSGD(), n=2, label_range="auto")
+    model.schema = Schema("table", NumberTarget(None), "price")
+    complete_schema(files[0], model.schema)
+    with pytest.raises(StreamError, match=r"part-1\.csv:2: column 'size': '12' has no %"):
+        list(ShardTeam(model, 1, files).rounds())
+
+
 def test_more_workers_than_files_are_refused(tmp_path):
     files = shard_files(write_files(tmp_path, [3, 3]))
     with pytest.raises(ValueError, match="must be at most the number of files, 2"):
