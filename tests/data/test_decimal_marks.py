@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import read_all, source_of, table_schema
 
-from spanboost.data.decimal_marks import find_mark, find_signs, parse_decimal, sign_advice
+from spanboost.data.decimal_marks import find_mark, parse_decimal, sign_advice
 from spanboost.data.formats.csv import CsvReader
 from spanboost.data.formats.dialect import Dialect, find_dialect
+from spanboost.data.kinds import find_signs
 from spanboost.data.problems import Problems
 from spanboost.data.schema import schema_from_json
 
@@ -178,7 +179,7 @@ def test_signs_of_currencies_and_per_cent(text, mark, number):
         (["$5"], {"", "$"}),  # the sign of a currency changes no number
         (["5%", "6 %"], {"%"}),
         (["5%", "6"], {"", "%"}),
-        (["x", "5%"], {"%"}),
+        (["x", "5%", "nan", None], {"%"}),
         ([], {""}),
     ],
 )

@@ -40,16 +40,6 @@ def find_mark(texts: Iterable[str], default: str) -> str:
     return default if commas == points else COMMA if commas > points else POINT
 
 
-def find_signs(texts: Iterable[str], mark: str) -> tuple[str, ...]:
-    """Return the signs that the numbers of a column may have, given the values of its first rows.
-
-    A sign of a currency may always be left out. Per cent may be left out only if a value does so.
-    """
-    numbers = [text.strip() for text in texts if parse_decimal(text, mark) is not None]
-    signs = {split_sign(text)[1] for text in numbers}
-    return tuple(sorted(signs if PERCENT in signs else signs | {""}))
-
-
 def parse_decimal(text: str, mark: str, signs: Collection[str] = ANY_SIGN) -> float | None:
     """Return the number that a text represents with this mark; None if it is not a number.
 

@@ -11,11 +11,15 @@ from collections.abc import Sequence
 
 from spanboost.data.decimal_marks import POINT, parse_decimal
 from spanboost.data.local_formats import (
+    CURRENCIES,
+    NO_SIGN,
+    PERCENT,
     describe_digit_dates,
     describe_local_format,
     describe_order,
     describe_signs,
     parse_date,
+    split_sign,
 )
 from spanboost.rows.key_kinds import is_numeral, is_quantity
 
@@ -52,6 +56,19 @@ def column_kind(values: Sequence[str | None], mark: str = POINT) -> str:
 def is_of_kind(kind: str, text: str, mark: str = POINT) -> bool:
     """Return whether a value that is not missing is a number or a time, as its column."""
     return (parse_decimal(text, mark) if kind == NUMBER else parse_date(text)) is not None
+
+
+def find_signs(values: Sequence[str | None], mark: str = POINT) -> tuple[str, ...]:
+    """Return the signs that the numbers of a column may have, given the values of its first rows.
+
+    A sign of a currency may always be left out. Per cent may be left out only if a value does so.
+    """
+    text = "".join(filter(None, values))
+    if not any(sign in text for sign in (*CURRENCIES, PERCENT)):  # as in most columns
+        return NO_SIGN
+    numbers = [one for one in count_values(values) if parse_decimal(one, mark) is not None]
+    signs = {split_sign(number)[1] for number in numbers}
+    return tuple(sorted(signs if PERCENT in signs else signs | {""}))
 
 
 def are_identifiers(values: Sequence[str | None]) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from spanboost.data.batch import Batch
 from spanboost.data.columns import BatchBuilder, ColumnPart
-from spanboost.data.decimal_marks import COMMA, find_signs
+from spanboost.data.decimal_marks import COMMA
 from spanboost.data.formats.csv_records import Parser, read_records, split_record
 from spanboost.data.formats.dialect import (
     Dialect,
@@ -28,7 +28,7 @@ from spanboost.data.formats.dialect import (
     refuse_names,
 )
 from spanboost.data.formats.lines import Chunk, read_chunks
-from spanboost.data.kinds import SAMPLE_ROWS, count_values
+from spanboost.data.kinds import SAMPLE_ROWS, count_values, find_signs
 from spanboost.data.local_formats import NO_SIGN, describe_signs
 from spanboost.data.prefetch import prefetch_map
 from spanboost.data.problems import Problems, StreamError
@@ -169,7 +169,7 @@ class CsvReader:
         self.schema.signs = {
             name: signs
             for name in [*(column.name for column in self.schema.numbers), *others]
-            if (signs := find_signs(count_values(samples[name]), dialect.decimal)) != NO_SIGN
+            if (signs := find_signs(samples[name], dialect.decimal)) != NO_SIGN
         }
         return pieces_read
 
