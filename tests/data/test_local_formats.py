@@ -25,7 +25,7 @@ from spanboost.data.local_formats import (
         ("393,35", "has a decimal comma; write 393.35"),
         (" -0,123", "has a decimal comma; write -0.123"),
         ("1.234,5", "has a decimal comma; write 1234.5"),
-        ("1,234", "has a comma; write 1234 or 1.234"),
+        ("1,234", "has a comma; if it separates thousands, write 1234; if not, write 1.234"),
         ("1234,567", "has a decimal comma; write 1234.567"),
         ("1,2,3", None),
         ("12.34,5", None),
@@ -57,6 +57,7 @@ def test_notes_need_half_of_the_values():
     assert describe_local_format("a", {"1,5": 2, "x": 3}) is None
     assert "have a decimal comma" in describe_local_format("a", {"1,5": 3, "x": 3})
     assert "'1,234' have a comma" in describe_local_format("a", {"1,234": 3, "x": 3})
+    assert "'$1,234' have a comma" in describe_local_format("a", {"$1,234": 3, "x": 3})
     assert describe_local_format("a", {"1/2/2024": 2, "x": 3}) is None
     assert "may have the day or the month first" in describe_local_format(
         "a", {"1/2/2024": 3, "x": 3}

@@ -104,7 +104,8 @@ def comma_advice(text: str) -> str | None:
         return None
     decimal = text.replace(".", "").replace(",", ".")
     if _THOUSANDS.fullmatch(text):
-        return f"has a comma; write {text.replace(',', '')} or {decimal}"
+        whole = text.replace(",", "")
+        return f"has a comma; if it separates thousands, write {whole}; if not, write {decimal}"
     return f"has a decimal comma; write {decimal}"
 
 
@@ -119,9 +120,9 @@ def describe_local_format(name: str, counts: Mapping[str, int]) -> str | None:
     counts: how often each value occurs.
     """
     half = sum(counts.values()) / 2
-    numbers = [text for text in counts if comma_advice(text) is not None]
+    numbers = [text for text in counts if comma_advice(split_sign(text)[0]) is not None]
     if numbers and sum(counts[text] for text in numbers) >= half:
-        unclear = all(_THOUSANDS.fullmatch(text) for text in numbers)
+        unclear = all(_THOUSANDS.fullmatch(split_sign(text)[0]) for text in numbers)
         return (
             f"column {name!r:.40} is read as categories, because numbers like {numbers[0]!r:.40} "
             f"have a {'' if unclear else 'decimal '}comma; write them with a decimal point and "
