@@ -280,7 +280,7 @@ def test_an_export_says_that_the_calibration_is_missing(tmp_path):
     X, y = stream(50)
     model = Calibrated(linear())
     model.learn_many(X, y)
-    with pytest.raises(ValueError, match="cannot be exported; export the model inside them"):
+    with pytest.raises(ValueError, match=r"cannot be exported; export `model\.model`"):
         export(model, tmp_path / "model.c")
 
 

@@ -1,6 +1,7 @@
 """n and eta chosen online: candidates, weights, files, and what is refused."""
 
 import copy
+import math
 import pickle
 
 import naive
@@ -68,12 +69,13 @@ def chosen(**parameters):
 
 
 def choose_plainly(alone, mixed, y):
-    """Return the predictions of a learner alone until the mixture has a smaller loss."""
-    answers, losses = [], [0.0, 0.0]
+    """Return averages of a learner and of the mixture, which has the share of its evidence."""
+    answers, gains = [], []
     for one, other, label in zip(alone, mixed, y, strict=True):
-        answers.append(other if losses[1] < losses[0] else one)
-        losses[0] += (one - label) ** 2
-        losses[1] += (other - label) ** 2
+        noise = math.sqrt(sum(gain**2 for gain in gains))
+        share = min(max(sum(gains) / (3 * noise), 0.0), 1.0) if noise > 0 else 0.0
+        answers.append(one + share * (other - one))
+        gains.append((one - label) ** 2 - (other - label) ** 2)
     return answers
 
 

@@ -201,6 +201,7 @@ def test_constructors_keep_their_signatures():
         "label_range",
         "seed",
         "bits",
+        "recent",
         "past",
         "key",
         "refit",
