@@ -34,7 +34,6 @@ FILE = results_files.FOLDER / "exports.jsonl"
 CLASSES = " classes"  # ends the name of a data set whose labels are more than two classes
 SETS = (
     *datasets.TASKS,
-    *("abalone_4977", "ailerons", "demandf", "elevators", "fried", "house8l"),
     *(f"{name}{CLASSES}" for name in ("letter", "shuttle", "covtype")),
 )
 BUDGETS = ("fast", "default", "thorough")

@@ -65,14 +65,15 @@ _FOR_CLASSES = {"sketch": 3, "evidence": 5.0, "candidates": 64}  # trees of scor
 # is enough for a split.
 _LIGHT = {"candidates": 32, "evidence": 6.5}
 _EAGER = {"candidates": 32, "evidence": 3.25}
+_HASTY = {"candidates": 32, "evidence": 1.3}
 _RECENT = _EAGER | {"depth": 10, "delay": 10, "recency": 2}
 _THOROUGH = (
-    Expert("trees replayed slow", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
-    Expert("trees replayed eager", Trees, {"depth": 10, "evidence": 5.0}, 100, 0.1, replay=3),
-    Expert("trees slow", Trees, {"delay": 3}, 200, 0.05),
-    Expert("trees slow eager", Trees, {"delay": 3, "depth": 10, "evidence": 5.0}, 200, 0.05),
-    Expert("trees deep recent", Trees, {"depth": 12, "recency": 2}, 100, 0.1),
-    Expert("trees recent", Trees, {"recency": 2}, 100, 0.1),
+    Expert("trees replayed slow", Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05, replay=2),
+    Expert("trees replayed eager", Trees, _EAGER | {"depth": 10}, 100, 0.1, replay=2),
+    Expert("trees slow", Trees, _LIGHT | {"delay": 3}, 200, 0.05),
+    Expert("trees slow eager", Trees, _EAGER | {"delay": 3, "depth": 10}, 200, 0.05),
+    Expert("trees deep recent", Trees, _LIGHT | {"depth": 12, "recency": 2}, 100, 0.1),
+    Expert("trees recent", Trees, _LIGHT | {"recency": 2}, 100, 0.1),
 )
 EXPERTS: dict[str, tuple[Expert, ...]] = {
     "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
@@ -87,18 +88,26 @@ EXPERTS: dict[str, tuple[Expert, ...]] = {
     # for clusters: no expert takes longer than the slowest one of "thorough"
     "exhaustive": (
         *_THOROUGH,
-        Expert("trees replayed slow, 2nd", Trees, {"delay": 3, "depth": 10}, 200, 0.05, replay=3),
+        Expert(
+            "trees replayed slow, 2nd",
+            *(Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05),
+            replay=2,
+        ),
         Expert(
             "trees replayed slow, deep",
-            *(Trees, {"delay": 3, "depth": 12, "evidence": 5.0}, 200, 0.05),
-            replay=3,
+            *(Trees, _EAGER | {"delay": 3, "depth": 12}, 200, 0.05),
+            replay=2,
         ),
-        Expert("trees replayed late", Trees, {"delay": 8, "depth": 8}, 200, 0.05, replay=3),
-        Expert("trees replayed deep", Trees, {"depth": 12, "evidence": 5.0}, 100, 0.1, replay=3),
-        Expert("trees replayed hasty", Trees, {"depth": 10, "evidence": 2.0}, 100, 0.1, replay=3),
-        Expert("trees replayed recent", Trees, {"depth": 10, "recency": 2}, 100, 0.1, replay=3),
-        Expert("trees replayed", Trees, {"depth": 8}, 100, 0.1, replay=3),
-        Expert("trees replayed shallow", Trees, {"depth": 6}, 100, 0.15, replay=3),
+        Expert(
+            "trees replayed late", Trees, _LIGHT | {"delay": 8, "depth": 8}, 200, 0.05, replay=2
+        ),
+        Expert("trees replayed deep", Trees, _EAGER | {"depth": 12}, 100, 0.1, replay=2),
+        Expert("trees replayed hasty", Trees, _HASTY | {"depth": 10}, 100, 0.1, replay=2),
+        Expert(
+            "trees replayed recent", Trees, _LIGHT | {"depth": 10, "recency": 2}, 100, 0.1, replay=2
+        ),
+        Expert("trees replayed", Trees, _LIGHT | {"depth": 8}, 100, 0.1, replay=2),
+        Expert("trees replayed shallow", Trees, _LIGHT | {"depth": 6}, 100, 0.15, replay=2),
         *_SIMPLE,
     ),
 }
