@@ -204,6 +204,35 @@ def test_a_useless_column_does_no_harm(column):
     assert error <= 1.01 * np.mean(noise[5000:] ** 2)
 
 
+@pytest.mark.parametrize("T", [2000, 100_000])
+@pytest.mark.parametrize("constant", [1.0, 1e9, -1e-6])
+def test_numbers_that_a_constant_column_never_had_change_no_forecast(constant, T):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(20, 200, T)
+    X = np.column_stack([x, np.full(T, constant)])
+    model = alone()
+    model.learn_many(X, 3 * x + rng.normal(0, 10, T))
+    for other in (0.0, 0.9 * constant, 2 * constant, np.nan):
+        assert model.predict_one([100.0, other]) == model.predict_one([100.0, constant])
+    assert bank_of(model).weights()[2, 0, 0] == 0
+    found = explain(model, [100.0, 0.0])
+    assert found.base == pytest.approx(330, abs=15)
+    assert set(found.contributions) == {0}
+    assert found.base + found.contributions[0] == pytest.approx(model.predict_one([100.0, 0.0]))
+
+
+def test_a_constant_column_that_changes_is_learned():
+    rng = np.random.default_rng(0)
+    x, flag = rng.normal(size=4000), np.where(np.arange(4000) < 2000, 5.0, 8.0)
+    flag[2500:] = rng.choice([5.0, 8.0], 1500)
+    X, y = np.column_stack([x, flag]), x + 10 * (flag > 6) + rng.normal(0, 0.1, 4000)
+    model = alone(label_range=(-20, 30))
+    assert np.mean((model.learn_many(X, y) - y)[2600:] ** 2) < 0.011
+    assert model.predict_one([0.0, 8.0]) - model.predict_one([0.0, 5.0]) == pytest.approx(
+        10, abs=0.1
+    )
+
+
 def test_missing_numbers_count_as_the_mean():
     rng = np.random.default_rng(0)
     X = rng.normal(50, 1, (4000, 2))

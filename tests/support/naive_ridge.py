@@ -49,10 +49,15 @@ class NaiveRidge:
             return sum((x[k] for x in self.past), Fraction(0)) / max(len(self.past), 1)
         return Fraction(v)
 
+    def fitted(self, dense):
+        """Return the numbers of the row without those of columns that have had one number only."""
+        return [0 if f != 0 and self.low[f] == self.high[f] else v
+                for f, v in zip(self.order, dense, strict=True)]  # fmt: skip
+
     def forecast(self, x):
         if not self.past:
             return 0.0
-        x = self.dense(x)
+        x = self.fitted(self.dense(x))
         leverage = dot(solve(self.A, x), x) * self.mass / len(self.past)
         omega = self.missed / self.whole if self.missed < self.whole else 1
         return float(dot(solve(self.A, self.b), x) / (1 + omega * leverage))
@@ -68,10 +73,12 @@ class NaiveRidge:
             if f not in self.order:
                 self.add_feature(f, Fraction(v))
         dense = self.dense(x)
+        self.join_fit(dense)
         self.raise_priors(dense, max(self.mass / max(len(self.past), 1), weight))
-        for i, p in enumerate(dense):
+        row = self.fitted(dense)
+        for i, p in enumerate(row):
             self.b[i] += weight * y * p
-            for j, q in enumerate(dense):
+            for j, q in enumerate(row):
                 self.A[i][j] += weight * p * q
         self.past.append(dense)
         self.mass += weight
@@ -87,6 +94,18 @@ class NaiveRidge:
                 self.A[k][k] += self.ridge * level * (due**2 - self.prior[f] ** 2)
                 self.prior[f] = due
 
+    def join_fit(self, dense):
+        """Let columns that get their second number join the fit: they were a constant multiple."""
+        for k, (f, v) in enumerate(zip(self.order, dense, strict=True)):
+            w = self.low[f]
+            if k == 0 or w != self.high[f] or v == w:
+                continue
+            self.b[k] = w * self.b[0]
+            for i in range(len(self.order)):
+                if i != k:
+                    self.A[i][k] = self.A[k][i] = w * self.A[i][0]
+            self.A[k][k] += w * w * self.A[0][0]
+
     def add_feature(self, f, v):
         """Add a feature whose past values are 0, or were missing, and count as this first one."""
         past = v if f in self.waiting or not self.past else Fraction(0)
@@ -94,17 +113,5 @@ class NaiveRidge:
         self.A = [*([*row, Fraction(0)] for row in self.A), [Fraction(0)] * len(self.order)]
         self.b.append(Fraction(0))
         self.past = [[*x, past] for x in self.past]
-        self.low[f] = self.high[f] = past
+        self.low[f], self.high[f] = min(past, v), max(past, v)
         self.prior[f] = Fraction(0)
-        if f in self.waiting and self.past:
-            self.forget_sums()
-
-    def forget_sums(self):
-        """Eliminate the constant from the normal equations, and let it start again."""
-        first, y = self.A[0], self.b[0]
-        part = [v / first[0] for v in first]
-        self.A = [[v - p * w for v, w in zip(row, first, strict=True)]
-                  for row, p in zip(self.A, part, strict=True)]  # fmt: skip
-        self.b = [v - p * y for v, p in zip(self.b, part, strict=True)]
-        self.low[0] = self.high[0] = Fraction(1)
-        self.prior[0] = Fraction(0)

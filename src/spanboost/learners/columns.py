@@ -91,32 +91,37 @@ class Columns(NamedTuple):
         """
         own, v = self.place[f] > 0, max(min(x, LARGEST), -LARGEST)
         if np.isnan(x) or is_stray(self.S, f, abs(v)):
-            return self.total[self.place[f] - 1] / max(self.rows[0], 1) if own else 0.0
+            return self.mean_of(self.place[f] - 1) if own else 0.0
         if abs(v) < SMALLEST:
             return 0.0
         return v if own else random_sign(f) * (v / self.S[f])
 
+    def mean_of(self, j: int) -> float:
+        """Return the mean of column j."""
+        if self.low[j] == self.high[j]:
+            return self.low[j]  # without rounding
+        return self.total[j] / max(self.rows[0], 1)
+
     def meet_number(self, f: int, x: float) -> bool:
         """Update the scale of feature f, which gets a column if it is new.
 
-        Return whether its column restarts: if all values before were missing, and if the scale
-        falls. In both cases nothing is known about the values before.
+        Return whether its column restarts, because the scale falls: the values before were wild.
         """
         if np.isnan(x):
             self.place[f] = WAITING if self.place[f] == 0 else self.place[f]
             return False
         if abs(x) < SMALLEST:
             return False
-        restarts = self.rows[0] == 0 or self.place[f] == WAITING
         if self.place[f] in (0, WAITING):
+            first = self.rows[0] == 0 or self.place[f] == WAITING
             self.add_column(f)
-            self.start_range(f, max(min(x, LARGEST), -LARGEST))
+            self.start_range(f, max(min(x, LARGEST), -LARGEST), first)
         size = min(abs(x), LARGEST)
         if is_in_doubt(self.S, self.doubts, f, size):
             young = self.rows[0] < YOUNG
             self.S[f] = revise_scale(self.S, self.doubts, f, size, young)
-            restarts = lower_scale(self.S, self.doubts, f) < 1 or restarts
-        return restarts and self.place[f] > 0
+            return lower_scale(self.S, self.doubts, f) < 1 and self.place[f] > 0
+        return False
 
     def add_column(self, f: int) -> None:
         """Give feature f a column of its own; if all are taken, a shared one."""
@@ -127,18 +132,23 @@ class Columns(NamedTuple):
             half = self.limit // 2
             self.place[f] = -(1 + half + (scramble(f) >> 1) % (self.limit - half))
 
-    def start_range(self, f: int, x: float) -> None:
-        """Extend the range of the new column of feature f to its first number; before, all were 0.
+    def start_range(self, f: int, x: float, first: bool) -> None:
+        """Extend the range of the new column of feature f to its first number.
 
         Features that share the column may cancel that number in the row. Without a range, the
         column would have no prior.
+
+        first: whether there are no values before, or only missing ones, which count as this number.
+            Otherwise all values before were 0.
         """
         j = self.place[f] - 1
-        if j >= 0:
+        if j >= 0 and first:
+            self.restart_range(j, x)
+        elif j >= 0:
             self.low[j], self.high[j] = min(self.low[j], x), max(self.high[j], x)
 
     def restart_range(self, j: int, x: float) -> None:
-        """Forget the range and the mean of column j; they start with x."""
+        """Forget the range and the mean of column j, as if all numbers had been x."""
         self.total[j] = x * self.rows[0]
         self.low[j], self.high[j], self.prior[j] = x, x, 0
 

@@ -11,6 +11,10 @@ The prior of a column is the number `ridge` times its squared range so far, so u
 It starts at almost 0, because the range of a column is unknown in its first row, and grows with the
 range. A missing number counts as the mean of its column (columns.py).
 
+A column waits until it has a second number. While all its numbers are equal, it is a multiple of
+the constant. The two would divide the effect between them, and the forecast for another number
+would be at random.
+
 A copy with a curved loss fits the targets of a full step along the slope, as trees do (trees.py).
 For squared loss these are the labels, or the residuals that earlier copies leave. For a loss with a
 kink, the target is where the tangent is 0, and the weight of a row is multiplied by its squared
@@ -144,7 +148,7 @@ class RidgeBank(NamedTuple):
     @property
     def predicts_with(self) -> tuple[str, ...]:
         """Names of the arrays that predictions depend on."""
-        columns = ("place", "S", "used", "rows", "total")
+        columns = ("place", "S", "used", "rows", "total", "low", "high")
         return (*(f"columns.{name}" for name in columns), "fits.R", "fits.c", "mass", "sums")
 
     def grown(self, features: int, width: int) -> "RidgeBank":
@@ -183,6 +187,9 @@ class RidgeBank(NamedTuple):
         """Predict with all copies."""
         self.load_row(x)
         used, fits, n = self.columns.used[0], self.fits.R.shape[0], h.shape[1]
+        for j in range(used):
+            if self.waits(j):
+                self.scratch.x[j] = 0
         for m in range(fits):
             size = self.fits.solve_row(m, self.scratch.x[:used], self.scratch.q[m, :used])
             self.scratch.leverage[m] = size * self.mean_weight(m)
@@ -222,6 +229,7 @@ class RidgeBank(NamedTuple):
         self.load_row(x)
         used = self.columns.used[0]
         row, target = self.scratch.x[:used], self.scratch.target
+        self.join_fits(row)
         self.columns.update_ranges(row)
         for m in range(self.fits.R.shape[0]):
             share = self.weigh_row(m, weight)
@@ -229,12 +237,24 @@ class RidgeBank(NamedTuple):
             self.set_targets(m, h, share)
             root, q = math.sqrt(share), self.scratch.q[m, :used]
             for j in range(used):
-                q[j] = root * row[j]
+                q[j] = 0 if self.waits(j) else root * row[j]
             for lane in range(target.shape[0]):
                 target[lane] *= root
             self.fits.add_row(m, q, target, 0)
             self.mass[m] += share
         self.columns.finish_row(row)
+
+    def waits(self, j: int) -> bool:
+        """Return whether column j has had one number only, and is not in the fits."""
+        constant = j > 0 and self.columns.low[j] == self.columns.high[j]
+        return constant and self.fits.R[0, 0, j] == 0  # files of early versions have it in the fits
+
+    def join_fits(self, row: Array) -> None:
+        """Add the columns to the fits that get their second number in this row."""
+        for j in range(row.shape[0]):
+            if self.waits(j) and row[j] != self.columns.low[j]:
+                for m in range(self.fits.R.shape[0]):  # it was a multiple of the constant
+                    self.fits.R[m, 0, j] = self.columns.low[j] * self.fits.R[m, 0, 0]
 
     def meet_features(self, x: Row) -> None:
         """Update the scales of the row's features; new ones get columns."""

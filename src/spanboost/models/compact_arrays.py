@@ -13,12 +13,15 @@ from spanboost.errors import ModelFileError
 from spanboost.learners.ridge import RidgeBank
 
 _R, _C, _USED = "bank.fits.R", "bank.fits.c", "bank.columns.used"
+_LOW, _HIGH = "bank.columns.low", "bank.columns.high"
 
 
 def pack_array(bank: Any, name: str, value: Array) -> Array:
     """Return an array of a bank as a compact file has it."""
-    if not isinstance(bank, RidgeBank) or name not in (_R, _C):
+    if not isinstance(bank, RidgeBank) or name not in (_R, _C, _LOW, _HIGH):
         return value
+    if name in (_LOW, _HIGH):
+        return (name == _HIGH) * (bank.columns.low < bank.columns.high).astype(value.dtype)
     used = int(bank.columns.used[0])
     if name == _C:
         return np.ascontiguousarray(value[:, :used])

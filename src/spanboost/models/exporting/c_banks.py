@@ -124,7 +124,7 @@ def _stumps_code(bank: StumpBank, names: Names) -> BankCode:
 class RidgeTables(NamedTuple):
     """Least squares with everything that does not depend on the row computed."""
 
-    feature: Array  # [features] sorted numbers of the features that have columns
+    feature: Array  # [features] sorted numbers of the features that have columns in the fits
     place: Array  # [features] 1 + the column, negative if others share it
     scale: Array  # [features]
     mean: Array  # [features] number for a missing value
@@ -139,8 +139,9 @@ def ridge_tables(bank: RidgeBank) -> RidgeTables:
     """Return the tables of a bank of least squares."""
     columns, used = bank.columns, int(bank.columns.used[0])
     seen = np.flatnonzero((columns.place != 0) & (columns.place != WAITING))
+    seen = seen[[not bank.waits(abs(place) - 1) for place in columns.place[seen].tolist()]]
     place = columns.place[seen]
-    mean = columns.total[np.abs(place) - 1] / max(int(columns.rows[0]), 1)
+    mean = np.array([columns.mean_of(abs(j) - 1) for j in place.tolist()])
     fits, n = len(bank.fits.R), bank.sums.shape[1]
     return RidgeTables(
         feature=seen.astype(np.int64),
