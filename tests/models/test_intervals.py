@@ -14,12 +14,15 @@ from spanboost.compiling.random_numbers import scramble
 from spanboost.models.files import to_bytes
 from spanboost.models.quantiles.asked_levels import interpolate_levels, levels_to_read
 from spanboost.models.quantiles.cells import EQUAL, FORECASTS, ROOTS, ROWS
+from spanboost.models.quantiles.curves import find_place, new_points
 from spanboost.models.quantiles.forecaster import EVERY, learn_quantiles, new_forecaster
 from spanboost.models.quantiles.levels import LIMIT, STEP, new_levels
 from spanboost.models.quantiles.sorted_window import WINDOW, count_below, new_window, read_share
 from spanboost.sklearn import BoostingRegressor
 
 LEVELS = (0.05, 0.5, 0.95)
+HALF = [math.log(p / (1 - p)) for p in (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995)]
+GRID = np.array([-8, -6.5, *[-odds for odds in reversed(HALF)], 0, *HALF, 6.5, 8])
 EACH = (0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 
 
@@ -339,7 +342,6 @@ def test_a_window_holds_the_last_values_in_order(values, rows):
         window.add_value(value)
         kept = sorted(max(min(v, 1e100), -1e100) for v in values[max(0, t + 1 - rows) : t + 1])
         assert window.ordered[: window.counts[0]].tolist() == kept
-        assert window.rank_of(window.place_of(0.0)) == sum(v < 0 for v in kept) / len(kept)
 
 
 @given(st.lists(st.integers(-9, 9), max_size=70), st.integers(-10, 10))
@@ -433,19 +435,20 @@ def oracle(forecasts, roots, labels):
         weights = np.exp(-(loss - loss.min()))
         scale = math.exp(np.dot(weights, np.log(scales)) / weights.sum()) if t else 1.0
         used = isotonic_regression(h)
-        ranks = [
-            np.mean([one[j] < value for one in seen[-ROWS:]]) if seen else 0.5
-            for j, value in enumerate((forecast, root))
+        place = [
+            located([one[j] for one in seen[-ROWS:]], cells_along, value)
+            for j, (cells_along, value) in enumerate(((FORECASTS, forecast), (ROOTS, root)))
         ]
-        windows = [*neighbours(ranks, cells), (1.0, past[-WINDOW:])]  # the rest is that of all
+        windows = [*neighbours(place, cells), (1.0, past[-WINDOW:])]  # the rest is that of all
+        curve = mixed(windows)
         due = scramble(t) / 2**32 < 1 / EVERY
         read = zip(LEVELS, used, strict=True)
-        quantiles = [forecast + scale * mixed(windows, len(past), *pair) for pair in read]
+        quantiles = [forecast + scale * read_off(curve, len(past), *pair) for pair in read]
         out.append(quantiles)
         h += STEP * (np.array(LEVELS) - (label <= np.array(quantiles)))
         size = abs(label - forecast)
         value = (label - forecast) / (scale if t else size)
-        cell = min(int(ranks[0] * FORECASTS), 7), min(int(ranks[1] * ROOTS), 1)
+        cell = math.floor(place[0] + 0.5), math.floor(place[1] + 0.5)
         for window, kept, most in (
             (past, value, WINDOW),
             (cells.setdefault(cell, []), value, ROWS),
@@ -461,6 +464,39 @@ def oracle(forecasts, roots, labels):
         larger = size > medians * [1, root, 1]
         medians *= np.exp(moves * (larger - 0.5))
     return out
+
+
+@pytest.mark.parametrize("levels", [EACH, (0.0001, 0.33, 0.999)])
+def test_a_curve_holds_the_quantiles_of_a_window_of_any_size(levels):
+    rng, points = np.random.default_rng(0), new_points(levels)
+    for size in range(1, WINDOW + 1):
+        ordered = np.append(np.sort(rng.normal(size=size)), -1e9)  # the last one does not count
+        curve = np.empty(len(points.odds))
+        points.fill_curve(ordered, size, curve)
+        shares = 1 / (1 + np.exp(-points.odds))
+        expected = [read_share(ordered, size, share) for share in shares]
+        np.testing.assert_allclose(curve, expected, rtol=1e-9, atol=1e-9)
+        assert (np.diff(curve) >= 0).all()
+        asked = [-7.999, -1.3, 0.0, 2.6, math.nextafter(8, 0)]
+        np.testing.assert_allclose(
+            [points.read_curve(curve, size % len(levels), odds) for odds in asked],
+            np.interp(asked, points.odds, curve),
+            rtol=1e-9,
+            atol=1e-9,
+        )
+
+
+@given(
+    st.lists(st.integers(-5, 5) | st.floats(-1e100, 1e100), min_size=2, max_size=40),
+    st.integers(-6, 6) | st.floats(-1e100, 1e100),
+)
+def test_linear_interpolation_at_the_place_of_a_value_returns_the_value(values, value):
+    points = np.sort(np.array(values, float))
+    place = find_place(points, value)
+    assert 0 <= place <= len(points) - 1
+    inside = np.interp(place, range(len(points)), points)
+    expected = min(max(value, points[0]), points[-1])
+    assert math.isclose(inside, expected, rel_tol=1e-9, abs_tol=1e-9 * np.abs(points).max())
 
 
 @given(st.integers(1, 300), st.integers(0, 2**40))
@@ -483,44 +519,58 @@ def test_files_that_do_not_count_the_rows_of_quantiles_load_and_continue():
     assert again.forecaster.rows[0] == 300
 
 
-def neighbours(ranks, cells):
+def located(past, parts, value):
+    """Return the place of a value among the medians of equal parts of past values."""
+    if not past:
+        return 0.0 if value <= 0 else parts - 1.0
+    shares = (np.arange(parts) + 0.5) / parts
+    middles = np.interp(shares * len(past) - 0.5, np.arange(len(past)), sorted(past))
+    if value > middles[-1]:
+        return parts - 1.0
+    after = np.flatnonzero(middles >= value)[0]
+    if after == 0:
+        return 0.0
+    low, high = middles[after - 1 : after + 1]
+    return after - 1 + (value - low) / (high - low)
+
+
+def neighbours(place, cells):
     """Return the weights and windows of the four nearest cells."""
-    x = min(max(ranks[0] * FORECASTS - 0.5, 0), FORECASTS - 1)
-    y = min(max(ranks[1] * ROOTS - 0.5, 0), ROOTS - 1)
     found = []
     for i in range(FORECASTS):
         for j in range(ROOTS):
-            share = max(0, 1 - abs(x - i)) * max(0, 1 - abs(y - j))
+            share = max(0, 1 - abs(place[0] - i)) * max(0, 1 - abs(place[1] - j))
             window = cells.get((i, j), [])[-ROWS:]
             if share > 0 and window:
                 found.append((share * len(window) / (len(window) + EQUAL), window))
     return found
 
 
-def mixed(windows, n, level, odds):
+def mixed(windows):
+    """Return the mean of the curves of some windows; the last one has the rest of the weights."""
+    weights = [weight for weight, _ in windows[:-1]]
+    weights.append(1 - sum(weights))
+    return np.dot(weights, [empirical(window) for _, window in windows])
+
+
+def read_off(curve, n, level, odds):
     if min(level, 1 - level) < 1 / (n + 1) - 1e-9 and level != 0.5:
         return math.copysign(math.inf, level - 0.5)
     if abs(odds) >= LIMIT:
         return math.copysign(math.inf, odds)
-    total, rest = 0.0, 1.0
-    for weight, window in windows:
-        last = window is windows[-1][1]
-        total += (rest if last else weight) * empirical(window, odds)
-        rest -= 0 if last else weight
-    return total
+    return float(np.interp(odds, GRID, curve))
 
 
-def empirical(past, odds):
-    past, n = sorted(past), len(past)
+def empirical(past):
+    """Return the quantiles of past values at the log-odds of the grid."""
+    past, n = np.sort(past), len(past)
     if n == 0:
-        return 0.0
-    share = 1 / (1 + math.exp(-odds))
-    middle, place = past[n // 2], share * (n + 1) - 1
-    if place <= 0:
-        return past[0] + 0.5 * (middle - past[0]) * math.log(share * (n + 1))
-    if place >= n - 1:
-        return past[-1] - 0.5 * (past[-1] - middle) * math.log((1 - share) * (n + 1))
-    return float(np.interp(place, np.arange(n), past))
+        return np.zeros(len(GRID))
+    share, middle = 1 / (1 + np.exp(-GRID)), past[n // 2]
+    low = past[0] + 0.5 * (middle - past[0]) * np.log(share * (n + 1))
+    high = past[-1] - 0.5 * (past[-1] - middle) * np.log((1 - share) * (n + 1))
+    inner = np.interp(share * (n + 1) - 1, np.arange(n), past)
+    return np.where(share * (n + 1) < 1, low, np.where((1 - share) * (n + 1) < 1, high, inner))
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie:1.5"])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanboost.compiling.arrays import Array
+from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
 from spanboost.core.scalar_stages import PassedRows, new_passed_rows
 from spanboost.rows.block import Row
@@ -32,22 +32,36 @@ class TreeValues(NamedTuple):
 
     def load(self, t: int, x: Row) -> None:
         """Write the values of row t, each to its two places, and 0 to all others."""
-        values, filled = self.values[t], self.filled[t]
-        low, high = values.dtype.type(-np.inf), values.dtype.type(np.inf)
-        for a in range(self.cells[t]):
-            p = filled[a]
-            for c in range(values.shape[1]):
-                values[p, c], values[p + 1, c] = 0, 0
-        cells = 0
+        numbers, filled, places = self.numbers[t], self.filled[t], self.values.shape[1]
+        low, high = numbers.dtype.type(-np.inf), numbers.dtype.type(np.inf)
+        if not self.has_places(t, x):  # else all places are written again
+            for a in range(self.cells[t]):
+                write_pairs(numbers, filled[a], 0, 0)
+        cells, coded = 0, self.coded[0]
         for a in range(x.feature.shape[0]):
             p, v = 2 * x.feature[a], x.x[a]
-            if p < values.shape[0]:  # else no split uses the feature
-                for c in range(values.shape[1]):
-                    values[p, c], values[p + 1, c] = (low, high) if np.isnan(v) else (v, v)
+            if p < places:  # else no split uses the feature
+                missing = np.isnan(v)
+                write_pairs(numbers, p, low if missing else v, high if missing else v)
                 filled[cells] = p
                 cells += 1
-            self.coded[0] |= x.feature[a] & 1
-        self.cells[t] = cells
+            coded |= x.feature[a] & 1
+        self.cells[t], self.coded[0] = cells, coded
+
+    def has_places(self, t: int, x: Row) -> bool:
+        """Return whether the values of row t are at the places of these features."""
+        filled, same = self.filled[t], x.feature.shape[0] == self.cells[t]
+        for a in range(x.feature.shape[0] if same else 0):
+            same &= filled[a] == 2 * x.feature[a]
+        return same
+
+
+@kernel
+def write_pairs(numbers: Array, place: int, low: float, high: float) -> None:
+    """Write the values of a cell, for each of a group: `low` at its first place, then `high`."""
+    first = unsigned(2 * place)
+    numbers[first] = numbers[first + unsigned(1)] = low
+    numbers[first + unsigned(2)] = numbers[first + unsigned(3)] = high
 
 
 class RowQueue(NamedTuple):

@@ -37,6 +37,7 @@ from spanboost.models.quantiles.asked_levels import (
     levels_to_read,
     parse_levels,
 )
+from spanboost.models.quantiles.curves import LEVELS
 from spanboost.models.quantiles.distribution import distribution_function, draw_samples
 from spanboost.models.quantiles.forecaster import (
     add_residuals,
@@ -56,8 +57,6 @@ from spanboost.models.wrapper import (
 from spanboost.rows.encoder import RowEncoder, slice_rows
 from spanboost.rows.user_types import RowLike, RowsLike
 
-_LOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-LEVELS = (*_LOW, 0.5, *(round(1 - level, 3) for level in reversed(_LOW)))
 BASES: dict[str, type[Model]] = {
     **BOOSTERS,
     **{cls.__name__: cls for cls in (AutoBoost, Committee)},
@@ -301,6 +300,7 @@ class Intervals(WrappedModel):
             fill_arrays(model.forecaster, parts[_STATE], _STATE)
             if not model.forecaster.sound:
                 raise ModelFileError("the arrays of the quantiles are invalid")
+            model.forecaster.fill_curves()
         return model
 
     def _set_scale(self, scale: Booster) -> None:

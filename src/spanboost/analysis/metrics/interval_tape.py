@@ -10,7 +10,8 @@ from spanboost.analysis.metrics.of_intervals import IntervalMetrics, QuantileMet
 from spanboost.analysis.metrics.tape import BLOCK, window_ends
 from spanboost.analysis.row_file import RowFile
 from spanboost.compiling.arrays import Array
-from spanboost.models.intervals import LEVELS, interval_levels
+from spanboost.models.intervals import interval_levels
+from spanboost.models.quantiles.curves import LEVELS
 
 WINDOW = 1000  # rows in which the coverage is compared with what was asked for
 CLOSE = 0.05  # a window is close if its coverage is within this distance

@@ -13,14 +13,13 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
+from spanboost.models.quantiles.curves import CurvePoints, fill_knots, find_place
 from spanboost.models.quantiles.sorted_window import (
     SortedWindow,
     count_below,
     insert_value,
     is_sound,
     new_window,
-    read_between,
-    read_share,
 )
 
 FORECASTS, ROOTS = 8, 2  # cells by the rank of each
@@ -30,10 +29,12 @@ CHUNK = 64  # rows that are ranked at a time
 
 
 class CellScratch(NamedTuple):
-    """Scratch space, from `rank_row` to `add_to_cell`."""
+    """Scratch space, from `place_row` to `add_to_cell`, and what follows from the windows."""
 
-    place: Array  # [2] of the row that was ranked last
-    rank: Array  # [CHUNK, 2] of the forecasts and roots of some rows, among those of earlier rows
+    place: Array  # [CHUNK, 2] of some rows in the grid
+    forecasts: Array  # [FORECASTS] the middles of the cells
+    roots: Array  # [ROOTS]
+    curves: Array  # [cells, points] the quantile curves of all cells
 
 
 @kernel
@@ -53,23 +54,27 @@ class ResidualCells(NamedTuple):
         """Remove all residuals."""
         self.counts[:] = 0
 
-    def rank_row(self, t: int, forecast: float, root: float) -> None:
-        """Set the ranks of row t, for `find_cells` and `add_to_cell`."""
-        place, rank = self.scratch.place, self.scratch.rank[unsigned(t)]
-        place[0], place[1] = self.forecasts.place_of(forecast), self.roots.place_of(root)
-        rank[0], rank[1] = self.forecasts.rank_of(place[0]), self.roots.rank_of(place[1])
+    def place_row(self, t: int, forecast: float, root: float) -> None:
+        """Find the place of row t in the grid, for `mix_curves` and `add_to_cell`."""
+        place = self.scratch.place[unsigned(t)]
+        place[0] = find_place(self.scratch.forecasts, forecast)
+        place[1] = find_place(self.scratch.roots, root)
 
     def add_to_ranks(self, forecast: float, root: float, due: bool) -> None:
-        """Add the row that was ranked last to the ranks, if this is due or there is room."""
+        """Add a row to those that the grid depends on, if this is due or there is room."""
         if due or self.forecasts.counts[0] < ROWS:
-            self.forecasts.insert_at(forecast, self.scratch.place[0])
-            self.roots.insert_at(root, self.scratch.place[1])
+            self.forecasts.add_value(forecast)
+            self.roots.add_value(root)
+            self.fill_grid()
+
+    def fill_grid(self) -> None:
+        """Set the middles of the cells."""
+        fill_knots(self.forecasts.ordered, self.forecasts.counts[0], self.scratch.forecasts)
+        fill_knots(self.roots.ordered, self.roots.counts[0], self.scratch.roots)
 
     def find_cells(self, t: int) -> None:
-        """Set the nearest cells of row t, and their weights, for `read_cells`."""
-        rank = self.scratch.rank[unsigned(t)]
-        x, y = rank[0] * FORECASTS - 0.5, rank[1] * ROOTS - 0.5
-        x, y = max(0.0, min(x, FORECASTS - 1.0)), max(0.0, min(y, ROOTS - 1.0))
+        """Set the nearest cells of row t, and their weights, for `mix_curves`."""
+        x, y = self.scratch.place[unsigned(t), 0], self.scratch.place[unsigned(t), 1]
         i, j = min(int(x), FORECASTS - 2), min(int(y), ROOTS - 2)
         for k in range(4):
             right, up = k % 2, k // 2
@@ -78,44 +83,35 @@ class ResidualCells(NamedTuple):
             size = self.counts[unsigned(self.near[k]), 0]
             self.weight[k] = share * size / (size + EQUAL)
 
-    def read_cells(self, share: float, common: float) -> float:
-        """Return the quantile of the current row, given that of all rows."""
-        quantile, rest, place = 0.0, 1.0, share * (ROWS + 1) - 1
-        if self.are_full() and 0 < place < ROWS - 1:  # one place for all of them
-            j = unsigned(place)
-            for k in range(4):
-                own = read_between(self.ordered[unsigned(self.near[k])], j, place)
-                quantile += self.weight[k] * own
-                rest -= self.weight[k]
-            return quantile + rest * common
-        for k in range(4):
-            if self.weight[k] > 0:
-                cell = self.near[k]
-                own = read_share(self.ordered[cell], self.counts[cell, 0], share)
-                quantile += self.weight[k] * own
-                rest -= self.weight[k]
-        return quantile + rest * common
+    def mix_curves(self, t: int, common: Array, out: Array) -> None:
+        """Set the quantile curve of row t, given that of all rows."""
+        self.find_cells(t)
+        curves, near, weight = self.scratch.curves, self.near, self.weight
+        a, b = curves[unsigned(near[0])], curves[unsigned(near[1])]
+        c, d = curves[unsigned(near[2])], curves[unsigned(near[3])]
+        rest = 1.0 - weight[0] - weight[1] - weight[2] - weight[3]
+        for g in range(out.shape[0]):
+            cells = weight[0] * a[g] + weight[1] * b[g] + weight[2] * c[g] + weight[3] * d[g]
+            out[g] = cells + rest * common[g]
 
-    def are_full(self) -> bool:
-        """Return whether the nearest cells are full."""
-        residuals = 0
-        for k in range(4):
-            residuals += self.counts[unsigned(self.near[k]), 0]
-        return residuals == 4 * ROWS
-
-    def add_to_cell(self, t: int, residual: float, due: bool) -> None:
+    def add_to_cell(self, t: int, residual: float, due: bool, points: CurvePoints) -> None:
         """Add the residual of row t to its cell, if this is due or there is room."""
-        rank = self.scratch.rank[unsigned(t)]
-        i = min(int(rank[0] * FORECASTS), FORECASTS - 1)
-        j = min(int(rank[1] * ROOTS), ROOTS - 1)
-        cell = unsigned(i * ROOTS + j)
+        x, y = self.scratch.place[unsigned(t), 0], self.scratch.place[unsigned(t), 1]
+        cell = unsigned(int(x + 0.5) * ROOTS + int(y + 0.5))
         if due or self.counts[cell, 0] < ROWS:
             ring, ordered, counts = self.ring[cell], self.ordered[cell], self.counts[cell]
             insert_value(ring, ordered, counts, residual, count_below(ordered, counts[0], residual))
+            points.fill_curve(ordered, counts[0], self.scratch.curves[cell])
+
+    def fill_cells(self, points: CurvePoints) -> None:
+        """Set the grid, and the curves of all cells."""
+        self.fill_grid()
+        for cell in range(self.counts.shape[0]):
+            points.fill_curve(self.ordered[cell], self.counts[cell, 0], self.scratch.curves[cell])
 
 
-def new_cells() -> ResidualCells:
-    """Return empty cells."""
+def new_cells(points: int) -> ResidualCells:
+    """Return empty cells, with curves of this many points."""
     cells = FORECASTS * ROOTS
     return ResidualCells(
         new_window(ROWS),
@@ -125,7 +121,9 @@ def new_cells() -> ResidualCells:
         np.zeros((cells, 2), np.int64),
         np.zeros(4, np.int64),
         np.zeros(4),
-        CellScratch(np.zeros(2, np.int64), np.zeros((CHUNK, 2))),
+        CellScratch(
+            np.zeros((CHUNK, 2)), np.zeros(FORECASTS), np.zeros(ROOTS), np.zeros((cells, points))
+        ),
     )
 
 

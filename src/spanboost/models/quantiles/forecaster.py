@@ -8,25 +8,28 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
 from spanboost.compiling.random_numbers import scramble
 from spanboost.models.quantiles.cells import CHUNK, ResidualCells, are_sound, new_cells
-from spanboost.models.quantiles.levels import CalibratedLevels, new_levels
+from spanboost.models.quantiles.curves import CurvePoints, new_points
+from spanboost.models.quantiles.levels import LIMIT, CalibratedLevels, new_levels
 from spanboost.models.quantiles.scales import Scales, new_scales, set_medians
 from spanboost.models.quantiles.sorted_window import (
     WINDOW,
     SortedWindow,
     is_sound,
     new_window,
-    read_share,
 )
 
 EVERY = 4  # windows that are full take one row in this many, which saves time
 
 
 class RowScratch(NamedTuple):
-    """Scratch space, from `rank_rows` and `scale_rows` to `learn_rows`."""
+    """Scratch space, from `rank_rows` and `scale_rows` to `learn_rows`, and quantile curves."""
 
     due: Array  # [CHUNK] whether full windows take the row
     scale: Array  # [CHUNK] of the quantiles of the row
     unit: Array  # [CHUNK] of its residual
+    points: CurvePoints
+    common: Array  # [points] the curve of the residuals of all rows
+    curve: Array  # [points] that of the current row
 
 
 @kernel
@@ -60,7 +63,7 @@ class QuantileForecaster(NamedTuple):
     def rank_rows(self, forecasts: Array, roots: Array, weights: Array) -> None:
         """Rank the rows of a chunk, each among rows before it, and count those that are learned."""
         for t in range(forecasts.shape[0]):
-            self.cells.rank_row(t, forecasts[t], roots[t])
+            self.cells.place_row(t, forecasts[t], roots[t])
             self.scratch.due[t] = self.is_due()
             if weights[t] > 0:
                 self.cells.add_to_ranks(forecasts[t], roots[t], self.scratch.due[t])
@@ -82,62 +85,75 @@ class QuantileForecaster(NamedTuple):
         """Set out[t, j] to the quantile of row t and level wanted[j], and learn t afterwards."""
         for t in range(forecasts.shape[0]):
             forecast, scale = forecasts[t], self.scratch.scale[t]
-            self.cells.find_cells(t)
+            self.cells.mix_curves(t, self.scratch.common, self.scratch.curve)
             self.read_levels(wanted, forecast, scale, out[t])
             if weights[t] > 0:
-                residual = (labels[t] - forecast) / self.scratch.unit[t]
-                place = self.residuals.place_of(residual)
-                self.levels.move_levels(self.levels_below(labels[t], forecast, scale, place))
-                self.add_residual(t, residual, place)
+                self.levels.move_levels(self.levels_below(labels[t], forecast, scale))
+                self.add_residual(t, (labels[t] - forecast) / self.scratch.unit[t])
 
     def read_levels(self, wanted: Array, forecast: float, scale: float, out: Array) -> None:
-        """Set out[j] to the quantile of level wanted[j] of the row whose cells were found last."""
+        """Set out[j] to the quantile of level wanted[j] of the row whose curves were mixed last."""
         for j in range(wanted.shape[0]):
             out[j] = self.read_level(wanted[j], forecast, scale)
 
     def read_level(self, k: int, forecast: float, scale: float) -> float:
-        """Return the quantile of level k of the row whose cells were found last.
+        """Return the quantile of level k of the row whose curves were mixed last.
 
         It is infinite while there are too few residuals for the level. The median of no residuals
         is the forecast.
         """
-        share = self.residuals.safe_share(self.levels.level[k], self.levels.share_at(k))
-        if share <= 0:
-            return -np.inf
-        if share >= 1:
-            return np.inf
-        common = read_share(self.residuals.ordered, self.residuals.counts[0], share)
-        return forecast + scale * self.cells.read_cells(share, common)
+        level, odds = self.levels.level[k], self.levels.used[k]
+        if self.residuals.lacks_values(level):
+            return np.inf if level > 0.5 else -np.inf
+        if abs(odds) >= LIMIT:
+            return np.inf if odds > 0 else -np.inf
+        return forecast + scale * self.scratch.points.read_curve(self.scratch.curve, k, odds)
 
-    def levels_below(self, label: float, forecast: float, scale: float, place: int) -> int:
+    def levels_below(self, label: float, forecast: float, scale: float) -> int:
         """Return the number of levels whose quantiles are below the label.
 
-        place: number of residuals below that of the label. Quantiles never cross, so only those
-        near this place are read.
+        Quantiles never cross, so only those near the place of the label on the curve are read.
         """
-        k, number = self.levels.levels_near(place, self.residuals.counts[0]), self.levels.h.shape[0]
-        if k < number and self.read_level(k, forecast, scale) < label:
+        odds = self.scratch.points.find_odds(self.scratch.curve, (label - forecast) / scale)
+        k, number = self.levels.levels_before(odds), self.levels.h.shape[0]
+        while k < number and self.read_level(k, forecast, scale) < label:
             k += 1
-            while k < number and self.read_level(k, forecast, scale) < label:
-                k += 1
-            return k
         while k > 0 and self.read_level(k - 1, forecast, scale) >= label:
             k -= 1
         return k
 
-    def add_residual(self, t: int, residual: float, place: int) -> None:
+    def add_residual(self, t: int, residual: float) -> None:
         """Add the residual of row t, in units of its scale, if this is due or there is room."""
         due = self.scratch.due[t]
         if due or self.residuals.counts[0] < WINDOW:
-            self.residuals.insert_at(residual, place)
-        self.cells.add_to_cell(t, residual, due)
+            self.residuals.add_value(residual)
+            self.fill_common()
+        self.cells.add_to_cell(t, residual, due, self.scratch.points)
+
+    def fill_common(self) -> None:
+        """Set the curve of the residuals of all rows."""
+        size, common = self.residuals.counts[0], self.scratch.common
+        self.scratch.points.fill_curve(self.residuals.ordered, size, common)
+
+    def fill_curves(self) -> None:
+        """Set all curves, which files do not contain."""
+        self.fill_common()
+        self.cells.fill_cells(self.scratch.points)
 
 
 def new_forecaster(levels: Array) -> QuantileForecaster:
     """Return a forecaster for these levels that has seen no row."""
-    scratch = RowScratch(np.zeros(CHUNK, np.bool_), np.ones(CHUNK), np.ones(CHUNK))
-    rows = np.zeros(1, np.int64)
-    parts = new_levels(levels), new_window(), new_cells(), new_scales()
+    points, rows = new_points(levels.tolist()), np.zeros(1, np.int64)
+    number = len(points.odds)
+    scratch = RowScratch(
+        due=np.zeros(CHUNK, np.bool_),
+        scale=np.ones(CHUNK),
+        unit=np.ones(CHUNK),
+        points=points,
+        common=np.zeros(number),
+        curve=np.zeros(number),
+    )
+    parts = new_levels(levels), new_window(), new_cells(number), new_scales()
     return QuantileForecaster(*parts, rows, scratch)
 
 
@@ -146,8 +162,8 @@ def predict_quantiles(
 ) -> None:
     """Set out[t, j] to the quantile of row t and level wanted[j]."""
     for t in range(out.shape[0]):
-        state.cells.rank_row(0, forecasts[t], roots[t])
-        state.cells.find_cells(0)
+        state.cells.place_row(0, forecasts[t], roots[t])
+        state.cells.mix_curves(0, state.scratch.common, state.scratch.curve)
         state.read_levels(wanted, forecasts[t], state.scales.mix_scales(roots[t]), out[t])
 
 
@@ -180,6 +196,7 @@ def restart_forecaster(state: QuantileForecaster, residuals: Array, roots: Array
     state.levels.restart_levels()
     state.residuals.clear_window()
     state.cells.clear_cells()
+    state.fill_curves()
     set_medians(state.scales, np.abs(residuals), roots)
 
 
@@ -190,3 +207,4 @@ def add_residuals(state: QuantileForecaster, residuals: Array, roots: Array) -> 
     """
     for t in range(residuals.shape[0]):
         state.residuals.add_value(residuals[t] / state.scales.mix_scales(roots[t]))
+    state.fill_common()

@@ -16,10 +16,10 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array
 from spanboost.compiling.kernels import kernel
-from spanboost.models.quantiles.sorted_window import count_below
+from spanboost.models.quantiles.curves import FARTHEST
 
 STEP = 0.05  # of h, for each label
-LIMIT = 8.0  # quantiles at log-odds of at least this size are infinite
+LIMIT = FARTHEST  # quantiles at log-odds of at least this size are infinite
 
 
 class LevelScratch(NamedTuple):
@@ -50,10 +50,12 @@ class CalibratedLevels(NamedTuple):
             return 0.0
         return 1.0 if odds >= LIMIT else 1 / (1 + math.exp(-odds))
 
-    def levels_near(self, place: int, size: int) -> int:
-        """Return the number of levels that are read below this place among `size` residuals."""
-        odds = math.log((place + 0.5) / (size - place + 0.5))
-        return count_below(self.used, self.used.shape[0], odds)
+    def levels_before(self, odds: float) -> int:
+        """Return the number of levels that are read below these log-odds."""
+        before = 0
+        for k in range(self.used.shape[0]):
+            before += self.used[k] < odds
+        return before
 
     def move_levels(self, above: int) -> None:
         """Move the log-odds after a label that was above the quantiles of the first levels.

@@ -7,10 +7,11 @@ import numpy as np
 
 from spanboost.compiling.arrays import Array, unsigned
 from spanboost.compiling.kernels import kernel
+from spanboost.compiling.memory_moves import move_values
 
 WINDOW = 1000  # rows
 LARGEST = 1e100  # values are clipped, so that products stay finite
-PARTS = 8  # of a window that is searched
+PARTS = 16  # of a window that is searched
 TAIL = 0.5  # beyond the values, a quantile moves by this share of their spread, per unit of log
 
 
@@ -45,13 +46,10 @@ def insert_value(ring: Array, ordered: Array, counts: Array, value: float, targe
         target -= 1 if target > gap else 0
     else:
         counts[0] = size + 1
-    left, right = ordered[min(gap, target) : max(gap, target)], ordered[min(gap, target) + 1 :]
-    if gap < target:  # loops over slices are vectorised
-        for j in range(left.shape[0]):
-            left[j] = right[j]
+    if gap < target:
+        move_values(ordered, gap, gap + 1, target - gap)
     else:
-        for j in range(left.shape[0] - 1, -1, -1):
-            right[j] = left[j]
+        move_values(ordered, target + 1, target, gap - target)
     ordered[target], ring[place] = value, value
     counts[1] = (place + 1) % ring.shape[0]
 
@@ -66,14 +64,21 @@ def read_share(ordered: Array, size: int, share: float) -> float:
         return 0.0
     place = share * (size + 1) - 1
     if place <= 0:
-        first = ordered[0]
-        beyond = math.log(share * (size + 1))
-        return first + TAIL * (ordered[size // 2] - first) * min(beyond, 0.0)
+        return read_tail(ordered[0], ordered[size // 2], math.log(share * (size + 1)))
     if place >= size - 1:
-        last = ordered[size - 1]
         beyond = math.log((1 - share) * (size + 1))
-        return last - TAIL * (last - ordered[size // 2]) * min(beyond, 0.0)
+        return read_tail(ordered[size - 1], ordered[size // 2], beyond)
     return read_between(ordered, unsigned(place), place)
+
+
+@kernel
+def read_tail(end: float, middle: float, beyond: float) -> float:
+    """Return a quantile beyond the values.
+
+    end: the outermost value. middle: the median.
+    beyond: log of the share outside the quantile, relative to that of one value.
+    """
+    return end + TAIL * (middle - end) * min(beyond, 0.0)
 
 
 @kernel
@@ -97,29 +102,21 @@ class SortedWindow(NamedTuple):
 
     def add_value(self, value: float) -> None:
         """Add a value; the oldest one leaves a full window."""
-        self.insert_at(value, self.place_of(value))
-
-    def insert_at(self, value: float, place: int) -> None:
-        """Add a value, given the number of values that are below it."""
+        place = count_below(self.ordered, self.counts[0], value)
         insert_value(self.ring, self.ordered, self.counts, value, place)
-
-    def place_of(self, value: float) -> int:
-        """Return the number of values that are below this one."""
-        return count_below(self.ordered, self.counts[0], value)
-
-    def rank_of(self, place: int) -> float:
-        """Return the share of the values that are below one with this place; 0.5 without values."""
-        size = self.counts[0]
-        return place / size if size > 0 else 0.5
 
     def safe_share(self, level: float, share: float) -> float:
         """Return `share`; 0 or 1, for an infinite quantile, while there are too few values.
 
         The largest of n values is a safe quantile up to level n / (n + 1).
         """
-        if min(level, 1 - level) * (self.counts[0] + 1) < 1 - 1e-9 and level != 0.5:
+        if self.lacks_values(level):
             return 0.0 if level < 0.5 else 1.0
         return share
+
+    def lacks_values(self, level: float) -> bool:
+        """Return whether there are too few values for a finite quantile of this level."""
+        return min(level, 1 - level) * (self.counts[0] + 1) < 1 - 1e-9 and level != 0.5
 
 
 def new_window(rows: int = WINDOW) -> SortedWindow:
