@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import common
 from spanboost import AutoBoost, save
-from spanboost.models.auto import EXPERTS
+from spanboost.models.budgets import EXPERTS
 
 ABOUT = """\
 Learn a generated stream (ten dense features) with every budget of AutoBoost. After each number of

@@ -10,7 +10,7 @@ from spanboost.cli import arguments
 from spanboost.cli.main import main
 from spanboost.data import stream
 from spanboost.data.generated import make_drifting_stream
-from spanboost.models.auto import EXPERTS
+from spanboost.models.budgets import EXPERTS
 from spanboost.models.model_spec import ModelSpec
 from spanboost.models.spec import BUDGETS
 

@@ -13,8 +13,10 @@ from spanboost import (
     AutoBoost,
     DataError,
     LabelWarning,
+    LinearSGD,
     ModelFileError,
     Rows,
+    Trees,
     feature_importances,
     load,
     save,
@@ -23,6 +25,7 @@ from spanboost.core.second_order import second_order_regret
 from spanboost.losses import Huber, Quantile, Softmax, resolve
 from spanboost.models import auto
 from spanboost.models.aggregation import new_aggregator
+from spanboost.models.budgets import EXPERTS, Expert
 from spanboost.models.mixture import REGRESSION
 from spanboost.rows import block
 
@@ -98,11 +101,11 @@ def replaying(monkeypatch):
     """A budget of small experts, two of which replay rows."""
     small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
     experts = (
-        auto.Expert("trees", auto.Trees, small, 4, 0.5, replay=2),
-        auto.Expert("others", auto.Trees, small, 3, 0.4, replay=1),
-        auto.Expert("linear", auto.LinearSGD, {}),
+        Expert("trees", Trees, small, 4, 0.5, replay=2),
+        Expert("others", Trees, small, 3, 0.4, replay=1),
+        Expert("linear", LinearSGD, {}),
     )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    monkeypatch.setitem(EXPERTS, "default", experts)
     return lambda: AutoBoost(seed=3)
 
 
@@ -296,7 +299,7 @@ def test_constant_labels_and_predictions_before_the_first_label():
 
 
 def test_budgets_list_the_experts():
-    for budget, experts in auto.EXPERTS.items():
+    for budget, experts in EXPERTS.items():
         model = AutoBoost(budget=budget, refit=False)
         assert list(model.experts) == [name for name, *_ in experts]
         assert model.n == len(experts)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from naive_past import all_past
 
-from spanboost import AutoBoost, ModelFileError, Rows, load, save
+from spanboost import AutoBoost, LinearSGD, ModelFileError, Rows, Trees, load, save
 from spanboost.models import auto
+from spanboost.models.budgets import EXPERTS, Expert
 from spanboost.models.sleeping import PERIOD, TRIAL, new_sleep
 from spanboost.rows.past_rows import RowsWithPast
 
@@ -18,10 +19,10 @@ def small_experts(monkeypatch):
     """A default budget of small experts, which take little time."""
     small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
     experts = (
-        auto.Expert("trees", auto.Trees, small, 4, 0.5),
-        auto.Expert("linear", auto.LinearSGD, {}),
+        Expert("trees", Trees, small, 4, 0.5),
+        Expert("linear", LinearSGD, {}),
     )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    monkeypatch.setitem(EXPERTS, "default", experts)
 
 
 def stream(rows=600, seed=0, memory=0.9):

@@ -1,7 +1,7 @@
 """AutoBoost: several boosters learn the same rows, and an aggregator combines them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -9,12 +9,10 @@ from spanboost.compiling.arrays import Array
 from spanboost.compiling.step_schedule import StepSchedule
 from spanboost.compiling.threads import cpu_count, run_in_threads
 from spanboost.errors import ModelFileError
-from spanboost.learners.linear import LinearSGD
-from spanboost.learners.network import Network
-from spanboost.learners.ridge import Ridge
 from spanboost.learners.trees import Trees
 from spanboost.losses import Softmax, predicts_scores, resolve
 from spanboost.models.booster import Booster, HullBoost, SpanBoost
+from spanboost.models.budgets import EXPERTS, FOR_CLASSES
 from spanboost.models.expert_row import ExpertRow, new_expert_row
 from spanboost.models.expert_steps import learn_in_steps, step_edges
 from spanboost.models.header import parameters_from_json, parameters_to_json
@@ -39,78 +37,6 @@ from spanboost.rows.row_sample import RowSample
 from spanboost.rows.user_types import LabelLike, RowLike, RowsLike
 
 _FEW = 64  # blocks with fewer rows run in one thread
-
-
-class Expert(NamedTuple):
-    """One member of the ensemble."""
-
-    name: str
-    learner: Any
-    parameters: dict[str, Any]
-    n: int | str = 1  # "auto": chosen online, as eta
-    eta: float | str | None = None  # None: one copy, without boosting
-    replay: int = 0
-
-
-# Each kind of trees is best on some data. Slow experts come first, so that threads finish at about
-# the same time. The simple experts cost almost nothing.
-_SIMPLE = (
-    Expert("linear", LinearSGD, {"rate": 0.5}),
-    Expert("linear quick", LinearSGD, {"rate": 2.0}),
-    Expert("network", Network, {"rate": 0.5, "hidden": 20}),
-    Expert("ridge", Ridge, {"dtype": np.float32}),  # all experts read the same rows
-)
-_FOR_CLASSES = {"sketch": 3, "evidence": 5.0, "candidates": 64}  # trees of scores of classes
-# Half the candidates take half the memory. The best of fewer is worse by chance, so less evidence
-# is enough for a split.
-_LIGHT = {"candidates": 32, "evidence": 6.5}
-_EAGER = {"candidates": 32, "evidence": 3.25}
-_HASTY = {"candidates": 32, "evidence": 1.3}
-_RECENT = _EAGER | {"depth": 10, "delay": 10, "recency": 2}
-_THOROUGH = (
-    Expert("trees replayed slow", Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05, replay=2),
-    Expert("trees replayed eager", Trees, _EAGER | {"depth": 10}, 100, 0.1, replay=2),
-    Expert("trees slow", Trees, _LIGHT | {"delay": 3}, 200, 0.05),
-    Expert("trees slow eager", Trees, _EAGER | {"delay": 3, "depth": 10}, 200, 0.05),
-    Expert("trees deep recent", Trees, _LIGHT | {"depth": 12, "recency": 2}, 100, 0.1),
-    Expert("trees recent", Trees, _LIGHT | {"recency": 2}, 100, 0.1),
-)
-EXPERTS: dict[str, tuple[Expert, ...]] = {
-    "fast": (Expert("trees", Trees, {"delay": 8}, 64, 0.15), *_SIMPLE),
-    "default": (
-        Expert("trees replayed", Trees, _LIGHT | {"depth": 10}, 100, 0.1, replay=1),
-        Expert("trees eager", Trees, _EAGER | {"depth": 10}, 100, 0.1),
-        Expert("trees slow", Trees, {"candidates": 32}, 100, 0.05),
-        Expert("trees recent", Trees, _RECENT, 50, 0.2),
-        *_SIMPLE,
-    ),
-    "thorough": (*_THOROUGH, *_SIMPLE),
-    # for clusters: no expert takes longer than the slowest one of "thorough"
-    "exhaustive": (
-        *_THOROUGH,
-        Expert(
-            "trees replayed slow, 2nd",
-            *(Trees, _LIGHT | {"delay": 3, "depth": 10}, 200, 0.05),
-            replay=2,
-        ),
-        Expert(
-            "trees replayed slow, deep",
-            *(Trees, _EAGER | {"delay": 3, "depth": 12}, 200, 0.05),
-            replay=2,
-        ),
-        Expert(
-            "trees replayed late", Trees, _LIGHT | {"delay": 8, "depth": 8}, 200, 0.05, replay=2
-        ),
-        Expert("trees replayed deep", Trees, _EAGER | {"depth": 12}, 100, 0.1, replay=2),
-        Expert("trees replayed hasty", Trees, _HASTY | {"depth": 10}, 100, 0.1, replay=2),
-        Expert(
-            "trees replayed recent", Trees, _LIGHT | {"depth": 10, "recency": 2}, 100, 0.1, replay=2
-        ),
-        Expert("trees replayed", Trees, _LIGHT | {"depth": 8}, 100, 0.1, replay=2),
-        Expert("trees replayed shallow", Trees, _LIGHT | {"depth": 6}, 100, 0.15, replay=2),
-        *_SIMPLE,
-    ),
-}
 
 
 @own_constructor
@@ -374,7 +300,7 @@ class AutoBoost(AutoSpec, PastModel):
         either = self.label_range in ("auto", "growing")  # scores have a range of their own
         label_range = (-1, 1) if scores and either else self.label_range
         for i, (name, learner, parameters, n, eta, replay) in enumerate(EXPERTS[self.budget]):
-            more = _FOR_CLASSES if learner is Trees and isinstance(loss, Softmax) else {}
+            more = FOR_CLASSES if learner is Trees and isinstance(loss, Softmax) else {}
             single = learner(bits=self.bits, **(parameters | more))
             shared: dict[str, Any] = {
                 "loss": self.loss,
