@@ -244,17 +244,61 @@ def test_workers_share_the_entries_of_a_stream(redis):
     second.stop()
 
 
-def test_an_entry_that_was_deleted_is_skipped(redis):
+@pytest.mark.parametrize("how", ["deleted", "trimmed", "all"])
+def test_delivered_entries_that_are_gone_are_skipped_and_named(redis, how):
     topic = f"shared{next(NUMBERS)}"
     redis.create(topic)
+    redis.send(topic, numbers(0, 9))
+    member = Member(redis, topic, "me", "g").start()
+    ids = [message.position for message in member.source.poll(0.1, {})]
+    if how == "deleted":
+        gone, named = [ids[1]], ids[1]
+        redis.client.xdel(topic, *gone)
+    else:
+        gone = ids[:7] if how == "trimmed" else ids
+        named = f"{', '.join(gone[:5])} and {len(gone) - 5} more"
+        redis.client.xtrim(topic, maxlen=9 - len(gone), approximate=False)
+    member.crash()
+    again = Member(redis, topic, "me", "g").start().read_all()
+    assert again.found == [k for k, id in enumerate(ids) if id not in gone]
+    (warning,) = again.source.warnings
+    assert f"skipped {len(gone)} of the entries delivered to this worker" in warning
+    assert warning.endswith(f"because they were deleted before it processed them: {named}")
+    assert redis.client.xpending(topic, "g")["pending"] == 0
+    again.stop()
+
+
+def test_entries_deleted_before_they_were_delivered_are_not_waited_for(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    member = Member(redis, topic, "me", "g").start().read_all(seconds=5)
     redis.send(topic, numbers(0, 3))
+    ends = member.source.ends()
+    redis.client.xtrim(topic, maxlen=0)
+    assert member.source.has_read(ends)
+    assert member.source.lag() == {redis.place(topic): 0}
+    redis.send(topic, numbers(3, 5))
+    assert not member.source.has_read(member.source.ends())
+    assert member.source.has_read(ends)
+    assert member.read_all(seconds=5).found == [3, 4]
+    member.stop()
+
+
+def test_a_restored_worker_reads_again_although_entries_were_deleted(redis):
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    redis.send(topic, numbers(0, 6))
     member = Member(redis, topic, "me", "g").start()
     messages = member.source.poll(0.1, {})
-    redis.client.xdel(topic, messages[1].position)
+    backup = {messages[0].place: messages[0].position}
+    member.positions = {messages[2].place: messages[2].position}
+    member.source.commit(member.positions)
+    redis.client.xdel(topic, *(message.position for message in messages[3:5]))
     member.crash()
-    again = Member(redis, topic, "me", "g").start()
-    assert [message.payload for message in again.source.poll(0.1, {})][1] == b""
-    again.crash()
+    restored = Member(redis, topic, "me", "g")
+    restored.positions = backup
+    assert restored.start().read_all().found == [1, 2, 5]
+    restored.stop()
 
 
 def test_sinks_write_in_order(broker, topic):

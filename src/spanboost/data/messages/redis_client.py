@@ -19,7 +19,7 @@ FIELD = "data"  # the field of an entry that has the payload
 FIRST = "0-0"  # before all entries
 _TEMPORARY = ("MISCONF ", "NOREPLICAS ")  # the server cannot store anything at the moment
 _PIPELINE = " of pipeline caused error: "  # after a command, which can have values of rows
-Entry = tuple[bytes, dict[bytes, bytes] | None]
+Entry = tuple[bytes, dict[bytes, bytes]]
 
 
 class RedisClient:
@@ -124,8 +124,6 @@ class RedisClient:
         text: field whose value is text even if it looks like a number.
         """
         id, fields = entry
-        if not fields:  # it was deleted after it was delivered
-            return Message(self.place, as_text(id), b"")
         payload = fields.get(field.encode())
         if payload is None:
             payload = _flat_row(fields, text)

@@ -21,6 +21,7 @@ from spanboost.data.problems import StreamError
 
 OPTIONS = ("start", "field")
 BATCH = 1000  # entries that are returned at a time
+MOST_NAMED = 5  # entries that a warning names
 MOST_DELIVERED = 1_000_000  # entries that a crash can leave unacknowledged; it is far fewer
 
 
@@ -64,11 +65,12 @@ class RedisSource:
     def poll(self, seconds: float, positions: Positions) -> list[Message]:
         """Return the entries that have arrived; first those that a crash has interrupted."""
         own = (self._group, self._worker)
-        if self._again is not None:
+        while self._again is not None:
             entries = self._client.read(self._again, BATCH, 0, own)
             self._again = as_text(entries[-1][0]) if entries else None
-            if entries:
-                return self._accept(entries)
+            messages = self._accept(self._existing(entries))
+            if messages:
+                return messages
         return self._accept(self._client.read(">", BATCH, seconds, own))
 
     def keep_alive(self, positions: Positions) -> None:
@@ -88,16 +90,19 @@ class RedisSource:
 
     def has_read(self, ends: Positions) -> bool:
         """Return whether everything up to an entry was read, here or by others of the group."""
-        end = id_key(ends[self._client.place])
-        if self._again is not None or id_key(self._last) >= end:
+        end = ends[self._client.place]
+        if self._again is not None or id_key(self._last) >= id_key(end):
             return self._again is None
         group = self._find_group()
-        return group is not None and id_key(as_text(group["last-delivered-id"])) >= end
+        return group is not None and not self._has_more(group, end)
 
     def lag(self) -> dict[str, int | None]:
         """Return the number of entries that were not read, if the server knows it."""
-        group = self._find_group() or {}
-        return {self._client.place: group.get("lag")}
+        group = self._find_group()
+        if group is None:
+            return {self._client.place: None}
+        # the server also counts entries that were deleted
+        return {self._client.place: group.get("lag") if self._has_more(group, "+") else 0}
 
     def close(self, positions: Positions) -> None:
         """Acknowledge what was processed, and disconnect."""
@@ -134,7 +139,8 @@ class RedisSource:
         if others or id_key(delivered) <= id_key(last):
             return
         own = self._delivered(f"({last}", delivered)
-        if len(self._client.call("xrange", f"({last}", delivered, len(own) + 1)) > len(own):
+        found = self._client.call("xrange", f"({last}", delivered, len(own) + 1)
+        if not {as_text(id) for id, _ in found} <= {*own}:
             self._acknowledge(own)
             self._client.call("xgroup_setid", self._group, last)
 
@@ -144,6 +150,19 @@ class RedisSource:
             "xpending_range", self._group, first, last, MOST_DELIVERED, self._worker
         )
         return [as_text(one["message_id"]) for one in found]
+
+    def _existing(self, entries: list[Any]) -> list[Any]:
+        """Acknowledge and report the entries that were deleted after they were delivered."""
+        deleted = [as_text(id) for id, fields in entries if not fields]
+        if deleted:
+            self._acknowledge(deleted)
+            named = ", ".join(deleted[:MOST_NAMED])
+            more = f" and {len(deleted) - MOST_NAMED:,} more" if len(deleted) > MOST_NAMED else ""
+            self.warnings.append(
+                f"{self.name}: skipped {len(deleted):,} of the entries delivered to this worker, "
+                f"because they were deleted before it processed them: {named}{more}"
+            )
+        return [entry for entry in entries if entry[1]]
 
     def _accept(self, entries: list[Any]) -> list[Message]:
         messages = [self._client.message(entry, self._field, self._id) for entry in entries]
@@ -155,6 +174,13 @@ class RedisSource:
     def _acknowledge(self, ids: list[str]) -> None:
         for first in range(0, len(ids), BATCH):
             self._client.call("xack", self._group, *ids[first : first + BATCH])
+
+    def _has_more(self, group: dict[str, Any], end: str) -> bool:
+        """Return whether there are entries up to an id that the group did not deliver."""
+        delivered = as_text(group["last-delivered-id"])
+        if end != "+" and id_key(delivered) >= id_key(end):
+            return False
+        return bool(self._client.call("xrange", f"({delivered}", end, 1))
 
     def _find_group(self) -> dict[str, Any] | None:
         """Return what the server knows of the group; None if there is no such group."""
