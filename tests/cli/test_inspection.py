@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from streams import put
 
-from spanboost import AutoBoost, HullBoost, Intervals, LinearSGD, SpanBoost, save
+from spanboost import (
+    AutoBoost,
+    HullBoost,
+    Intervals,
+    LinearSGD,
+    SpanBoost,
+    Stumps,
+    save,
+)
+from spanboost.losses import Softmax
 
 X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
 Y = 5 * X[:, 0] + 2
@@ -90,6 +99,16 @@ def test_a_fresh_model_has_seen_nothing(shell, tmp_path):
     assert (fact(lines, "label"), fact(lines, "features")) == ("none seen yet", "none seen yet")
     assert not any(line.startswith("  current loss ") for line in lines)
     assert fact(lines, "size").startswith("0 bytes in memory, ")
+
+
+@pytest.mark.parametrize("loss", ["squared", Softmax(3)])
+@pytest.mark.parametrize("learner", [LinearSGD(), Stumps()])
+def test_a_model_that_only_predicted_has_no_effects(learner, loss, shell, tmp_path):
+    model = SpanBoost(learner, n=2, loss=loss)
+    model.predict_one({"size": 1.0, "city": "Ulm"})
+    assert fact(lines_of(shell, model, tmp_path, "--all"), "rows learned") == "0"
+    facts = json.loads("".join(lines_of(shell, model, tmp_path, "--json")))
+    assert facts["largest_effects"] == {}
 
 
 def test_experts_have_bars_and_the_largest_comes_first(shell, tmp_path):

@@ -81,7 +81,9 @@ class LinearBank(NamedTuple):
     def effects(self) -> tuple[Array, Array]:
         """Return the features seen, and how far each can move the predictions [features, N]."""
         seen = np.flatnonzero(self.inputs.S)
-        lanes = np.abs(self.inputs.W[seen]).reshape(len(seen), -1, len(self.keep))
+        weights = np.abs(self.inputs.W[seen])  # with one column for each lane and output
+        outputs = weights.shape[1] // len(self.keep)
+        lanes = weights.reshape(len(seen), outputs, len(self.keep))
         return seen, lanes.sum(axis=1) * self.keep
 
     def predict(self, x: Row, h: Array) -> None:

@@ -161,7 +161,8 @@ class StumpBank(NamedTuple):
         """
         seen = np.flatnonzero(self.S)
         score = self.score[seen]
-        return seen, np.abs(self.U[seen]).sum(axis=(1, 2)) * (score == score.max(axis=0))
+        best = score.max(axis=0, initial=-np.inf)  # no feature was seen before the first label
+        return seen, np.abs(self.U[seen]).sum(axis=(1, 2)) * (score == best)
 
     def predict(self, x: Row, h: Array) -> None:
         """Predict with the best feature; one never seen has score 0 and predicts 0."""
