@@ -11,17 +11,16 @@ from spanboost import Rows, export
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 WARNINGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic")
-FLAGS = (*WARNINGS, "-shared", "-fPIC")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 
 
 class CompiledModel:
     """An exported model, as Python calls it."""
 
-    def __init__(self, model, folder, name="model"):
+    def __init__(self, model, folder, name="model", options=WARNINGS):
         self.source, library = folder / f"{name}.c", folder / f"{name}.so"
         export(model, self.source, name=name)
-        command = [COMPILER, *FLAGS, "-o", library, self.source, "-lm"]
+        command = [COMPILER, *options, "-shared", "-fPIC", "-o", library, self.source, "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         self.library = ctypes.CDLL(str(library))

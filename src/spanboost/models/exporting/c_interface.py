@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from importlib.resources import files
 
-from spanboost.models.exporting.c_literals import encoded, text
+from spanboost import __version__
+from spanboost.models.exporting.c_literals import check_texts, comment, encoded, escaped, text
 from spanboost.models.exporting.program import Program
 from spanboost.models.exporting.row_form import Categories, RowForm
 from spanboost.rows.times import CYCLES
@@ -24,12 +25,13 @@ _COLUMNS = {
 
 
 def interface(program: Program, name: str, part: str, single: bool) -> tuple[str, str]:
-    """Return the rest of the comment at the top, and the source of the public functions.
+    """Return the comment at the top, and the source of the public functions.
 
     part: the function that predicts.
     single: whether the model reads numbers as float.
     """
     form = program.form
+    _check_texts(program)
     pieces = [_texts(form, name), _predict(form, name, part, single)]
     if program.classes:
         pieces.append(_probabilities(program, name))
@@ -37,6 +39,16 @@ def interface(program: Program, name: str, part: str, single: bool) -> tuple[str
         source = _template("times").replace("NAME_", f"{name}_")
         pieces.append(source.replace("    PARTS;\n", _time_parts(form.time_parts)))
     return _comment(program, name), "\n".join(filter(None, pieces))
+
+
+def _check_texts(program: Program) -> None:
+    """Raise a UserError if the program compares or returns a text that C cannot hold."""
+    form = program.form
+    check_texts("class", program.classes)
+    for one in form.categories:
+        check_texts("category", one.texts)
+    if form.columns == "names":
+        check_texts("feature", form.names)
 
 
 def _template(name: str) -> str:
@@ -54,9 +66,11 @@ def _time_parts(parts: Sequence[str]) -> str:
 
 
 def _comment(program: Program, name: str) -> str:
-    """Return the comment that explains the functions, without its first line."""
+    """Return the comment that describes the model and explains the functions."""
     form = program.form
-    blocks = [f"Compile it with a C99 compiler, such as: cc -std=c99 -O2 -c {name}.c"]
+    description = escaped(program.description)
+    blocks = [f"{description}, exported by spanboost {__version__}."]
+    blocks += [f"Compile it with a C99 compiler, such as: cc -std=c99 -O2 -c {name}.c"]
     blocks += _sparse_usage(form, name) if form.sparse else _dense_usage(form, name)
     if any(one.texts or one.bits is not None for one in form.categories):
         blocks += [
@@ -86,8 +100,8 @@ def _comment(program: Program, name: str) -> str:
             f"sets the probabilities of the {len(program.classes)} classes in {name}_classes.",
         ]
     blocks.append("All functions are reentrant and allocate no memory.")
-    lines = "\n\n".join(blocks).replace("*/", "* /").replace("/*", "/ *").splitlines()
-    return "\n".join(f" * {line}".rstrip() for line in lines) + " */"
+    first, *lines = comment("\n\n".join(blocks)).splitlines()
+    return "\n".join([f"/* {first}", *(f" * {line}".rstrip() for line in lines)]) + " */"
 
 
 def _sparse_usage(form: RowForm, name: str) -> list[str]:
@@ -136,7 +150,7 @@ def _texts(form: RowForm, name: str) -> str:
         column = "crc32_of(feature)"
         if form.columns == "names":
             source += _text_table("features", form.names)
-            column = f"find_text(features, {len(_usable(form.names))}, feature)"
+            column = f"find_text(features, {len(form.names)}, feature)"
         source += f"""
 int64_t {name}_column(const char *feature)
 {{
@@ -164,18 +178,14 @@ def _case(k: int, one: Categories) -> str:
     if one.bits is not None:
         found = f"crc32_of(category) & INT64_C({2**one.bits - 1})"
     else:
-        found = f"find_text(categories_{k}, {len(_usable(one.texts))}, category)"
+        found = f"find_text(categories_{k}, {len(one.texts)}, category)"
     return f"    case {k}:\n        return {found};\n"
 
 
-def _usable(texts: Sequence[str]) -> list[tuple[bytes, int]]:
-    """Return texts that a string of C can hold, sorted as strcmp sorts them, and their numbers."""
-    each = ((encoded(one), number) for number, one in enumerate(texts))
-    return sorted((one, number) for one, number in each if b"\0" not in one)
-
-
 def _text_table(name: str, texts: Sequence[str]) -> str:
-    rows = "".join(f"    {{{text(texts[k])}, {k}}},\n" for _, k in _usable(texts))
+    """Return a table of texts and their numbers, sorted as strcmp sorts them."""
+    order = sorted(range(len(texts)), key=lambda k: encoded(texts[k]))
+    rows = "".join(f"    {{{text(texts[k])}, {k}}},\n" for k in order)
     return f"static const struct text {name}[] = {{\n{rows or '    {0, 0},'}}};\n"
 
 

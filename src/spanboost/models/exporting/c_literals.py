@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spanboost.compiling.arrays import Array
+from spanboost.errors import UserError
 
 _LINE = 96
 TYPES = {
@@ -31,13 +32,38 @@ def number(value: Any) -> str:
 
 def text(value: str) -> str:
     """Return a string as a literal of plain ASCII."""
-    plain = (chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in encoded(value))
-    return f'"{"".join(plain)}"'
+    quoted = escaped(value, b'"')
+    return f'"{quoted}"'
+
+
+def escaped(value: str, special: bytes = b"") -> str:
+    """Return a string as plain ASCII in one line; octal numbers stand for all other bytes.
+
+    special: bytes that are escaped, too. Question marks always are: they begin trigraphs.
+    """
+    each = encoded(value)
+    special += b"\\?"
+    return "".join(chr(b) if 32 <= b < 127 and b not in special else f"\\{b:03o}" for b in each)
+
+
+def comment(lines: str) -> str:
+    """Return lines of plain ASCII so that none of them can begin or end a comment."""
+    return lines.replace("*/", "*\\057").replace("/*", "\\057*")
 
 
 def encoded(value: str) -> bytes:
     """Return a string as the bytes that a program in C passes."""
     return value.encode(errors="surrogatepass")
+
+
+def check_texts(what: str, texts: Iterable[str]) -> None:
+    """Raise a UserError if a string of C cannot hold one of the texts."""
+    for one in texts:
+        if "\0" in one:
+            raise UserError(
+                f"cannot export the {what} {one!r:.60} to C, where the character NUL ends a text; "
+                "rename it in the data and train again, or export to ONNX"
+            )
 
 
 def table(name: str, values: Array) -> str:

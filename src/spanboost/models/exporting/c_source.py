@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spanboost import __version__
 from spanboost.errors import ParameterError
 from spanboost.models.exporting.c_banks import Names, bank_code, real_type
 from spanboost.models.exporting.c_interface import interface
@@ -55,7 +54,7 @@ def c_source(program: Program, name: str = "model") -> str:
     before, after = interface(program, name, part.name, single)
     return "\n".join(
         [
-            f"/* {program.description}, exported by spanboost {__version__}.\n *\n{before}\n",
+            f"{before}\n",
             "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
             "".join(f"#define {key} {value}\n" for key, value in macros.items()),
             *_templates(part.modules),
