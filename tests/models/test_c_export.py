@@ -38,6 +38,7 @@ from spanboost import (
 )
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
+from spanboost.losses import Softmax
 from spanboost.models.exporting.c_literals import number, table, text
 from spanboost.models.predictions import probabilities
 from spanboost.rows.times import FIRST_PARTS, PARTS, time_features
@@ -206,16 +207,16 @@ def test_the_columns_of_files_without_names_are_explained(shell, tmp_path):
 
 
 @needs_compiler
-def test_names_that_begin_and_end_comments(shell, tmp_path):
-    lines = ["/* a,b */,/*/,label", *(f"{k % 7},x{k % 3},{k % 5},{k}" for k in range(50))]
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    path = tmp_path / "linear.sb"
-    shell("train", tmp_path / "data.csv", "-o", path, "--learner", "linear", "--quiet")
-    model = load(path)
-    compiled = CompiledModel(model, tmp_path)
-    row = {"/* a": 3.0, "b */": "x1", "/*/": 2.0}
-    found = compiled._dense([3.0, 2.0], [compiled.code(0, "x1")])
-    np.testing.assert_array_equal(found, model.predict_one(row))
+@pytest.mark.parametrize("classes", [2, 4, 7])
+@pytest.mark.parametrize("learner", ["linear", "linear64", "trees", "network", "ridge"])
+def test_projections_of_many_outputs(learner, classes, tmp_path):
+    """The squares of the outputs are added in the same order."""
+    X = rows_of("dense")
+    with plain():
+        model = SpanBoost(LEARNERS[learner], 3, loss=Softmax(classes), D=0.3, B=0.3)
+        model.learn_many(X, np.arange(len(X)) * 7 % classes)
+        found = CompiledModel(model, tmp_path).predict_many(X)
+        np.testing.assert_array_equal(found, model.predict_many(X))
 
 
 @needs_compiler

@@ -4,6 +4,18 @@ static real clip_R(real x, real low, real high)
     return x > low ? x : low;
 }
 
+/* Return the sum of squares over the outputs, in four lanes: the order in which Python adds. */
+static real square_R(const real *h, int copies)
+{
+    real lane[4] = {0, 0, 0, 0};
+    int whole = OUTPUTS / 4 * 4;
+    for (int k = 0; k < OUTPUTS; k++) {
+        real x = h[k * copies];
+        lane[k < whole ? k % 4 : 0] += x * x;
+    }
+    return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+}
+
 /* Project the predictions h[output][copy] of every copy to norm D. */
 static void project_R(real *h, int copies, int first, int last, real radius)
 {
@@ -12,9 +24,7 @@ static void project_R(real *h, int copies, int first, int last, real radius)
             h[i] = clip_R(h[i], -radius, radius);
             continue;
         }
-        real square = h[i] * h[i];
-        for (int k = 1; k < OUTPUTS; k++)
-            square += h[k * copies + i] * h[k * copies + i];
+        real square = square_R(h + i, copies);
         if (square > radius * radius) {
             real shrink = radius / root_R(square);
             for (int k = 0; k < OUTPUTS; k++)
