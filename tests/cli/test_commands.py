@@ -9,6 +9,7 @@ import termios
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from golden import lines_match, printed_lines
 from pyarrow import parquet
@@ -371,6 +372,27 @@ def test_an_unknown_category_counts_as_missing(shell, tmp_path):
         assert tested.read_text() == texts[-1]
         assert output.read_bytes() == before
     assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize("trained", ["csv", "jsonl"])
+@pytest.mark.parametrize("predicted", ["csv", "jsonl"])
+def test_predict_notes_a_column_without_known_categories(trained, predicted, shell, tmp_path):
+    write = {"csv": as_csv, "jsonl": as_jsonl}
+    path = put(tmp_path, f"flats.{trained}", write[trained](FLATS))
+    model = tmp_path / "m.sb"
+    shell("train", path, "-o", model, "--label", "label", *EVERY)
+    known = {row["city"] for row in FLATS} - {None}
+    for cities, noted in (([city.upper() for city in known], True), ([*known, "ULM"], False)):
+        rows = [row | {"city": cities[k % len(cities)]} for k, row in enumerate(FLATS)]
+        new = put(tmp_path, f"new.{predicted}", write[predicted](rows))
+        err = shell("predict", new, "-m", model).err
+        note = "note: no value of column 'city' is known to the model; all of them count as missing"
+        assert err.count(note) == noted
+        assert ("; did you mean" in err) == noted
+    with pytest.warns(UserWarning, match="no value of column 'city' is known"):
+        load(model).predict_many(pd.DataFrame(FLATS).drop(columns="label").assign(city="Rome"))
+    single = put(tmp_path, f"one.{predicted}", write[predicted]([FLATS[0] | {"city": "Rome"}]))
+    assert "no value" not in shell("predict", single, "-m", model).err
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,16 @@ def test_verbose_prints_a_line_for_each_pass(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Pass 1: held-out loss ")
     assert len(lines) in (model.n_epochs_, model.n_epochs_ + 1)
+
+
+def test_columns_without_a_known_category_get_a_warning(recwarn):
+    frame = pd.DataFrame({"x": X[:100, 0], "city": ["Ulm", "Bonn"] * 50})
+    for kind in (str, "category"):
+        model = linear(n_epochs=1).fit(frame.astype({"city": kind}), Y[:100])
+        recwarn.clear()
+        model.predict(frame.astype({"city": kind}).assign(city=["Kiel", "Ulm"] * 50))
+        model.predict(frame[:1].assign(city="Kiel"))  # a single row says nothing
+        model.predict(frame.assign(city=pd.Series([None] * 100, dtype=str)))
+        assert not recwarn.list
+        with pytest.warns(UserWarning, match="no value of column 'city' is known to the model"):
+            model.predict(frame.assign(city="Kiel").astype({"city": kind}))

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, explain
+from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, Trees, explain
 from spanboost.rows.frame_rows import frame_to_dicts, is_numeric_frame
 from spanboost.sklearn import BoostingRegressor
 
@@ -136,7 +136,6 @@ def test_columns_that_were_never_learned_get_a_warning(recwarn):
     model = SpanBoost(LinearSGD(), 2)
     model.learn_many(frame, np.zeros(len(frame)))
     model.predict_many(frame)
-    model.predict_many(frame.assign(city="Kiel"))
     model.predict_many(frame.assign(city=None, size=np.nan))  # missing, but not left out
     model.predict_many([{"new": 1.0}])  # dictionaries may have any keys
     assert not recwarn.list
@@ -146,6 +145,21 @@ def test_columns_that_were_never_learned_get_a_warning(recwarn):
         warnings.simplefilter("error")
         model.learn_many(frame.assign(garden=1.0), np.zeros(len(frame)))  # a new feature
         model.predict_many(frame.assign(garden=2.0))
+
+
+@pytest.mark.parametrize("learner", [LinearSGD(), Trees()])
+def test_columns_without_a_known_category_get_a_warning(learner, recwarn):
+    frame = sample_frame()
+    model = SpanBoost(learner, 2)
+    model.learn_many(frame, np.zeros(len(frame)))
+    recwarn.clear()
+    other = frame.assign(city="Kiel")
+    model.predict_many(other.iloc[:1])  # a single row says nothing
+    model.predict_many(pd.concat([frame, other]))
+    model.predict_many(other.to_dict("records"))  # dictionaries may have any values
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="^no value of column 'city' is known to the model; all"):
+        model.predict_many(other)
 
 
 def test_learned_columns_that_a_frame_leaves_out_get_one_warning(recwarn):

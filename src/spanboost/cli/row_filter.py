@@ -29,11 +29,14 @@ def row_filter(
     known = first.names if isinstance(first, Team) else first.encoder.names
     names = deepcopy(known)  # the reader is ahead of the models
     files = set[str]()
+    categories = {} if names is None or learn else names.categories()
 
     def keep_readable(batch: Batch) -> Batch:
-        if names is not None and not learn and are_named(batch.X) and batch.file not in files:
-            files.add(batch.file)
-            note_absent_keys(batch, names, problems)
+        if names is not None and not learn and are_named(batch.X):
+            problems.unknown.watch_rows(batch.X, categories)
+            if batch.file not in files:
+                files.add(batch.file)
+                note_absent_keys(batch, names, problems)
         for learner in learners:
             if isinstance(learner, LinearBall):
                 batch = leave_out_long_rows(batch, learner, problems)

@@ -20,6 +20,7 @@ from spanboost.data.schema import Column, Schema
 from spanboost.data.target import Target
 from spanboost.rows.block import Rows
 from spanboost.rows.times import time_features
+from spanboost.rows.unknown_categories import UnknownCategories
 
 BLOCK = 1 << 20  # bytes of numbers and codes in a block, about
 ROWS = 8192  # rows in a block, at most
@@ -54,6 +55,9 @@ class BatchBuilder:
     def batches(self, part: ColumnPart) -> Iterator[Batch]:
         """Yield the good rows, then report the bad ones, in order."""
         columns = _PartColumns(self.schema, part, self.learn)
+        if not self.learn:
+            for category in columns.categories:
+                category.watch(self.problems.unknown)
         # with bad rows there is a single block, so that they are reported in order
         step = max(len(part.lines), 1) if part.bad else self.rows
         for start in range(0, max(len(part.lines), 1), step):
@@ -235,6 +239,13 @@ class _CategoryColumn:
             pairs = zip(self.texts, codes, strict=True)
             codes = [UNSEEN if text and code < 0 else code for text, code in pairs]
         self.table = np.array([*codes, -1], np.int64)  # the last entry is for index -1
+
+    def watch(self, unknown: UnknownCategories) -> None:
+        """Add the values of all rows; those of a hashed column are never unknown."""
+        if not self.schema.is_hashed(self.column):
+            used, rows = np.unique(self.index[self.index >= 0], return_counts=True)
+            values = {self.texts[k]: n for k, n in zip(used.tolist(), rows.tolist(), strict=True)}
+            unknown.watch(self.column.name, values, self.column.codes)
 
     def codes(self, rows: slice, good: Any) -> Array:
         """Return the codes of the good rows."""

@@ -1,5 +1,6 @@
 """Read data frames (pandas, Polars, Arrow) with columns of categories or times."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from spanboost.rows.block import Rows
 from spanboost.rows.frame_rows import periods_to_times
 from spanboost.rows.key_kinds import is_numeral
 from spanboost.rows.times import FIRST_PARTS, PARTS, are_parts, time_features
+from spanboost.rows.unknown_categories import UnknownCategories
 
 _MISSING = -1
 
@@ -161,12 +163,23 @@ class FrameReader:
             else _encode(table.column(j), known, learn)
             for j, known in self.codes.items()
         ]
+        if not learn:
+            self._warn_unknown(table, codes)
         numbers = [self._numbers(table, j) for j in self.numbers]
         for j in self.times:
             moments = _moments(table.field(j), table.column(j))
             numbers.append(time_features(moments, self.time_parts))
         X = np.column_stack(numbers) if numbers else None
         return Rows(X, np.column_stack(codes)) if codes else X
+
+    def _warn_unknown(self, table: pa.Table, codes: Sequence[Array]) -> None:
+        """Issue a warning about columns of categories of which no value was learned."""
+        unknown = UnknownCategories()
+        for (j, known), own in zip(self.codes.items(), codes, strict=True):
+            if (own == _MISSING).all():
+                values = Counter(map(_hashable, table.column(j).to_pylist()))
+                unknown.watch(self.names[j], values, known)
+        unknown.warn()
 
     def _numbers(self, table: pa.Table, j: int) -> Array:
         """Return the numbers of a column."""

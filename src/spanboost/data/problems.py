@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from spanboost.errors import UserError, did_you_mean
+from spanboost.rows.unknown_categories import UnknownCategories
 
 LEAVE_OUT = "; to leave out such rows, use --on-error skip"
 _SETTLED = 100  # after this many lines, a bad row is an exception, not a file read in a wrong way
@@ -15,7 +16,8 @@ class StreamError(UserError):
 class Problems:
     """Collects bad rows: the first one is an error, or (`skip`) they are skipped and counted.
 
-    `notes` says how data are read where that may surprise the user.
+    `notes` says how data are read where that may surprise the user. `unknown` watches categories
+    that are only predicted.
     """
 
     def __init__(self, skip: bool = False) -> None:
@@ -23,6 +25,7 @@ class Problems:
         self.count = 0
         self.first: list[str] = []  # the first five messages
         self.notes: list[str] = []
+        self.unknown = UnknownCategories()
 
     def note(self, text: str) -> None:
         """Add a note, unless it is already there."""

@@ -150,6 +150,8 @@ class Stream:
                     self._rows += batch.rows
                     if batch.rows:
                         yield batch
+        for note in self.problems.unknown.notes():
+            self.problems.note(note)
 
     def _reader(
         self, format: str, *, schema: Schema, labelled: bool, learn: bool, keep: Sequence[str]

@@ -1,6 +1,6 @@
 """Rows that are dictionaries, for a model with a schema: how the schema reads their values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,11 @@ class TableNames:
     def number_names(self) -> list[str]:
         """The names of the columns of numbers."""
         return self.schema.number_names
+
+    def categories(self) -> dict[str, Collection[Hashable]]:
+        """Return the learned values of each column of categories that is not hashed."""
+        columns = [one for one in self.schema.categories if not self.schema.is_hashed(one)]
+        return {column.name: column.codes.keys() for column in columns}
 
     def read(self, rows: Sequence[Any], learn: bool) -> tuple[Any, dict[Any, int]]:
         """Return rows as a model reads them, and the codes of new categories by column and text.

@@ -1,5 +1,6 @@
 """Encoding of the rows that users pass in for the learner's bank, in blocks or one by one."""
 
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from spanboost.rows.frame_rows import (
     join_series,
 )
 from spanboost.rows.single_row import SingleRow, are_plain, row_key
+from spanboost.rows.unknown_categories import UnknownCategories
 from spanboost.rows.validation import FeatureError
 
 
@@ -84,6 +86,9 @@ class ColumnNames(Protocol):
     def number_names(self) -> list[str]:
         """The names of the columns of numbers."""
 
+    def categories(self) -> Mapping[str, Collection[Hashable]]:
+        """Return the learned values of each column of categories that is not hashed."""
+
     def read(self, rows: Any, learn: bool) -> tuple[Any, dict[Any, int]]:
         """Return the rows, and the codes of new categories; these are missing unless `learn`."""
 
@@ -127,10 +132,12 @@ class RowEncoder:
         if self.names is not None:
             X = join_series(X)
         if self.table is not None and (is_frame(X) or are_named(X)):
-            if is_frame(X) and not learn:
-                present = {*map(str, frame_names(X))}
-                _warn_absent([name for name in self.table.names if name not in present])
-            matrix, new = self.table.read(frame_to_dicts(X) if is_frame(X) else X, learn)
+            if is_frame(X):
+                present, X = {*map(str, frame_names(X))}, frame_to_dicts(X)
+                if not learn:
+                    _warn_absent([name for name in self.table.names if name not in present])
+                    _warn_unknown(X, self.table.categories())
+            matrix, new = self.table.read(X, learn)
             return NumberedBlock(matrix, number, False, new)
         if self.names is not None and is_frame(X):
             named = self.kind.named if self.kind is not None else not is_numeric_frame(X)
@@ -140,6 +147,7 @@ class RowEncoder:
             if named and self.kind is not None and not learn:
                 self.names.warn_unknown(X)
                 _warn_absent(self.names.absent(present))
+                _warn_unknown(X, self.names.categories())
         if self.names is None or not are_named(X):
             return NumberedBlock(X, number, False, {}, columns)
         matrix, new = self.names.read(X)
@@ -254,6 +262,13 @@ def _warn_absent(names: list[str]) -> None:
         what, they = ("column", "it counts") if len(names) == 1 else ("columns", "they count")
         text = f"the frame has no {what} {list_names(names)}, which the model has learned"
         warn_caller(UserWarning(f"{text}; {they} as missing"))
+
+
+def _warn_unknown(rows: list[dict[str, Any]], known: Mapping[str, Collection[Hashable]]) -> None:
+    """Issue a warning about columns of a frame of which no value was learned."""
+    unknown = UnknownCategories()
+    unknown.watch_rows(rows, known)
+    unknown.warn()
 
 
 def count_rows(X: Any) -> int:

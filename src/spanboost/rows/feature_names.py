@@ -9,7 +9,7 @@ keys in a dictionary does not matter.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -188,6 +188,16 @@ class FeatureNames:
                 hint = did_you_mean(key, known)
                 text = f"the column {key!r:.40} of the frame was never learned and has no effect"
                 warn_caller(UserWarning(text + hint))
+
+    def categories(self) -> dict[str, set[Hashable]]:
+        """Return the learned texts of each key that has had texts only; none if keys are hashed."""
+        found: dict[str, set[Hashable]] = {}
+        numbers = self.columns.keys() - (set() if self.kinds is None else self.kinds.blank)
+        for feature in self.columns:
+            key, equals, text = feature.partition("=")
+            if equals and key and key not in numbers:
+                found.setdefault(key, set()).add(text)
+        return found
 
     def absent(self, names: AbstractSet[str]) -> list[str]:
         """Return the learned keys that are not among these names; none if keys are hashed."""

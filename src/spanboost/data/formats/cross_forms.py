@@ -41,6 +41,8 @@ class TableFromJson(JsonReader):
     def batches(self, source: Source | MessageRows) -> Iterator[Batch]:
         """Yield the good rows of a file, or of messages."""
         for batch in super().batches(source):
+            if not self.learn:
+                self.problems.unknown.watch_rows(batch.X, self.names.categories())
             X, new = self.names.read(batch.X, self.learn)
             self.names.add(new)
             yield batch._replace(X=X)
