@@ -62,6 +62,17 @@ def test_curves_are_averages_of_rows(rows):
         )
 
 
+def test_a_huge_loss_is_in_one_window_only():
+    losses = falling_losses(5000, models=1)
+    losses[1234] = 1e300
+    ends, averages = loss_curves.window_averages(tape_of(losses))
+    wild = np.flatnonzero(averages[:, 0] > 1e200)
+    assert wild.tolist() == [np.searchsorted(ends, 1235)]
+    for k in range(wild[0] + 1, len(ends)):
+        expected = losses[ends[k - 1] : ends[k]].mean()
+        np.testing.assert_allclose(averages[k, 0], expected, rtol=1e-12)
+
+
 def test_rows_of_weight_0_leave_a_gap():
     tape = tape_of(np.ones((3, 1)), [0, 1, 0])
     np.testing.assert_array_equal(loss_curves.running_averages(tape)[1][:, 0], [np.nan, 1, 1])

@@ -244,7 +244,9 @@ def test_the_number_of_looks_at_sigma_is_bounded(data):
 
     watch = plots.PlotCollector(Args, SpanBoost(LinearSGD(), n=2))
     for t in range(5000):
-        watch.watch(Step(None, {}, t, np.zeros((1, 2)), np.zeros((1, 1))), np.zeros(1))
+        watch.watch(
+            Step(None, {}, t, np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 1))), np.zeros(1)
+        )
         assert len(watch.times) == len(watch.sigma) <= plots.LOOKS
     assert set(np.diff(watch.times)) == {16}
     assert watch.rows - watch.times[-1] < 16

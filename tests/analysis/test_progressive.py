@@ -65,10 +65,37 @@ def test_a_tape_can_be_resumed(tmp_path):
     again = LossTape(2, path, rows=20)
     np.testing.assert_array_equal(again.last, whole[19])
     np.testing.assert_array_equal(again.extend(gains[20:]), whole[20:])
-    np.testing.assert_array_equal(again.at(7), whole[6])
+    np.testing.assert_array_equal(again.sums([0, 7])[0], whole[6])
     again.flush()
     assert path.stat().st_size == 50 * 16
     again.close()
+
+
+@pytest.mark.parametrize("wild", [1e18, 1e300])
+def test_a_huge_loss_does_not_change_the_averages_of_other_rows(wild):
+    losses = np.random.default_rng(2).uniform(1, 2, 40_000)
+    gains = np.column_stack([np.ones(40_000), losses])
+    gains[15_000, 1] = wild
+    with closing(LossTape(2)) as tape:
+        tape.extend(gains)
+        assert tape.average(20_000, 40_000)[0] == pytest.approx(losses[20_000:].mean(), rel=1e-13)
+        assert tape.average(15_001, 15_002)[0] == losses[15_001]
+        assert tape.average(0, 40_000)[0] == pytest.approx(wild / 40_000)
+
+
+def test_an_infinite_loss_of_weight_0_does_not_count():
+    with np.errstate(over="ignore"):
+        [step] = progressive_steps([1.0, 1e300, 1.0], [1.0, 0.0, 1.0])
+    assert step.losses[1, 0] == np.inf
+    assert np.isfinite(step.totals).all()
+
+
+def progressive_steps(y, weights):
+    X = np.zeros((len(y), 1))
+    model = SpanBoost(LinearSGD(), n=1, label_range="auto")
+    with closing(LossTape(2)) as tape:
+        parts = batches(X, np.array(y), [], np.array(weights))
+        return list(progressive({"one": model}, parts, tape))
 
 
 def test_the_average_of_no_rows_is_nan():

@@ -105,7 +105,7 @@ def run_and_kill(data, output, monkeypatch, *more, checkpoints=3):
 def test_a_checkpoint_is_a_model_that_records_its_rows(data, tmp_path, monkeypatch, capsys):
     output = tmp_path / "model.sb"
     run_and_kill(data, output, monkeypatch)
-    files = ["model.sb.checkpoint", "model.sb.losses", "model.sb.outcomes"]
+    files = ["model.sb.checkpoint", "model.sb.outcomes", "model.sb.row-losses"]
     assert files_beside(output) == files
     assert main(["inspect", f"{output}.checkpoint", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 2000
@@ -192,7 +192,7 @@ def limit_files():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--checkpoint-every", "1000"], r"model\.sb\.\w+: .*; make space, .* with --resume\n"),
+        (["--checkpoint-every", "1000"], r"model\.sb\.[\w-]+: .*; make space, .* with --resume\n"),
         ([], r"model\.sb: .*; no model was written; use --checkpoint-every ROWS .*\n"),
     ],
 )

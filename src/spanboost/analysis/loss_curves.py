@@ -63,8 +63,7 @@ def inline_svg(
 def running_averages(tape: LossTape) -> tuple[Array, Array]:
     """Return row numbers, evenly spaced on a log scale, and each model's running average loss."""
     rows = np.unique(np.geomspace(1, tape.rows, POINTS).round().astype(np.int64))
-    totals = np.array([tape.at(int(row)) for row in rows])
-    return rows, _averages(totals)
+    return rows, _averages(tape.sums([0, *rows.tolist()]).cumsum(axis=0))
 
 
 def window_averages(tape: LossTape) -> tuple[Array, Array]:
@@ -76,14 +75,13 @@ def window_averages(tape: LossTape) -> tuple[Array, Array]:
     length = max(1, round(max(tape.rows / WINDOWS, min(ROWS, tape.rows / FEWEST))))
     ends = np.arange(length, tape.rows + 1, length)
     ends[-1] = tape.rows
-    totals = np.array([tape.at(0), *(tape.at(int(row)) for row in ends)])
-    return ends, _averages(np.diff(totals, axis=0))
+    return ends, _averages(tape.sums([0, *ends.tolist()]))
 
 
-def _averages(totals: Array) -> Array:
-    """Return average losses from totals; NaN where the weights are all 0."""
-    weights = np.where(totals[:, :1] > 0, totals[:, :1], np.nan)
-    averages: Array = totals[:, 1:] / weights
+def _averages(sums: Array) -> Array:
+    """Return average losses from sums; NaN where the weights are all 0."""
+    weights = np.where(sums[:, :1] > 0, sums[:, :1], np.nan)
+    averages: Array = sums[:, 1:] / weights
     return averages
 
 

@@ -1,6 +1,7 @@
 """Progressive validation: models predict each row before they learn from it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model
 from spanboost.models.row_losses import losses_of
 
+BLOCK = 1 << 14  # rows that are read at once
+
 
 class Step(NamedTuple):
     """A batch that every model has predicted and then learned."""
@@ -22,13 +25,17 @@ class Step(NamedTuple):
     batch: Batch
     answers: dict[str, Array]  # predictions, by the model's name
     first: int  # number of rows before the batch
-    totals: Array  # [rows, 1 + models] after each row: summed weights, each model's summed losses
+    gains: Array  # [rows, 1 + models] of each row: its weight, and each model's weighted loss
+    totals: Array  # [rows, 1 + models] sums of the gains after each row, from the first row on
     losses: Array  # [rows, models] of each row, without its weight
     quantiles: Mapping[str, Array] = MappingProxyType({})  # [rows, levels], by the model's name
 
 
 class LossTape:
-    """The totals of weights and losses after every row, in a file: memory use stays constant.
+    """The weight and the weighted losses of every row, in a file: memory use stays constant.
+
+    Every part of the stream is summed on its own. As a difference of running totals, it would lose
+    its digits to one huge loss before it.
 
     columns: 1 for the weights, and 1 for each model.
     path: the file; None is a temporary file.
@@ -37,7 +44,7 @@ class LossTape:
 
     def __init__(self, columns: int, path: Path | None = None, rows: int = 0) -> None:
         self.columns, self._file = columns, RowFile(columns, path, rows)
-        self.last = self.at(rows)
+        self.last = self.sums([0, rows])[0]
 
     @property
     def rows(self) -> int:
@@ -45,15 +52,20 @@ class LossTape:
         return self._file.rows
 
     def extend(self, gains: Array) -> Array:
-        """Append rows; `gains` [rows, columns] are added to the totals. Return the new totals."""
+        """Append rows [rows, columns]; return the totals after each of them."""
         totals = running_totals(self.last, gains)
-        self._file.append(totals)
+        self._file.append(gains)
         self.last = totals[-1]
         return totals
 
-    def at(self, rows: int) -> Array:
-        """Return the totals after this number of rows."""
-        return self._file.read(rows - 1, rows)[0] if rows else np.zeros(self.columns)
+    def sums(self, ends: Sequence[int]) -> Array:
+        """Return the sums over the rows from each of `ends` to the next one, [parts, columns]."""
+        found = np.zeros((len(ends) - 1, self.columns))
+        for k, (first, last) in enumerate(pairwise(ends)):
+            for start in range(first, last, BLOCK):
+                rows = self._file.read(start, min(start + BLOCK, last))
+                found[k] = running_totals(found[k], rows)[-1]
+        return found
 
     def flush(self) -> None:
         """Write everything to the file; sync it to disk if it has a path."""
@@ -65,7 +77,7 @@ class LossTape:
 
     def average(self, first: int, last: int) -> Array:
         """Return each model's average loss over rows `first` to `last` - 1; NaN if they weigh 0."""
-        sums = self.at(last) - self.at(first)
+        sums = self.sums([first, last])[0]
         return sums[1:] / sums[0] if sums[0] > 0 else np.full(self.columns - 1, np.nan)
 
 
@@ -95,8 +107,8 @@ def progressive(
         losses = np.stack(
             [losses_of(model, batch.y, answers[name]) for name, model in models.items()], axis=1
         )
-        gains = np.column_stack([weights, weights[:, None] * losses])
-        yield Step(batch, answers, tape.rows, tape.extend(gains), losses, quantiles)
+        gains = np.column_stack([weights, weigh(losses, weights[:, None])])
+        yield Step(batch, answers, tape.rows, gains, tape.extend(gains), losses, quantiles)
 
 
 def _both(
@@ -106,6 +118,15 @@ def _both(
     if learn:
         return model.learn_both(batch.X, batch.labels, levels, batch.weights)
     return model.predict_both(batch.X, levels)
+
+
+def weigh(losses: Array, weights: Array) -> Array:
+    """Return the product of losses and weights; 0 where the weight is 0, even of infinite losses.
+
+    A product may be infinite.
+    """
+    with np.errstate(over="ignore"):
+        return weights * np.where(weights > 0, losses, 0.0)
 
 
 def running_totals(start: Array, gains: Array) -> Array:

@@ -1,21 +1,24 @@
 """Checkpoints of a training run, kept next to its output until the run is complete.
 
-`model.sb.checkpoint` is a model file that also records the progress of the run. `model.sb.losses`
-holds the losses so far, and `model.sb.outcomes` holds what the metrics need of each row. A run that
-is killed at any moment leaves its last checkpoint intact.
+`model.sb.checkpoint` is a model file that also records the progress of the run.
+`model.sb.row-losses` holds the loss of each row, and `model.sb.outcomes` holds what the metrics
+need of it. A run that is killed at any moment leaves its last checkpoint intact.
 """
 
 import glob
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spanboost.analysis.metrics.tape import OutcomeTape, row_columns
-from spanboost.analysis.progressive import LossTape
+from spanboost.analysis.progressive import BLOCK, LossTape
+from spanboost.analysis.row_file import RowFile
 from spanboost.atomic_files import FULL, PARTIAL
 from spanboost.data.stream import Stream
 from spanboost.errors import UsageError
@@ -51,7 +54,8 @@ class Checkpoints:
         fingerprint: tells the data of the stream from others; None reads the start of every file.
         """
         self.path = output.with_name(f"{output.name}.checkpoint")
-        self.losses = output.with_name(f"{output.name}.losses")
+        self.losses = output.with_name(f"{output.name}.row-losses")
+        self.totals = output.with_name(f"{output.name}.losses")  # of checkpoints before 0.2.0
         self.outcomes = output.with_name(f"{output.name}.outcomes")
         self.output = output
         self.identity = json.loads(json.dumps(identity))  # as it is read back from a file
@@ -85,17 +89,33 @@ class Checkpoints:
 
     def tape(self, columns: int, rows: int) -> LossTape:
         """Open the losses of the rows up to the checkpoint."""
-        if rows and self.losses.stat().st_size < 8 * columns * rows:
-            raise UsageError(f"{self.losses} is incomplete; leave out --resume to start again")
+        size = 8 * columns * rows
+        if _size(self.losses) < size:
+            if _size(self.totals) < size:
+                raise UsageError(f"{self.losses} is incomplete; leave out --resume to start again")
+            self._convert_totals(columns, rows)
         return LossTape(columns, self.losses, rows)
+
+    def _convert_totals(self, columns: int, rows: int) -> None:
+        """Write the losses of rows from the running totals of an earlier version."""
+        before = np.zeros((1, columns))
+        with (
+            closing(RowFile(columns, self.totals, rows)) as totals,
+            closing(RowFile(columns, self.losses)) as losses,
+        ):
+            for start in range(0, rows, BLOCK):
+                block = totals.read(start, min(start + BLOCK, rows))
+                with np.errstate(invalid="ignore"):  # no row after an infinite loss is known
+                    losses.append(np.diff(block, axis=0, prepend=before))
+                before = block[-1:]
+            losses.flush()
 
     def outcome_tape(self, loss: Any, rows: int) -> OutcomeTape | None:
         """Open the outcomes of the rows up to the checkpoint; None if an earlier version wrote it.
 
         Earlier versions kept no outcomes, so their runs resume without metrics.
         """
-        size = self.outcomes.stat().st_size if self.outcomes.exists() else 0
-        if size < 8 * row_columns(loss, 1) * rows:
+        if _size(self.outcomes) < 8 * row_columns(loss, 1) * rows:
             return None
         return OutcomeTape(loss, 1, self.outcomes, rows)
 
@@ -131,8 +151,13 @@ class Checkpoints:
     def clear(self) -> None:
         """Remove the files of the run, when it is complete or starts again."""
         partial = self.output.parent.glob(f"{glob.escape(self.output.name)}.*{PARTIAL}")
-        for path in (self.path, self.losses, self.outcomes, *partial):
+        for path in (self.path, self.losses, self.totals, self.outcomes, *partial):
             path.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """Return the number of bytes of a file; 0 if it does not exist."""
+    return path.stat().st_size if path.exists() else 0
 
 
 @contextmanager

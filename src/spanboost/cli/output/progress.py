@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import LossTape, Step, rows_to_show
+from spanboost.analysis.progressive import LossTape, Step, rows_to_show, running_totals
+from spanboost.compiling.arrays import Array
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.losses import Softmax, predicts_scores
@@ -21,6 +22,8 @@ _HEAD = """\
 average  since         example        example        current        current  current
 loss     last          counter         weight          label        predict features"""
 
+SHORT = 1e9  # numbers from here on are printed with an exponent
+
 
 class ProgressTable:
     """Prints the progressive table and the bar, or nothing if `quiet`.
@@ -30,14 +33,15 @@ class ProgressTable:
 
     def __init__(self, quiet: bool, names: list[str], stream: Stream, first: Model) -> None:
         self.quiet, self.names, self.stream, self.first = quiet, names, stream, first
-        self._before = np.zeros(1 + len(names))  # totals at the last printed line
+        self._since = np.zeros(1 + len(names))  # sums of the rows after the last printed line
         self._bar: Any = None
         self._started = False
 
     def resume(self, tape: LossTape) -> None:
         """Continue the table after the rows of a resumed run."""
         if tape.rows:
-            self._before = tape.at(1 << (tape.rows.bit_length() - 1))
+            last = 1 << (tape.rows.bit_length() - 1)
+            self._since = tape.sums([last, tape.rows])[0]
 
     def write(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
@@ -82,8 +86,11 @@ class ProgressTable:
             return
         if not self._started:
             self._start()
+        shown = 0
         for row in rows_to_show(step):
-            self._line(step, row)
+            self._line(step, row, self._sum(step.gains[shown : row + 1]))
+            self._since, shown = np.zeros_like(self._since), row + 1
+        self._since = self._sum(step.gains[shown:])
         if self._bar is not None:
             totals = step.totals[-1]
             rows = step.first + len(step.totals)
@@ -105,17 +112,19 @@ class ProgressTable:
         else:
             self.write(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
 
-    def _line(self, step: Step, row: int) -> None:
+    def _sum(self, gains: Array) -> Array:
+        """Return the sums of the rows after the last printed line, up to these."""
+        return running_totals(self._since, gains)[-1] if len(gains) else self._since
+
+    def _line(self, step: Step, row: int, gained: Array) -> None:
         totals, counter = step.totals[row], step.first + row + 1
-        gained = totals - self._before
-        self._before = totals
         if len(self.names) > 1:
             averages = totals[1:] / max(totals[0], 1e-300)
-            self.write(f"{counter:>12,}" + "".join(f"{value:>20.6f}" for value in averages))
+            self.write(f"{counter:>12,}" + "".join(f"{_short(one):>20}" for one in averages))
             return
         label, answer = self._describe(step.batch.labels[row], step.answers[self.names[0]][row])
         self.write(
-            f"{_ratio(totals):<8.6f} {_ratio(gained):<8.6f} {counter:>12} {totals[0]:>14.1f} "
+            f"{_ratio(totals):<8} {_ratio(gained):<8} {counter:>12} {totals[0]:>14.1f} "
             f"{label:>14.14} {answer:>14.14} {step.batch.count_active(row):>8}"
         )
 
@@ -123,7 +132,7 @@ class ProgressTable:
         """Return a label and a prediction as text: numbers, or the names of classes."""
         loss = self.first.loss_
         if not predicts_scores(loss):
-            return f"{label:.4f}", f"{answer:.4f}"
+            return _short(label, 4), _short(answer, 4)
         names = class_names(self.first)
         if isinstance(loss, Softmax):
             return names[int(label)], names[int(np.argmax(answer))]
@@ -151,8 +160,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _ratio(totals: Any) -> float:
-    return float(totals[1] / totals[0]) if totals[0] > 0 else 0.0
+def _ratio(totals: Array) -> str:
+    return _short(totals[1] / totals[0] if totals[0] > 0 else 0.0)
+
+
+def _short(number: float, digits: int = 6) -> str:
+    """Return a number with this many decimal places; one from 1e9 on has an exponent."""
+    return f"{number:.{digits}f}" if abs(number) < SHORT else f"{number:.2e}"
 
 
 def log(args: Namespace, text: str) -> None:
