@@ -1,9 +1,14 @@
 """The rows of a query give the model of the same rows in a Parquet file."""
 
+import contextlib
 import datetime
 import json
+import os
 import random
+import shutil
 import sqlite3
+import subprocess
+import sys
 from decimal import Decimal
 
 import pyarrow as pa
@@ -311,6 +316,8 @@ def test_addresses_of_databases(tmp_path, capsys, monkeypatch):
         (f"sqlite:///{missing}", "missing.db: file not found"),
         ("nosuch://me:s3cret@host/db", "there is no driver for databases of the kind 'nosuch'"),
         ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
+        ("postgresql://me:s3cret@127.0.0.1:many/db", "the port is not a number"),
+        ("mssql://me:s3cret@127.0.0.1/db", "the driver 'pyodbc' is not installed"),
         ("sqlite://", "no such table"),
     ):
         assert main(["evaluate", address, "--query", "SELECT * FROM t", *OPTIONS]) == 2
@@ -319,11 +326,71 @@ def test_addresses_of_databases(tmp_path, capsys, monkeypatch):
         assert "s3cret" not in error
         assert error.count("\n") == 1
     assert not missing.exists()
+    for query, message in (
+        (" ; ", "--query is empty; expected a SELECT"),
+        ("PRAGMA unknown", "the query returns no rows; expected a SELECT"),
+    ):
+        assert main(["evaluate", "sqlite://", "--query", query, *OPTIONS]) == 2
+        assert message in capsys.readouterr().err
     assert main(["evaluate", str(missing), "--resume-column", "id", *OPTIONS]) == 2
     assert "--resume-column requires --query" in capsys.readouterr().err
     monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
     with pytest.raises(StreamError, match=r"pip install '\.\[sql\]'"):
         QueryTable("sqlite://", Query("SELECT 1", None))
+
+
+def without_write_access(folder, *words):
+    """Run the command line in a read-only folder, also as root without its special rights."""
+    command = [sys.executable, "-m", "spanboost", *words]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root without setpriv can write everywhere")
+        rights = ["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+        command = ["setpriv", *rights, *command]
+    for path in folder.iterdir():
+        path.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_databases_are_opened_for_reading(tmp_path, kind):
+    if kind == "duckdb":
+        pytest.importorskip("duckdb_engine", reason="needs duckdb-engine")
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    address = f"{kind}:///{folder / 'houses.db'}"
+    fill(address, draw_rows(1, 40))
+    words = ["evaluate", address, "--query", QUERY, "--resume-column", "id", *OPTIONS, "--json"]
+    done = without_write_access(folder, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["examples"] == 39
+
+
+def test_a_write_ahead_log_in_a_read_only_folder_is_explained(tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    address = f"sqlite:///{folder / 'houses.db'}"
+    fill(address, draw_rows(1, 40))
+    with contextlib.closing(sqlite3.connect(folder / "houses.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    words = ["evaluate", address, "--query", QUERY, "--resume-column", "id", *OPTIONS]
+    done = without_write_access(folder, *words)
+    assert done.returncode == 2
+    assert "copy the file to a folder that can be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_of_sqlite_can_be_a_uri(tmp_path, capsys):
+    fill(f"sqlite:///{tmp_path / 'a b.db'}", draw_rows(1, 40))
+    words = ["--query", QUERY, "--resume-column", "id", *OPTIONS]
+    uri = f"sqlite:///file:{tmp_path}/a%20b.db?mode=ro&uri=true"
+    assert main(["evaluate", uri, *words]) == 0
+    assert main(["evaluate", uri.replace("a%20b", "c"), *words]) == 2
+    assert "c.db: file not found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

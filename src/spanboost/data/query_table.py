@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from spanboost.data.messages.addresses import hide_password, scheme_of
@@ -21,7 +22,13 @@ from spanboost.errors import did_you_mean, install_hint
 
 ROWS = 1 << 14  # rows that are fetched at a time
 SCHEME = "sql"  # of the places of queries
-IN_FILES = ("sqlite", "duckdb")  # databases that are files
+SQLITE, DUCKDB = IN_FILES = ("sqlite", "duckdb")  # databases that are files
+IN_EXTRA = (*IN_FILES, "postgresql", "postgres")  # databases whose drivers are in the extra
+_READ_ONLY = "attempt to write a readonly database"
+_WAL = (
+    ": SQLite writes next to a file with the journal mode WAL even to read it; copy the file to a "
+    "folder that can be written, or change its journal mode with PRAGMA journal_mode=DELETE"
+)
 
 
 class QueryError(StreamError):
@@ -62,9 +69,16 @@ class QueryTable:
         except ImportError:
             raise self._missing() from None
         self._library: Any = sqlalchemy
+        if not self.query.text:
+            raise StreamError("--query is empty; expected a SELECT")
         with self._errors():
+            url = self._address(address)
+            # DuckDB would lock the file against other readers, and need the right to write
+            read_only = url.get_backend_name() == DUCKDB and _file_of(url) is not None
             self._engine = sqlalchemy.create_engine(
-                self._address(address), poolclass=sqlalchemy.pool.NullPool
+                url,
+                poolclass=sqlalchemy.pool.NullPool,
+                connect_args={"read_only": True} if read_only else {},
             )
 
     def fingerprint(self) -> list[Any]:
@@ -157,14 +171,20 @@ class QueryTable:
 
     def _address(self, address: str) -> Any:
         """Return an address with a driver that is in the extra, after a check of its file."""
-        url = self._library.make_url(address)
-        is_file = url.get_backend_name() in IN_FILES and url.database not in (None, "", ":memory:")
-        if is_file and not os.path.exists(url.database):  # it would be created
+        try:
+            url = self._library.make_url(address)
+        except ValueError:
+            raise StreamError(f"{self.name}: the port is not a number") from None
+        file = _file_of(url)
+        if file is not None and not os.path.exists(file):  # it would be created
             raise StreamError(f"{self.name}: file not found")
         drivers = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
         return url.set(drivername=drivers.get(url.drivername, url.drivername))
 
-    def _missing(self) -> StreamError:
+    def _missing(self, package: str | None = None) -> StreamError:
+        """Return the error about a package that is not installed."""
+        if package is not None and scheme_of(self.name) not in IN_EXTRA:
+            return StreamError(f"{self.name}: the driver {package!r:.40} is not installed")
         return StreamError(
             f"{self.name}: databases need packages that are not installed: {install_hint('sql')}"
         )
@@ -181,8 +201,12 @@ class QueryTable:
         """Turn errors of the database into sentences."""
         try:
             yield
-        except ImportError:
-            raise self._missing() from None
+        except ImportError as error:
+            raise self._missing(error.name) from None
+        except self._library.exc.ResourceClosedError:
+            raise StreamError(
+                f"{self.name}: the query returns no rows; expected a SELECT"
+            ) from None
         except self._library.exc.NoSuchModuleError:
             raise StreamError(
                 f"{self.name}: there is no driver for databases of the kind "
@@ -191,7 +215,17 @@ class QueryTable:
         except self._library.exc.SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error)
             what = hide_password(" ".join(reason.split()))[:300]
+            if what == _READ_ONLY:
+                what += _WAL
             raise kind(f"{self.name}: {what}") from None
+
+
+def _file_of(url: Any) -> str | None:
+    """Return the path of the file that a database is; None for servers and memory."""
+    if url.get_backend_name() not in IN_FILES or url.database in (None, "", ":memory:"):
+        return None
+    name = str(url.database)
+    return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
 def _escape(query: str) -> str:
