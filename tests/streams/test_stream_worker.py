@@ -168,7 +168,10 @@ def test_predictions_have_the_ids_of_rows_or_names_that_do_not_change(tmp_path):
 def test_a_bad_message_ends_the_worker_and_nothing_is_lost(tmp_path):
     messages = [row("a"), b"oops", label("a")]
     (failure,) = run_all(tmp_path, messages)
-    assert failure.startswith("message 1 of memory:rows cannot be used; add --dead-letters URL")
+    assert failure.startswith(
+        "message 1 of memory:rows cannot be used (invalid JSON at column 1: Expecting value); add "
+        "--dead-letters URL"
+    )
     assert "oops" not in failure  # a log has no values of rows
     assert read_journal(tmp_path)[0] == []
     assert run_all(tmp_path, messages, Behaviour(skip_bad=True, drain=True)) == []
@@ -179,10 +182,13 @@ def test_a_bad_message_ends_the_worker_and_nothing_is_lost(tmp_path):
     ("message", "reason"),
     [
         (b"oops", "invalid JSON"),
+        (b'{"size": 1,\n "city": x}', "invalid JSON at line 2, column 10: Expecting value: 'x}'"),
         (b"\xff\xfe", "not valid UTF-8"),
         (b'{"size": 1, "size": 2}', "duplicate key"),
         ([7], "expected a JSON object"),
         ({"size": [1]}, "must be a number"),
+        ({}, "neither features nor a label"),
+        ({"label": 3}, "the row has a label, but neither features nor an id"),
         ({"id": "x"}, "neither features nor a label"),
         ({"id": "x", "label": None}, "neither features nor a label"),
         ({"id": "x", "label": "high", "size": 1}, "the label 'high' is not a number"),

@@ -30,11 +30,15 @@ _LONG_INTEGER = re.compile("[0-9]{19}")
 
 
 class BadRowError(ValueError):
-    """A row that cannot be used. `field` is the key of the invalid value, if there is one."""
+    """A row that cannot be used.
 
-    def __init__(self, what: str, field: str | None = None) -> None:
+    field: the key of the invalid value, if there is one.
+    summary: the message without values of the row, for logs.
+    """
+
+    def __init__(self, what: str, field: str | None = None, summary: str | None = None) -> None:
         super().__init__(what)
-        self.field = field
+        self.field, self.summary = field, summary
 
 
 class ValueChunk(NamedTuple):
@@ -280,9 +284,9 @@ def _decode_slowly(text: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         rest = text[error.pos : error.pos + 40]
-        raise BadRowError(
-            f"invalid JSON at column {error.colno}: {error.msg}: {rest!r:.40}"
-        ) from None
+        line = f"line {error.lineno}, " if "\n" in text else ""  # a message can have several
+        what = f"invalid JSON at {line}column {error.colno}: {error.msg}"
+        raise BadRowError(f"{what}: {rest!r:.40}", summary=what) from None
     except UnicodeEncodeError:
         raise BadRowError("a string contains an unpaired surrogate") from None
     except RecursionError:

@@ -80,4 +80,4 @@ def _values(message: Message, exact: bool) -> list[Any]:
     try:
         return decode_payload(message.payload, exact=exact)
     except BadRowError as error:
-        return [BadRowError(f"{error} ({message})", error.field)]
+        return [BadRowError(f"{error} ({message})", error.field, error.summary)]

@@ -22,10 +22,11 @@ class RowToPredict(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be used, and why."""
+    """A row that cannot be used, and why; `summary` has no values of the row."""
 
     number: int
     reason: str
+    summary: str | None = None
 
 
 class MessageBatch:
@@ -66,7 +67,7 @@ class MessageBatch:
     def dead_letters(self, bad: Sequence[BadRow]) -> list[Outgoing]:
         """Return the messages of some bad rows, each once, with the reasons in their headers."""
         reasons, rows = dict[int, str](), dict[int, list[int]]()
-        for number, reason in sorted(bad):
+        for number, reason, _ in sorted(bad, key=lambda one: one.number):
             index, row = self._origins[number]
             reasons.setdefault(index, reason)
             rows.setdefault(index, []).append(row)
@@ -100,7 +101,7 @@ class MessageBatch:
             try:
                 self._add_value(number, value, default_id)
             except BadRowError as error:
-                self.bad.append(BadRow(number, str(error)))
+                self.bad.append(BadRow(number, str(error), error.summary))
 
     def _add_value(self, number: int, value: Any, default_id: str) -> None:
         if isinstance(value, BadRowError):
@@ -111,18 +112,24 @@ class MessageBatch:
             return
         id, features = parser.parse_features(row)
         if not features:
-            raise BadRowError("the row has neither features nor a label")
+            raise _empty_row("the row has neither features nor a label")
         self.to_predict.append(RowToPredict(number, id or default_id, features))
         self._ids.add(id or default_id)
 
     def _add_example(self, number: int, example: Example) -> None:
         id = example.id or ""
+        if example.row is not None and not example.row:
+            raise _empty_row("the row has a label, but neither features nor an id")
         if example.row is None and id not in self._ids and not self._waits(id):
             # a row that comes later in the batch does not count: another batch may end before it
             self.unknown.append(number)
             raise BadRowError(self._explain_missing(id))
         self._ids.add(id)  # a second label is a duplicate, not one of an unknown row
         self.examples[number] = example
+
+
+def _empty_row(what: str) -> BadRowError:
+    return BadRowError(what, summary=what)
 
 
 def _key(message: Message) -> str:

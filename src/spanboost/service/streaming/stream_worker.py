@@ -252,10 +252,12 @@ class StreamWorker:
         if not bad:
             return
         if DEAD_LETTERS not in self._open.sinks and not self._behaviour.skip_bad:
-            message = batch.messages[min(batch.message_of(one.number) for one in bad)]
+            first = min(bad, key=lambda one: one.number)
+            message = batch.messages[batch.message_of(first.number)]
+            why = "" if first.summary is None else f" ({first.summary})"
             raise StreamError(
-                f"{message} cannot be used; add --dead-letters URL to set such messages aside with "
-                "the reason, or --on-error skip to skip them"
+                f"{message} cannot be used{why}; add --dead-letters URL to set such messages aside "
+                "with the reason, or --on-error skip to skip them"
             )
         self._open.deliver(DEAD_LETTERS, batch.dead_letters(bad))
         self.counts.bad_rows += len(bad)
