@@ -107,6 +107,24 @@ def test_dashboard_is_accessible_by_keyboard_and_screen_reader(tmp_path):
         page.wait_until("document.querySelectorAll('#curve-table tr').length > 5")
 
 
+def test_a_huge_loss_is_printed_short_and_leaves_later_averages(tmp_path):
+    options = ["--learner", "linear", "-n", "4", "--loss", "absolute"]
+    with serving(tmp_path, *options) as server, Client(server.address) as client, browser() as page:
+        send_traffic(client, 400)
+        client.learn([{"size": 0.5, "city": "a", "label": 1e300}])
+        send_traffic(client, 1500)
+        page.open(f"{server.address}/")
+        page.run("document.getElementById('curve-table').closest('details').open = true")
+        page.wait_until("document.querySelectorAll('#curve-table tr').length > 5")
+        loss = page.run("document.getElementById('loss').textContent")
+        assert len(loss) < 12
+        assert loss.endswith("e+296")
+        cells = (
+            "[...document.querySelectorAll('#curve-table td:last-child')].map(d => d.textContent)"
+        )
+        assert all(0 < float(text) < 10 for text in page.run(cells)[-5:])
+
+
 def test_dashboard_shows_intervals_and_their_coverage(tmp_path):
     options = ["--learner", "linear", "-n", "4", "--intervals"]
     with serving(tmp_path, *options) as server, Client(server.address) as client, browser() as page:

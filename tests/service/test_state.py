@@ -240,7 +240,7 @@ def test_a_restart_does_not_change_the_progress(tmp_path):
         parts = State(tmp_path / "parts", new_model)
     one, other = whole.progress.state(), parts.progress.state()
     for state in (one, other):
-        state["curve"] = [point[:3] for point in state["curve"]]
+        state["points"] = [point[:3] for point in state["points"]]
     assert one == other
     assert one["rows"] == 3000
     whole.close()

@@ -63,7 +63,7 @@ def test_the_loss_curve_keeps_the_times_of_the_old_version(tmp_path):
     before = state.load_checkpoint(max((tmp_path / "snapshots").iterdir()))[1]["progress"]
     opened = State(tmp_path, new_model)
     after = opened.progress.state()
-    assert after["curve"][: len(before["curve"])] == before["curve"]
+    assert after["points"][: len(before["points"])] == before["points"]
     opened.close()
 
 

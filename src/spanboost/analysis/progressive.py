@@ -139,6 +139,23 @@ def running_totals(start: Array, gains: Array) -> Array:
     return totals
 
 
+def sums_up_to(ends: Iterable[int], since: Array, gains: Array) -> tuple[list[Array], Array]:
+    """Return the sums of the rows before each of `ends`, and of the rows after the last of them.
+
+    since: sums of earlier rows, which the first part begins with.
+    """
+    parts, first = list[Array](), 0
+    for end in ends:
+        parts.append(_sum(since, gains[first:end]))
+        since, first = np.zeros_like(since), end
+    return parts, _sum(since, gains[first:])
+
+
+def _sum(since: Array, gains: Array) -> Array:
+    last: Array = running_totals(since, gains)[-1] if len(gains) else since
+    return last
+
+
 @jit
 def _add_up(last: Array, gains: Array, totals: Array) -> None:
     for t in range(gains.shape[0]):

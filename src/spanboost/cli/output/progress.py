@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spanboost.analysis.progressive import LossTape, Step, rows_to_show, running_totals
+from spanboost.analysis.progressive import LossTape, Step, rows_to_show, sums_up_to
 from spanboost.compiling.arrays import Array
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
@@ -86,17 +86,16 @@ class ProgressTable:
             return
         if not self._started:
             self._start()
-        shown = 0
-        for row in rows_to_show(step):
-            self._line(step, row, self._sum(step.gains[shown : row + 1]))
-            self._since, shown = np.zeros_like(self._since), row + 1
-        self._since = self._sum(step.gains[shown:])
+        rows = list(rows_to_show(step))
+        gained, self._since = sums_up_to((row + 1 for row in rows), self._since, step.gains)
+        for row, sums in zip(rows, gained, strict=True):
+            self._line(step, row, sums)
         if self._bar is not None:
             totals = step.totals[-1]
-            rows = step.first + len(step.totals)
+            last = step.first + len(step.totals)
             loss = totals[1] / totals[0] if totals[0] else float("nan")
-            self._bar.set_postfix_str(f"{rows:,} rows, loss {loss:z.6g}", refresh=False)
-            self._bar.update(self.stream.position_after(rows) - self._bar.n)
+            self._bar.set_postfix_str(f"{last:,} rows, loss {loss:z.6g}", refresh=False)
+            self._bar.update(self.stream.position_after(last) - self._bar.n)
 
     def close(self) -> None:
         """Remove the bar."""
@@ -111,10 +110,6 @@ class ProgressTable:
             self.write(f"learning with {self.names[0]}\n\n{_HEAD}")
         else:
             self.write(f"{'rows':>12}" + "".join(f"{name:>20}" for name in self.names))
-
-    def _sum(self, gains: Array) -> Array:
-        """Return the sums of the rows after the last printed line, up to these."""
-        return running_totals(self._since, gains)[-1] if len(gains) else self._since
 
     def _line(self, step: Step, row: int, gained: Array) -> None:
         totals, counter = step.totals[row], step.first + row + 1

@@ -5,16 +5,14 @@ protects it from being deleted.
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from spanboost.atomic_files import atomic_write
-from spanboost.compiling.arrays import Array
 from spanboost.errors import ModelFileError, UserError
 from spanboost.models.files import load_checkpoint, read_run
 from spanboost.service.storage.control import ROLLBACK, Control, control_with_model
 from spanboost.service.storage.record_files import file_number
+from spanboost.service.storage.running_loss import RunningLoss
 
 
 class UnknownVersionError(UserError):
@@ -44,17 +42,16 @@ def is_pinned(folder: Path, number: int) -> bool:
 
 def list_versions(folder: Path) -> list[Version]:
     """Return all versions whose header can be read, the oldest first."""
-    versions, before = list[Version](), np.zeros(2)
+    versions, before = list[Version](), RunningLoss()
     for path in sorted(folder.glob("*.sb"), key=file_number):
         try:
             run, time = read_run(path), path.stat().st_mtime
-            rows, totals = _read_progress(run["progress"])
+            progress, number = RunningLoss(run["progress"]), run["record"]
         except (ModelFileError, OSError, TypeError, KeyError, ValueError):
             continue  # damaged, or deleted by the server in the meantime
-        number, pinned = run["record"], is_pinned(folder, run["record"])
-        losses = _average(totals), _average(totals - before)
-        versions.append(Version(number, time, rows, *losses, pinned))
-        before = totals
+        losses = progress.loss, progress.loss_since(before)
+        versions.append(Version(number, time, progress.rows, *losses, is_pinned(folder, number)))
+        before = progress
     return versions
 
 
@@ -80,18 +77,6 @@ def roll_back_to(folder: Path, number: int) -> Control:
     except FileNotFoundError:
         raise _unknown(number) from None
     return control_with_model(ROLLBACK, {"version": number}, model)
-
-
-def _read_progress(progress: Any) -> tuple[int, Array]:
-    """Return the number of rows, and the sums of their weights and losses."""
-    if progress is None:
-        return 0, np.zeros(2)
-    return progress["rows"], np.array([*map(float.fromhex, progress["totals"])])
-
-
-def _average(totals: Array) -> float | None:
-    weight, loss = totals.tolist()
-    return loss / weight if weight > 0 else None
 
 
 def _pin_path(folder: Path, number: int) -> Path:

@@ -4,8 +4,19 @@
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const integers = new Intl.NumberFormat("en");
-const decimals = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-const aligned = new Intl.NumberFormat("en", { minimumSignificantDigits: 4, maximumSignificantDigits: 4 });
+const decimals = withExponents({ maximumSignificantDigits: 4 });
+const aligned = withExponents({ minimumSignificantDigits: 4, maximumSignificantDigits: 4 });
+
+// Returns a format of numbers with four digits; one from 1e9 on has an exponent, such as 1.2e+300.
+function withExponents(options) {
+  const plain = new Intl.NumberFormat("en", options);
+  const short = (value) => value.toExponential(3).replace(/\.?0+e/, "e");
+  return { format: (value) => (Math.abs(value) < 1e9 ? plain.format(value) : short(value)) };
+}
+
+function number(value) {
+  return value === null ? "n/a" : decimals.format(value);
+}
 
 function show(id, value, format = integers) {
   const data = byId(id);
@@ -62,28 +73,33 @@ function path(points) {
   return points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
 }
 
-// Converts cumulative sums to averages: over all rows, and since the previous point.
+// Converts sums between points to averages: over all rows, and since the previous point. They are
+// null if the weight is 0 or a loss is infinite, which arrives as null.
 function averages(curve) {
-  const points = [];
+  const finite = (value) => (Number.isFinite(value) ? value : null);
   let weight = 0, loss = 0;
-  for (const [rows, weights, losses] of curve) {
-    if (weights === null || losses === null) continue;
-    const running = weights > 0 ? losses / weights : null;
-    const windowed = weights > weight ? (losses - loss) / (weights - weight) : null;
-    if (running !== null) points.push({ rows, running, windowed });
-    weight = weights;
-    loss = losses;
-  }
-  return points;
+  return curve.map(([rows, weights, losses]) => {
+    const gained = losses ?? Infinity;
+    weight += weights;
+    loss += gained;
+    return { rows, running: finite(loss / weight), windowed: finite(gained / weights) };
+  });
+}
+
+// Returns the value that 97 % of the values do not exceed; nulls are left out.
+function mostly(values) {
+  const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
+  return sorted.length ? sorted[Math.floor(0.97 * (sorted.length - 1))] : 0;
 }
 
 function drawCurve(metrics) {
   const points = averages(metrics.curve);
   if (!points.length) return;
   const last = points[points.length - 1];
-  // the first averages may be extreme, so the scale ignores the largest ones
-  const sorted = points.flatMap((p) => [p.running, p.windowed ?? p.running]).sort((a, b) => a - b);
-  const top = sorted[Math.floor(0.97 * (sorted.length - 1))] * 1.1 || 1;
+  // the first averages may be extreme, and so may all running averages after one huge loss
+  const recent = mostly(points.map((p) => p.windowed));
+  const all = mostly(points.flatMap((p) => [p.running, p.windowed]));
+  const top = Math.min(all, 3 * recent || all) * 1.1 || 1;
   const chart = createChart(760, 260, 64, [0, last.rows], [0, top]);
   for (const row of metrics.drifts) {
     chart.parts.push(createSvg("line", { class: "mark", x1: chart.x(row), x2: chart.x(row), y1: chart.top, y2: chart.bottom }));
@@ -94,8 +110,8 @@ function drawCurve(metrics) {
   const curve = byId("curve");
   curve.replaceChildren(...chart.parts);
   curve.setAttribute("aria-label",
-    `Average loss over ${count(last.rows, "row")}: ${decimals.format(points[0].running)} at the first point, ` +
-    `${decimals.format(last.running)} now. The table below shows the numbers.`);
+    `Average loss over ${count(last.rows, "row")}: ${number(points[0].running)} at the first point, ` +
+    `${number(last.running)} now. The table below shows the numbers.`);
   if (byId("curve-table").closest("details").open) fillTable(points);
 }
 
@@ -108,7 +124,7 @@ function fillTable(points) {
     head.textContent = integers.format(p.rows);
     row.append(head, ...[p.running, p.windowed].map((v) => {
       const cell = document.createElement("td");
-      cell.textContent = v === null ? "n/a" : decimals.format(v);
+      cell.textContent = number(v);
       return cell;
     }));
     return row;
@@ -271,7 +287,6 @@ function describeVersion({ snapshot, snapshot_age: age, record }) {
 }
 
 function describeChallenger({ rows, champion_loss, challenger_loss, interval, better }) {
-  const number = (value) => (value === null ? "n/a" : decimals.format(value));
   const verdict = better === null ? "no difference is certain yet" : `the ${better} is better`;
   return `Challenger: loss ${number(challenger_loss)}, champion ${number(champion_loss)}, over `
     + `${count(rows, "row")}. 95% interval of the difference: ${interval.map(number).join(" to ")}; ${verdict}.`;
