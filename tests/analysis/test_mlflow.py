@@ -1,6 +1,7 @@
 """Models and training runs in a real MLflow with a local database."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -203,3 +204,52 @@ def test_mlflow_is_an_extra(monkeypatch, model, shell, data, tmp_path):
     refused = shell("train", data, "-o", tmp_path / "m.sb", "--mlflow", "--quiet", status=2)
     assert "needs the package mlflow" in refused.err
     assert not any(tmp_path.glob("*.sb"))
+
+
+class FailingMlflow(types.ModuleType):
+    """MLflow as far as a run needs it, with a server that fails."""
+
+    def __init__(self, monkeypatch, failure):
+        super().__init__("mlflow")
+        self.__path__ = []
+        self.exceptions = types.ModuleType("mlflow.exceptions")
+        self.exceptions.MlflowException = FailedError
+        self.failure = failure
+        monkeypatch.setitem(sys.modules, "mlflow", self)
+        for part in ("models", "pyfunc"):
+            monkeypatch.setitem(sys.modules, f"mlflow.{part}", types.ModuleType(f"mlflow.{part}"))
+
+    def get_tracking_uri(self):
+        return "http://me:s3cret@127.0.0.1:9"
+
+    def set_experiment(self, name):
+        raise self.failure
+
+
+class FailedError(Exception):
+    """What MLflow raises."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (
+            FailedError(
+                "API request to http://x/api failed with exception HTTPConnectionPool(host='x', "
+                "port=9): Max retries exceeded with url: /api (Caused by NewConnectionError("
+                "\"HTTPConnection(host='x', port=9): Failed to establish a new connection: "
+                '[Errno 111] Connection refused"))'
+            ),
+            "Failed to establish a new connection: [Errno 111] Connection refused",
+        ),
+        (FailedError("PERMISSION_DENIED: no right to write\nsecond line"), "PERMISSION_DENIED: no"),
+        (PermissionError(13, "Permission denied"), "Permission denied"),
+        (ModuleNotFoundError("No module named 'alembic'"), "No module named 'alembic'"),
+    ],
+)
+def test_errors_of_mlflow_are_sentences(monkeypatch, shell, data, tmp_path, failure, message):
+    FailingMlflow(monkeypatch, failure)
+    words = ("train", data, "-o", tmp_path / "m.sb", "--mlflow", "prices", "--quiet")
+    (line,) = shell(*words, "--learner", "linear", status=2).err.splitlines()
+    assert line.startswith("spanboost: MLflow at http://***@127.0.0.1:9: ")
+    assert message in line

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from spanboost.models.row_losses import losses_of
 
 FLAVOR = "spanboost"
 MODEL_FILE, ENVIRONMENT = "model.sb", "python_env.yaml"
+_CAUSE = re.compile(r"\(Caused by \w+\([\"'][^:]*: (.*)[\"']\)\)$")  # of a failed connection
+_CREDENTIALS = re.compile(r"://[^\s/@]*@")
 EVERY = 1.1  # metrics are logged when the number of rows has grown by this factor
 
 
@@ -40,6 +43,26 @@ def import_mlflow() -> Any:
     except ImportError:
         raise UserError(f"this needs the package mlflow; {install_hint('mlflow')}") from None
     return mlflow
+
+
+@contextmanager
+def explain_mlflow_errors(mlflow: Any) -> Iterator[None]:
+    """Turn errors of MLflow, its server and its database into a UserError of one sentence."""
+    try:
+        yield
+    except _failures(mlflow) as error:
+        lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+        reason = lines[0] if lines else type(error).__name__
+        cause = _CAUSE.search(reason)
+        text = f"MLflow at {mlflow.get_tracking_uri()}: {(cause[1] if cause else reason):.300}"
+        raise UserError(_CREDENTIALS.sub("://***@", text)) from None
+
+
+def _failures(mlflow: Any) -> tuple[type[Exception], ...]:
+    """Return the errors that MLflow raises; a missing package of its database is one of them."""
+    found: tuple[type[Exception], ...] = (mlflow.exceptions.MlflowException, ImportError, OSError)
+    library = sys.modules.get("sqlalchemy")  # only MLflow's databases import it
+    return found if library is None else (*found, library.exc.SQLAlchemyError)
 
 
 def save_model(
@@ -194,11 +217,12 @@ class TrainingRun(SilentRun):
         self._stack = ExitStack()
 
     def __enter__(self) -> TrainingRun:
-        if self.experiment is not None:
-            self._mlflow.set_experiment(self.experiment)
-        if self._mlflow.active_run() is None:
-            self._stack.enter_context(self._mlflow.start_run())
-        self._mlflow.log_params(parameters_of(self.model))
+        with explain_mlflow_errors(self._mlflow):
+            if self.experiment is not None:
+                self._mlflow.set_experiment(self.experiment)
+            if self._mlflow.active_run() is None:
+                self._stack.enter_context(self._mlflow.start_run())
+            self._mlflow.log_params(parameters_of(self.model))
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -206,7 +230,8 @@ class TrainingRun(SilentRun):
             if error[0] is None:
                 self._log()
         finally:
-            self._stack.__exit__(*error)
+            with explain_mlflow_errors(self._mlflow):
+                self._stack.__exit__(*error)
 
     def add(self, y: Any, predictions: Array, weights: Any = None) -> None:
         """Add the labels of rows and the predictions that were made before they were learned."""
@@ -223,8 +248,9 @@ class TrainingRun(SilentRun):
     def finish(self, result: Mapping[str, Any], model: Model, *, compact: bool = False) -> None:
         """Log the result of a pass, as `train --json` prints it, and the model that has learned."""
         self._log()
-        self._mlflow.log_metrics(dict(_numbers(result)), step=self.rows)
-        log_model(model, compact=compact)
+        with explain_mlflow_errors(self._mlflow):
+            self._mlflow.log_metrics(dict(_numbers(result)), step=self.rows)
+            log_model(model, compact=compact)
 
     def _log(self) -> None:
         if self.rows == self._logged:
@@ -232,7 +258,8 @@ class TrainingRun(SilentRun):
         recent = self._sums - self._before
         found = {"loss": self._sums, "recent_loss": recent}
         means = {name: float(sums[1] / sums[0]) for name, sums in found.items() if sums[0] > 0}
-        self._mlflow.log_metrics(means, step=self.rows)
+        with explain_mlflow_errors(self._mlflow):
+            self._mlflow.log_metrics(means, step=self.rows)
         self._logged, self._before = self.rows, self._sums
 
 
