@@ -135,6 +135,28 @@ def test_blocks_of_any_size_and_single_labels_give_the_same_range(y, label_range
     equal_states(split, whole)
 
 
+@pytest.mark.parametrize("label_range", ["auto", "auto-zero"])
+def test_equal_labels_count_the_rows_of_each_other(label_range):
+    y = noise(400)
+    one, other, alone = (new_labels(label_range) for _ in range(3))
+    for labels in (one, other, alone):
+        follow(labels, y[:70])
+    for t in range(70, 300):
+        label = one.single(float(y[t]))
+        if label is None:
+            for labels in (one, other, alone):
+                follow(labels, y[t : t + 1])
+            continue
+        one.count_single(float(y[t]))
+        other.count_as(one)
+        assert alone.single(float(y[t])) == label
+        alone.count_single(float(y[t]))
+    equal_states(other, alone)
+    assert other.ends == alone.ends
+    follow(one, y[300:])  # a block no longer counts for both
+    equal_states(other, alone)
+
+
 @settings(parent=checked, max_examples=20)
 @given(STREAMS, NAMES)
 def test_compiled_and_plain_agree_bit_for_bit(y, label_range):

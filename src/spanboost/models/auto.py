@@ -133,11 +133,11 @@ class AutoBoost(AutoSpec, PastModel):
 
     def learn_one(self, x: RowLike, y: LabelLike, weight: float = 1.0) -> float | Array:
         """Learn one row; return the prediction made before the label was seen."""
-        plain = weight == 1 and self.labels.single(y) is not None
-        row = self._single_row(x) if plain else None
-        if row is None:
+        label = self.labels.single(y) if weight == 1 else None
+        row = None if label is None else self._single_row(x)
+        if row is None or label is None:
             return super().learn_one(x, y, weight)
-        return row.learn(self.labels, self._key(x), float(cast("float", y)))
+        return row.learn(self.labels, self._key(x), float(cast("float", y)), label)
 
     def _single_row(self, x: RowLike) -> ExpertRow | None:
         """Encode one row for all experts; None if it must be a block."""

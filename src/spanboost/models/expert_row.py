@@ -3,7 +3,7 @@
 `AutoBoost.predict_many` and `learn_many` do the same for blocks, with the same result.
 """
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,17 +56,22 @@ class ExpertRow:
             forecast = self._near.predict(forecast, units)
         return forecast if self._past is None else self._past.predict(forecast, units, key)
 
-    def learn(self, labels: Labels, key: int, y: float) -> float:
-        """Learn a label that `labels.single` takes; return the prediction made before it."""
+    def learn(self, labels: Labels, key: int, y: float, label: float) -> float:
+        """Learn a label; return the prediction made before it.
+
+        labels: of the first expert; label: what `labels.single` returned for y.
+        """
         units = self.mixture.units(labels)
         if not self._accepted:
             for core, block, _ in self._parts:
                 core.accept(block)
             self._accepted = True
+        self._label[0, 0] = label
+        (first, block, _), *others = self._parts
+        first.count_single(block, y, label)
+        for core, _, _ in others:
+            core.labels.count_as(labels)
         for core, block, out in self._parts:
-            label = cast("float", core.labels.single(y))
-            self._label[0, 0] = label
-            core.count_single(block, y, label)
             core.learn_span(block, self._label, self._weight, out, core.learn_rows, 0, 1)
         in_units = labels.scores or self.mixture.aggregator.relative
         known = self._label.item() if in_units else y

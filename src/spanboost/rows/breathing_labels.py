@@ -28,7 +28,7 @@ from spanboost.rows.label_history import (
     new_history,
 )
 from spanboost.rows.label_values import show_label
-from spanboost.rows.labels import LabelHealth, LabelPlan, RangeChange, UnboundedLabels
+from spanboost.rows.labels import LabelHealth, LabelPlan, Labels, RangeChange, UnboundedLabels
 from spanboost.rows.odd_labels import oddness
 from spanboost.rows.range_changes import new_changes
 
@@ -104,6 +104,13 @@ class BreathingLabels(UnboundedLabels):
             self._fast.add(float(y))
         else:
             self.history = self._after_chunk
+
+    def count_as(self, others: Labels) -> None:
+        """Count the row that other labels, which were equal to these, have just counted."""
+        super().count_as(others)
+        if isinstance(others, BreathingLabels):
+            # shared until the next block: the history is the same, and is kept once
+            self._history, self._fast = others._history, others._fast
 
     def count(self, rows: int, learned: int, after: Any, ends: LabelEnds | None) -> None:
         """Add to the counts of rows, and set the history to the one after these rows."""

@@ -129,6 +129,10 @@ class Labels:
         self.rows += 1
         self.seen += 1
 
+    def count_as(self, others: "Labels") -> None:
+        """Count the row that other labels, which were equal to these, have just counted."""
+        self.rows, self.seen, self.ends = others.rows, others.seen, others.ends
+
     def _extend_ends(self, new: LabelEnds) -> None:
         """Extend the ends to new labels; if those of earlier labels are unknown, they stay so."""
         if self.ends is not None:
