@@ -25,7 +25,8 @@ from spanboost import (
 from spanboost.analysis.partial_sums import partial_predictions
 from spanboost.compiling.kernels import plain
 from spanboost.losses import Softmax, SquaredEuclidean
-from spanboost.models import auto, choice
+from spanboost.models import choice
+from spanboost.models.budgets import EXPERTS, Expert
 from spanboost.models.mixture import REGRESSION
 from spanboost.parallel.averaging import check_averageable
 
@@ -240,15 +241,15 @@ def test_explanations_add_up(loss, few_copies):
 
 def test_as_an_expert_of_autoboost(monkeypatch, tmp_path, few_copies):
     experts = (
-        auto.Expert("trees", auto.Trees, {"depth": 3, "candidates": 8}, 4, 0.5),
-        auto.Expert("linear", auto.LinearSGD, {}, "auto", "auto"),
+        Expert("trees", Trees, {"depth": 3, "candidates": 8}, 4, 0.5),
+        Expert("linear", LinearSGD, {}, "auto", "auto"),
     )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    monkeypatch.setitem(EXPERTS, "default", experts)
     X, y = stream(80, scale=5.0)
     with plain():
         model = AutoBoost()
         alone = SpanBoost(
-            auto.LinearSGD(), n="auto", eta="auto", label_range="auto", seed=model.seed + 1
+            LinearSGD(), n="auto", eta="auto", label_range="auto", seed=model.seed + 1
         )
         model.learn_many(X[:50], y[:50])
         alone.learn_many(X[:50], y[:50])

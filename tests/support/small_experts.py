@@ -1,13 +1,11 @@
 """A default budget of AutoBoost that takes little time."""
 
-from spanboost.models import auto
+from spanboost import LinearSGD, Trees
+from spanboost.models.budgets import EXPERTS, Expert
 
 
 def set_small_experts(monkeypatch):
     """Replace the experts of the default budget by two small ones."""
     small = {"depth": 3, "candidates": 8, "evidence": 1.0, "grace": 8, "delay": 2}
-    experts = (
-        auto.Expert("trees", auto.Trees, small, 4, 0.5),
-        auto.Expert("linear", auto.LinearSGD, {}),
-    )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    experts = (Expert("trees", Trees, small, 4, 0.5), Expert("linear", LinearSGD, {}))
+    monkeypatch.setitem(EXPERTS, "default", experts)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost
+from spanboost import AutoBoost, HullBoost, LinearSGD, SpanBoost, Trees
 from spanboost.compiling.kernels import plain
 from spanboost.losses import Huber, Quantile, Softmax, SquaredEuclidean
-from spanboost.models import auto, choice
+from spanboost.models import choice
+from spanboost.models.budgets import EXPERTS, Expert
 from spanboost.theory import choice as theory
 from spanboost.theory.choice import audit_choice
 
@@ -133,10 +134,10 @@ def test_a_bound_without_the_logarithm_is_violated(kept, monkeypatch):
 
 def test_experts_of_autoboost(monkeypatch):
     experts = (
-        auto.Expert("trees", auto.Trees, {"depth": 3, "candidates": 8}, 4, 0.5),
-        auto.Expert("linear", auto.LinearSGD, {}, "auto", "auto"),
+        Expert("trees", Trees, {"depth": 3, "candidates": 8}, 4, 0.5),
+        Expert("linear", LinearSGD, {}, "auto", "auto"),
     )
-    monkeypatch.setitem(auto.EXPERTS, "default", experts)
+    monkeypatch.setitem(EXPERTS, "default", experts)
     with plain():
         X = rows()
         model = AutoBoost(label_range=(-1, 1), past=False, recent=False)
