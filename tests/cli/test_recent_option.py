@@ -47,12 +47,13 @@ def test_predict_uses_recent_rows_and_no_past_labels(data, shell, tmp_path):
     np.testing.assert_allclose([float(row["prediction"]) for row in found], expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("default:recent rows and past labels")
 def test_an_export_says_what_it_leaves_out(data, shell, tmp_path):
     model, small = tmp_path / "model.sb", tmp_path / "small.sb"
     for options, noted in ((("--recent", "on"), True), ((), False)):
         shell("train", data, "-o", model, "--quiet", *options)
-        printed = shell("export", model, "--to", "compact", "-o", small).out
-        assert ("note: recent rows and past labels are not exported" in printed) == noted
+        printed = shell("export", model, "--to", "compact", "-o", small).err
+        assert ("warning: recent rows and past labels are not exported" in printed) == noted
         rows = X.astype(np.float32)
         expected = load(model).without_corrections().predict_many(rows)
         np.testing.assert_array_equal(load(small).predict_many(rows), expected)

@@ -69,6 +69,7 @@ def test_every_model_on_every_kind_of_rows(case, kind, tmp_path):
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* are not exported")
 @pytest.mark.parametrize("case", COMPILED)
 def test_ensembles(case, tmp_path):
     loss = LOSS_OF.get(case, "squared")
@@ -142,6 +143,7 @@ def test_a_table_with_categories_and_times(shell, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.filterwarnings("ignore:.* are not exported")
 @pytest.mark.parametrize("options", [["--intervals"], ["--loss", "softmax", "--sets"]])
 def test_models_with_intervals_or_sets_have_names_too(options, shell, tmp_path):
     lines = ["size,city,day,label"]

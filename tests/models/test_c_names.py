@@ -51,6 +51,7 @@ def test_names_cannot_add_code(shell, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.filterwarnings("ignore:.* are not exported")
 def test_names_in_parameters_cannot_add_code(tmp_path):
     name = "".join(HOSTILE)
     rows = [{name: "x", "a": float(k)} for k in range(5)]

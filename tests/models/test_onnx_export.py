@@ -56,6 +56,7 @@ def test_every_model_on_every_kind_of_rows(case, kind, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* are not exported")
 @pytest.mark.parametrize("case", COMPILED)
 def test_ensembles(case, tmp_path):
     loss = LOSS_OF.get(case, "squared")

@@ -208,7 +208,8 @@ def test_compact_models_hold_no_recent_rows():
     model.learn_many(X, classes)
     plain = model.without_corrections()
     assert plain.recent_stage is None
-    small = compact_model(model)
+    with pytest.warns(UserWarning, match="recent rows and past labels are not exported"):
+        small = compact_model(model)
     np.testing.assert_array_equal(small.predict_many(X), plain.predict_many(X))
     assert not any(name.startswith("recent.") for name, _ in small.tensors())
     assert AutoBoost(budget="fast").recent_stage is None

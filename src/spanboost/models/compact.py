@@ -8,7 +8,7 @@ model. It refuses to learn (rows/prediction_labels.py). Prediction files and exp
 import copy
 from typing import Any, TypeVar
 
-from spanboost.errors import UserError
+from spanboost.errors import UserError, warn_caller
 from spanboost.learners.tree_tables import predicting_part
 from spanboost.models.booster_core import BoosterCore
 from spanboost.models.header import not_data_error
@@ -21,6 +21,8 @@ M = TypeVar("M", bound=Model)
 
 def compact_model(model: M) -> M:
     """Return a copy of a model that predicts as `without_corrections` does, and does not learn.
+
+    A warning says that a model has corrections, since its copy has none.
 
     >>> import numpy as np
     >>> from spanboost import SpanBoost, Trees
@@ -36,7 +38,15 @@ def compact_model(model: M) -> M:
     spanboost.errors.UserError: a compact model predicts but cannot learn; ...
     """
     check_compact(model)
-    model = model.without_corrections()
+    plain = model.without_corrections()
+    if plain is not model:
+        warn_caller(
+            UserWarning(
+                "recent rows and past labels are not exported: the export predicts with the "
+                "experts alone, as model.without_corrections() does"
+            )
+        )
+    model = plain
     if not model.started:
         raise UserError("the model has not learned any rows; a compact model cannot learn them")
     for booster in model.stored_boosters():

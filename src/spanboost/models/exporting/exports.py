@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 from spanboost.atomic_files import atomic_write
-from spanboost.errors import ParameterError
+from spanboost.errors import ParameterError, warn_caller
 from spanboost.models.exporting.c_source import c_source
 from spanboost.models.exporting.onnx_model import onnx_bytes
 from spanboost.models.exporting.program import program_of
+from spanboost.models.intervals import Intervals
 from spanboost.models.model import Model, require_model
+from spanboost.models.wrapper import WrappedModel
 
 FORMS = ("c", "onnx")
 
@@ -22,7 +24,8 @@ def export(
         onnx. The default is the ending of the path.
     name: of the model; the functions of a C file begin with it.
 
-    Predictions of models with intervals or prediction sets are exported without these.
+    What cannot be exported is refused or, if the predictions of the export differ from those of the
+    model or lack something, named by a warning: recent rows, past labels, intervals and sets.
 
     >>> import pathlib, tempfile
     >>> import numpy as np
@@ -40,6 +43,9 @@ def export(
     if to not in FORMS:
         raise ParameterError("to", f"must be {' or '.join(map(repr, FORMS))} (got {to!r:.40})")
     program = program_of(model)
+    if isinstance(model, WrappedModel):
+        left_out = "intervals" if isinstance(model, Intervals) else "prediction sets"
+        warn_caller(UserWarning(f"{left_out} are not exported, only predictions"))
     data = onnx_bytes(program, name) if to == "onnx" else c_source(program, name).encode()
     with atomic_write(path) as file:
         file.write(data)

@@ -29,7 +29,7 @@ from spanboost.models.compact import compact_model
 from spanboost.models.exporting.combinations import Mean, Mixed, mixed
 from spanboost.models.exporting.row_form import RowForm, row_form
 from spanboost.models.model import Model
-from spanboost.models.predictions import class_names
+from spanboost.models.predictions import class_names, known_classes
 from spanboost.models.refitted import Refitted
 from spanboost.models.wrapper import WrappedModel
 
@@ -176,5 +176,10 @@ def _classes(model: Model, d: int) -> list[str]:
     if not isinstance(model.loss_, Logistic | Softmax):
         return []
     if model.schema is not None:
-        return class_names(model)
+        if len(known_classes(model)) < 2:
+            raise UserError(
+                "cannot export a model that has seen fewer than two classes; train it on rows of "
+                "more classes"
+            )
+        return class_names(model)[: max(d, 2)]
     return ["-1", "1"] if isinstance(model.loss_, Logistic) else [str(k) for k in range(d)]

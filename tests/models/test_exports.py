@@ -1,0 +1,56 @@
+"""Which models can be exported, and what their exports leave out."""
+
+import numpy as np
+import pytest
+from predicting import labels_of, rows_of, span, trained
+
+from spanboost import AutoBoost, Intervals, PredictionSets, export, load, save
+from spanboost.compiling.kernels import plain
+from spanboost.errors import UserError
+
+ROWS, LABELS = rows_of("dense"), labels_of("squared")
+CORRECTIONS = "recent rows and past labels are not exported: the export predicts with the experts"
+
+
+@pytest.mark.parametrize("stage", ["recent", "past"])
+def test_a_warning_names_the_corrections_that_are_missing(stage, tmp_path):
+    with plain():
+        model = AutoBoost(budget="fast", **{stage: True})
+        model.learn_many(ROWS[:9], LABELS[:9])
+        with pytest.warns(UserWarning, match=CORRECTIONS):
+            export(model, tmp_path / "model.c")
+        with pytest.warns(UserWarning, match=CORRECTIONS):
+            save(model, tmp_path / "small.sb", compact=True)
+        export(model.without_corrections(), tmp_path / "same.c")
+        expected = model.without_corrections().predict_many(ROWS)
+        found = load(tmp_path / "small.sb").predict_many(ROWS)
+    np.testing.assert_array_equal(found, expected)
+    source, same = ((tmp_path / f"{name}.c").read_text() for name in ("model", "same"))
+    assert source.partition("*/")[2] == same.partition("*/")[2]
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "loss", "left_out"),
+    [(Intervals, "squared", "intervals"), (PredictionSets, "logistic", "prediction sets")],
+)
+def test_a_warning_names_intervals_and_sets(wrapper, loss, left_out, tmp_path):
+    with plain():
+        model = wrapper(span("linear", loss))
+        model.learn_many(ROWS, labels_of(loss))
+        with pytest.warns(UserWarning, match=f"^{left_out} are not exported, only predictions"):
+            export(model, tmp_path / "model.c")
+
+
+def test_an_export_without_a_difference_has_no_warning(tmp_path):
+    with plain():
+        export(trained(AutoBoost(budget="fast"), "dense", "squared", T=9), tmp_path / "model.c")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_a_single_class_is_refused(loss, shell, tmp_path):
+    """Its table of predictions has one class, and an export would have two."""
+    (tmp_path / "data.csv").write_text("a,label\n" + "1,only\n" * 30)
+    options = ("--learner", "linear", "-n", "1", "--loss", loss, "--quiet")
+    shell("train", tmp_path / "data.csv", "-o", tmp_path / "model.sb", *options)
+    with pytest.raises(UserError, match="has seen fewer than two classes"):
+        export(load(tmp_path / "model.sb"), tmp_path / "model.c")
