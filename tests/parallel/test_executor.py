@@ -1,7 +1,9 @@
 """Executors without a cluster: tuning with snapshots gives the same bits."""
 
+import contextlib
 import os
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from spanboost.data.batch import Batch, join_batches
 from spanboost.data.schema import Schema
 from spanboost.data.stream import Stream
 from spanboost.data.target import NumberTarget
-from spanboost.errors import UserError, install_hint
+from spanboost.errors import ClusterError, UserError, install_hint
+from spanboost.parallel import cluster
 from spanboost.parallel.executor import LocalExecutor
 from spanboost.parallel.private_cluster import check_version, require_token
 from spanboost.rows.validation import Sparse
@@ -47,6 +50,27 @@ def test_tuning_on_an_executor_equals_local_tuning(learner, grid, tmp_path, monk
     for one, name in ((here, "here"), (there, "there")):
         save(one.model(), tmp_path / name)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("local", "cannot start a Ray cluster on this machine: the node timed out"),
+        ("auto", "cannot connect to a Ray cluster at auto: the node timed out"),
+    ],
+)
+def test_a_cluster_that_does_not_start_is_one_sentence(monkeypatch, address, message):
+    def fail(*arguments, **options):
+        raise Exception("the node timed out\nand more lines")
+
+    ray = types.ModuleType("ray")
+    ray.__version__, ray.is_initialized, ray.init = "99.0", lambda: False, fail
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(cluster, "listen_on_loopback", lambda: contextlib.nullcontext({}))
+    monkeypatch.setattr(cluster, "require_token", lambda: None)
+    with pytest.raises(ClusterError) as failure:
+        cluster.Cluster(address)
+    assert str(failure.value) == message
 
 
 def test_a_bad_row_is_reported():

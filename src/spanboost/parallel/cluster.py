@@ -143,9 +143,11 @@ class Cluster:
                 self._ray.init(address, **quiet)
         except ClusterError:
             raise
-        except (OSError, ValueError, RuntimeError) as error:
+        except Exception as error:  # Ray raises this class itself if a cluster does not start
             first = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-            raise ClusterError(f"cannot connect to a Ray cluster at {address}: {first}") from None
+            local = "start a Ray cluster on this machine"
+            what = local if address == LOCAL else f"connect to a Ray cluster at {address}"
+            raise ClusterError(f"cannot {what}: {first}") from None
 
     def _start(self, processors: int | None, quiet: dict[str, Any]) -> None:
         """Start a cluster on this machine."""
