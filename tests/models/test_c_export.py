@@ -209,6 +209,17 @@ def test_the_columns_of_files_without_names_are_explained(shell, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_single_copy(learner, kind, tmp_path):
+    """The compiler sees through all loops, and warns about what may be uninitialized."""
+    with plain():
+        model = trained(span(learner, n=1), kind, "squared")
+        rows = rows_of(kind, seed=1)
+        same(CompiledModel(model, tmp_path).predict_many(rows), model.predict_many(rows))
+
+
+@needs_compiler
 @pytest.mark.parametrize("classes", [2, 4, 7])
 @pytest.mark.parametrize("learner", ["linear", "linear64", "trees", "network", "ridge"])
 def test_projections_of_many_outputs(learner, classes, tmp_path):

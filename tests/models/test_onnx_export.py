@@ -23,10 +23,10 @@ from predicting import (
 from scipy_free import Csr
 from test_compact import holds_rows
 
-from spanboost import LinearBall, LinearSGD, SpanBoost, Trees, export, load
+from spanboost import LinearBall, LinearSGD, Rows, SpanBoost, Trees, export, load
 from spanboost.compiling.kernels import plain
 from spanboost.errors import UserError
-from spanboost.models.exporting import onnx_model
+from spanboost.models.exporting import onnx_graph, onnx_model
 from spanboost.models.predictions import probabilities
 
 RELATIVE = 1e-5
@@ -158,3 +158,66 @@ def test_onnx_is_an_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"needs the package onnx; run pip install '\.\[onnx\]'"):
         export(model, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("learner", ["trees", "trees64", "stumps", "ridge"])
+def test_rows_that_python_refuses_have_no_prediction(learner, tmp_path):
+    X, codes = np.zeros((5, 3)), np.zeros((5, 2), np.int64)
+    X[1, 1], X[2, 2], X[4, 0], codes[3, 1] = np.inf, -np.inf, np.nan, 2**40
+    with plain():
+        model = trained(span(learner, "logistic"), "codes", "logistic")
+        exported = OnnxModel(model, tmp_path)
+    found = exported.run(Rows(X, codes))
+    refused = [False, True, True, True, False]
+    np.testing.assert_array_equal(np.isnan(found["prediction"]), refused)
+    np.testing.assert_array_equal(np.isnan(found["probabilities"]).all(axis=1), refused)
+    assert [label == "" for label in found["label"]] == refused
+    for row, refuses in enumerate(refused):
+        one = Rows(X[[row]], codes[[row]])
+        if refuses:
+            with pytest.raises(ValueError, match=r"infinite|too large"):
+                model.predict_many(one)
+        else:
+            np.testing.assert_allclose(found["prediction"][row], model.predict_many(one)[0])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_codes_beyond_the_precision_of_float32(learner, tmp_path):
+    """The trees of Python read codes modulo 2^24; other learners do not know these codes."""
+    rows = rows_of("codes")
+    codes = np.where(rows.codes > 0, rows.codes + 2**24 * (1 + rows.codes), rows.codes)
+    with plain():
+        check(trained(span(learner), "codes", "squared"), Rows(rows.numbers, codes), tmp_path)
+
+
+def test_tables_that_do_not_fit_into_a_file_are_refused(tmp_path, monkeypatch):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    monkeypatch.setattr(onnx_graph, "MOST_BYTES", 10_000)
+    with plain():
+        model = trained(span("linear"), "codes", "squared")
+        export(model, tmp_path / "model.onnx")
+        model.learn_many(Rows(np.zeros((1, 3)), np.array([[5000, 0]])), [100.0])
+        with pytest.raises(UserError, match="tables of more than 2 GB to ONNX"):
+            export(model, tmp_path / "model.onnx")
+
+
+def test_texts_with_the_character_nul(shell, tmp_path):
+    lines = [
+        "size,city,label",
+        *(f"{k % 7},{'a!b' if k % 2 else 'a'},{'d!e' if k % 2 else 'd'}" for k in range(60)),
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines).replace("!", "\0") + "\n")
+    options = ("--learner", "linear", "-n", "2", "--loss", "softmax", "--quiet")
+    shell("train", tmp_path / "data.csv", "-o", tmp_path / "model.sb", *options)
+    model = load(tmp_path / "model.sb")
+    exported = OnnxModel(model, tmp_path)
+    given = ["a\0b", "a", "a\0"]
+    inputs = {
+        "numbers": np.ones((3, 1), np.float32),
+        "categories": np.array(given, object)[:, None],
+    }
+    found, labels = exported.session.run(["prediction", "label"], inputs)
+    expected = model.predict_many([{"size": 1.0, "city": city} for city in given])
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    assert len(set(found[:, 0])) > 1
+    assert labels.tolist() == [model.schema.target.values[k] for k in expected.argmax(axis=1)]

@@ -7,11 +7,10 @@ from importlib.resources import files
 from spanboost import __version__
 from spanboost.models.exporting.c_literals import check_texts, comment, encoded, escaped, text
 from spanboost.models.exporting.program import Program
-from spanboost.models.exporting.row_form import Categories, RowForm
+from spanboost.models.exporting.row_form import CODE_LIMIT, Categories, RowForm
 from spanboost.rows.times import CYCLES
 
 _SHOWN = 500  # columns that the comment lists
-_LIMIT = 2**40  # of codes and columns, as in a block of rows
 # what the columns of rows without names are
 _COLUMNS = {
     "svmlight": ["The column of a feature is its index in svmlight files."],
@@ -208,7 +207,7 @@ int {name}_predict({head})
         if (isinf({cast}{values}[k]))
             return 1;
     for (int64_t k = 0; k < {number}; k++)
-        if ({codes}[k] >= INT64_C({_LIMIT}))
+        if ({codes}[k] >= INT64_C({CODE_LIMIT}))
             return 1;
     {part}(&row, 1, prediction);
     return 0;

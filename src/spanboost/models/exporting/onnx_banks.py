@@ -65,6 +65,8 @@ def _add_trees(bank: PredictingTrees, place: Place) -> str:
     cells = [inputs.numbers[dtype]] if inputs.columns else []
     for code in inputs.codes:
         known = graph.add("Max", code, graph.constant(-1, np.int64))
+        # the trees read codes modulo 2^24, which float32 holds exactly; -1 stays -1
+        known = graph.add("Mod", known, graph.constant(2**24, np.int64), fmod=1)
         cells.append(graph.reshape(graph.cast(known, dtype), -1, 1))
     row = graph.add("Concat", *cells, axis=1) if len(cells) > 1 else cells[0]
     out = graph.cast(add_trees(graph, bank.nodes, row, inputs.columns, place.part.D), np.float64)

@@ -10,6 +10,7 @@ from spanboost.errors import UserError, install_hint
 ML = "ai.onnx.ml"
 OPSETS = {"": 17, ML: 3}
 IR_VERSION = 8  # of these operator sets
+MOST_BYTES = 2_000_000_000  # of all constants: a file has at most 2^31 - 1 bytes
 
 
 def import_onnx() -> Any:
@@ -29,7 +30,7 @@ class Graph:
     def __init__(self, prefix: str = "") -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._prefix, self._count = prefix, 0
+        self._prefix, self._count, self._bytes = prefix, 0, 0
         self._known: dict[Any, str] = {}
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
@@ -43,13 +44,22 @@ class Graph:
         return out
 
     def constant(self, values: Any, dtype: Any = np.float64) -> str:
-        """Return the name of a constant; equal constants are stored once."""
+        """Return the name of a constant; equal constants are stored once.
+
+        A UserError says that the constants do not fit into a file.
+        """
         from onnx import numpy_helper
 
         array = np.ascontiguousarray(values, dtype).reshape(np.shape(values))
+        if self._bytes + array.nbytes > MOST_BYTES:
+            raise UserError(
+                "cannot export a model with tables of more than 2 GB to ONNX, whose files cannot "
+                "be larger; number categories from 0 without gaps, or export to C"
+            )
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self._known:
             self._known[key] = self._name("constant")
+            self._bytes += array.nbytes
             self.constants.append(numpy_helper.from_array(array, self._known[key]))
         return self._known[key]
 

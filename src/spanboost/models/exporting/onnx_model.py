@@ -15,7 +15,7 @@ from spanboost.learners.tree_tables import PredictingTrees
 from spanboost.models.exporting.onnx_banks import Place, add_bank
 from spanboost.models.exporting.onnx_combinations import add_combination
 from spanboost.models.exporting.onnx_graph import IR_VERSION, OPSETS, Graph, import_onnx
-from spanboost.models.exporting.onnx_rows import Inputs, add_inputs
+from spanboost.models.exporting.onnx_rows import Inputs, add_inputs, invalid_rows
 from spanboost.models.exporting.onnx_trees import project
 from spanboost.models.exporting.program import (
     BoosterPart,
@@ -37,11 +37,12 @@ def onnx_bytes(program: Program, name: str = "model") -> bytes:
     inputs = add_inputs(graph, program.form, boosters_of(program.part))
     forecasts = _add_part(graph, program.part, program.form, inputs)  # [rows, d, 1]
     d = program.outputs
-    scores = graph.reshape(forecasts, -1, d)
+    invalid = graph.reshape(invalid_rows(graph, inputs), -1, 1)
+    scores = graph.call("Where", invalid, np.nan, graph.reshape(forecasts, -1, d))
     shape = [-1] if d == 1 else [-1, d]
     named = {"prediction": graph.reshape(scores, *shape)}
     if program.classes:
-        named |= _add_classes(graph, scores, program)
+        named |= _add_classes(graph, scores, invalid, program)
     outputs = [_output(graph, program, key, value) for key, value in named.items()]
     made = helper.make_graph(graph.nodes, name, inputs.values, outputs, graph.constants)
     opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
@@ -65,12 +66,16 @@ def _metadata(program: Program) -> dict[str, str]:
     return {key: json.dumps(names) for key, names in named.items() if names}
 
 
-def _add_classes(graph: Graph, scores: str, program: Program) -> dict[str, str]:
-    """Return the probabilities of the classes, and the name of the most probable one."""
+def _add_classes(graph: Graph, scores: str, invalid: str, program: Program) -> dict[str, str]:
+    """Return the probabilities of the classes, and the name of the most probable one.
+
+    The name is empty for invalid rows.
+    """
     if program.binary:
         scores = graph.add("Concat", graph.call("Mul", scores, 0.0), scores, axis=1)
     best = graph.add("ArgMax", scores, axis=1, keepdims=0)
-    label = graph.add("Gather", graph.texts([*program.classes]), best, axis=0)
+    known = graph.add("Gather", graph.texts([*program.classes]), best, axis=0)
+    label = graph.add("Where", graph.reshape(invalid, -1), graph.texts([""]), known)
     return {"probabilities": graph.add("Softmax", scores, axis=1), "label": label}
 
 

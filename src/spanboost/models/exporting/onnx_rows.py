@@ -7,7 +7,7 @@ import numpy as np
 from spanboost.errors import UserError
 from spanboost.models.exporting.onnx_graph import ML, Graph
 from spanboost.models.exporting.program import BoosterPart
-from spanboost.models.exporting.row_form import RowForm
+from spanboost.models.exporting.row_form import CODE_LIMIT, RowForm
 
 
 class Inputs(NamedTuple):
@@ -43,6 +43,20 @@ def add_inputs(graph: Graph, form: RowForm, boosters: list[BoosterPart]) -> Inpu
             column = graph.add("Gather", name, graph.constant(j, np.int64), axis=1)
             codes.append(_encode(graph, column, one.texts) if texts else column)
     return Inputs(values, columns, numbers, codes)
+
+
+def invalid_rows(graph: Graph, inputs: Inputs) -> str:
+    """Return which rows Python refuses, [rows]: infinite numbers, and codes that are too large."""
+    found = []
+    if inputs.numbers:
+        narrow = min(inputs.numbers, key=lambda dtype: np.dtype(dtype).itemsize)
+        infinite = graph.cast(graph.add("IsInf", inputs.numbers[narrow]), np.int64)
+        found.append(graph.add("ReduceMax", infinite, axes=[1], keepdims=0))
+    for code in inputs.codes:
+        large = graph.add("GreaterOrEqual", code, graph.constant(CODE_LIMIT, np.int64))
+        found.append(graph.cast(large, np.int64))
+    most = graph.add("Max", *found)
+    return graph.add("Greater", most, graph.constant(0, np.int64))
 
 
 def row_zeros(graph: Graph, inputs: Inputs) -> str:

@@ -8,6 +8,8 @@ from spanboost.models.model import Model
 from spanboost.rows.feature_names import FeatureNames
 from spanboost.rows.times import part_names
 
+CODE_LIMIT = 2**40  # of codes and columns, as in a block of rows
+
 
 class Categories(NamedTuple):
     """A column of categories."""

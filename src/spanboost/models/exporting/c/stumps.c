@@ -16,6 +16,8 @@ static void predict_stumps_R(const struct stumps_R *s, const struct row *row, in
     real x;
     for (int i = 0; i < copies; i++)
         best[i] = -INFINITY;
+    for (int i = 0; i < OUTPUTS * copies; i++)
+        h[i] = 0;
     while (next_feature_R(row, mask, 0, &at, &feature, &x)) {
         int64_t f = find_key(s->feature, s->features, feature);
         real z = f < 0 ? 0 : normalise_R(x, s->scale[f]);
