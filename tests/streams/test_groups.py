@@ -301,6 +301,36 @@ def test_a_restored_worker_reads_again_although_entries_were_deleted(redis):
     restored.stop()
 
 
+def test_entries_of_a_worker_that_was_killed_are_named(redis, monkeypatch):
+    monkeypatch.setattr("spanboost.data.messages.redis_source.SILENT_SECONDS", 0.3)
+    topic = f"shared{next(NUMBERS)}"
+    redis.create(topic)
+    redis.send(topic, numbers(0, 3))
+    killed = Member(redis, topic, "killed", "g").start()
+    assert len(killed.source.poll(0.1, {})) == 3
+    member = Member(redis, topic, "me", "g").start().read_all()
+    assert member.source.idle_reason() is None
+    time.sleep(0.4)
+    member.step()
+    assert member.source.idle_reason() == (
+        f"{member.source.name} has entries that were delivered to workers which do not read now: "
+        "killed (3); to process them, start these workers again with their state folders"
+    )
+    Member(redis, topic, "killed", "g").start().read_all().stop()
+    assert member.source.idle_reason() is None
+    member.stop()
+
+
+def test_a_worker_without_a_partition_says_so(kafka):
+    topic = f"shared{next(NUMBERS)}"
+    kafka.create(topic)
+    member = Member(kafka, topic, "me", "waits").start()
+    assert "has given this worker no partition" in member.source.idle_reason()
+    member.read_all()
+    assert member.source.idle_reason() is None
+    member.stop()
+
+
 def test_sinks_write_in_order(broker, topic):
     sink = open_sink(broker.url(topic))
     for first in (0, 2500):

@@ -21,7 +21,7 @@ from spanboost.service.http.stream_metrics import format_stream
 from spanboost.service.limits import StateLimits
 from spanboost.service.storage.entry import decode_entry
 from spanboost.service.storage.journal import Journal
-from spanboost.service.streaming import retries
+from spanboost.service.streaming import idle_log, retries, stream_worker
 from spanboost.service.streaming.stream_worker import WORKER, Behaviour
 
 POINTS = ("before delivery", "after delivery", "before commit", "after commit")
@@ -343,6 +343,35 @@ def test_a_sink_that_fails_does_not_prevent_the_end(tmp_path):
     assert read_journal(tmp_path)[0] == []  # nothing was learned without its prediction
     assert run_all(tmp_path, source.values, predictions=MemorySink()) == []
     assert read_journal(tmp_path)[0] == ["a"]
+
+
+def test_the_log_says_once_why_a_worker_waits_and_stops(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(idle_log, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_worker, "REPORT_SECONDS", 0.0)
+    caplog.set_level("INFO", "spanboost.service")
+    source = MemorySource([row("a"), row("b")])
+    run = Run(tmp_path, streams_of(source), Behaviour())
+    run.worker.start()
+
+    def lines():
+        return [text for text in caplog.messages if text.startswith("the worker waits; ")]
+
+    wait_until(lambda: lines()[-1:] and "labels" in lines()[-1])
+    assert lines()[-1] == (
+        "the worker waits; rows: no new messages; predicted rows wait for their labels: 2"
+    )
+    source.problem = "cannot reach the broker"
+    wait_until(lambda: "rows: cannot reach the broker" in lines()[-1])
+    said = len(lines())
+    time.sleep(0.5)
+    assert len(lines()) == said
+    run.close()
+    assert caplog.messages[-1] == (
+        "the worker stopped; it was asked to stop; rows: cannot reach the broker; predicted rows "
+        "without a label: 2"
+    )
+    assert run_all(tmp_path, [*source.values, label("a"), label("b")]) == []
+    assert caplog.messages[-1] == "the worker stopped; all messages were processed"
 
 
 def test_a_worker_keeps_its_name(tmp_path):

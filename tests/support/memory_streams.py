@@ -24,6 +24,9 @@ class MemorySource:
         self.next, self.committed, self.failures = 0, None, 0
         self.kept_alive = 0
 
+    def idle_reason(self):
+        return None
+
     def start(self, positions):
         self.next = positions.get(self.place, -1) + 1
         self.epoch += 1

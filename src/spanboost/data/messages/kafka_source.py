@@ -49,6 +49,16 @@ class KafkaSource:
         """Why nothing can be read now; None if nothing is wrong."""
         return self._client.error
 
+    def idle_reason(self) -> str | None:
+        """Return that the group has given this worker no partition, if so."""
+        if self._next or self._only is not None:
+            return None
+        return (
+            f"the group {self._group!r} has given this worker no partition of {self.name}; other "
+            "workers have all of them, or a worker that was killed still counts until its session "
+            "ends (session.timeout.ms)"
+        )
+
     def start(self, positions: Positions) -> None:
         """Find the topic, and join the group; the first `poll` gets partitions."""
         self._positions = positions

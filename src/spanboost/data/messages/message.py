@@ -64,6 +64,9 @@ class MessageSource(Protocol):
     def problem(self) -> str | None:
         """Why nothing can be read now; None if nothing is wrong."""
 
+    def idle_reason(self) -> str | None:
+        """Return what keeps messages from this source; None if there are no new ones."""
+
     def start(self, positions: Positions) -> None:
         """Connect, and resume after some positions; UnavailableError if that fails for now."""
 

@@ -21,6 +21,7 @@ from spanboost.data.problems import StreamError
 
 OPTIONS = ("start", "field")
 BATCH = 1000  # entries that are returned at a time
+SILENT_SECONDS = 10  # without a request, before a worker counts as stopped
 MOST_NAMED = 5  # entries that a warning names
 MOST_DELIVERED = 1_000_000  # entries that a crash can leave unacknowledged; it is far fewer
 
@@ -47,6 +48,26 @@ class RedisSource:
         self._again: str | None = None  # id after which entries are read again; None: none are left
         self._last = FIRST  # id of the last entry that was read
         self._unacknowledged: deque[str] = deque()
+
+    def idle_reason(self) -> str | None:
+        """Return which other workers of the group have entries and do not read, if there are any.
+
+        Only they can process these entries, because their journals may contain them.
+        """
+        found = self._client.call("xinfo_consumers", self._group)
+        silent = {
+            as_text(one["name"]): one["pending"]
+            for one in found
+            if one["pending"] and one["idle"] > SILENT_SECONDS * 1000
+        }
+        silent.pop(self._worker, None)
+        if not silent:
+            return None
+        named = ", ".join(f"{name} ({pending:,})" for name, pending in silent.items())
+        return (
+            f"{self.name} has entries that were delivered to workers which do not read now: "
+            f"{named}; to process them, start these workers again with their state folders"
+        )
 
     def start(self, positions: Positions) -> None:
         """Join the group, or create it; acknowledge what was processed before a crash."""

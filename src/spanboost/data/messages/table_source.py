@@ -32,6 +32,10 @@ class TableSource:
         self._last: Any = None  # value of the last row that was read
         self._asked = -PAUSE_SECONDS  # when the last query found no rows
 
+    def idle_reason(self) -> str | None:
+        """Return None: the query is the only reason for rows to be missing."""
+        return None
+
     def start(self, positions: Positions) -> None:
         """Continue after a position; StreamError if it is one of another query."""
         self._table.begin_after(positions)

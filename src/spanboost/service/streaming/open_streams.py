@@ -103,6 +103,13 @@ class OpenStreams:
         sinks = dict.fromkeys([*self.sinks])
         return {part: failing.get(part) or why for part, why in {**own, **sinks}.items()}
 
+    def idle_reasons(self) -> dict[str, str | None]:
+        """Return what keeps messages from each source; None if there are no new ones."""
+        return {
+            part: source.problem or self.ask(part, source.idle_reason)
+            for part, source in self.sources.items()
+        }
+
     def close(self) -> None:
         """Tell the message systems what was processed, and disconnect."""
         for source in self.sources.values():

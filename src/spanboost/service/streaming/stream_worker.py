@@ -15,6 +15,7 @@ again. So each row is learned exactly once.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from secrets import token_hex
@@ -33,6 +34,7 @@ from spanboost.service.learning.worker import ClosedError, Job, Worker
 from spanboost.service.log import write_log
 from spanboost.service.request_rows import RowParser, collect_examples
 from spanboost.service.storage.pending_rows import PendingFullError
+from spanboost.service.streaming.idle_log import IdleLog, log_end
 from spanboost.service.streaming.message_batch import BadRow, MessageBatch, RowToPredict
 from spanboost.service.streaming.open_streams import (
     DEAD_LETTERS,
@@ -92,6 +94,7 @@ class StreamWorker:
         self._open = OpenStreams(lambda: engine.state.positions, self._stop)
         self._thread: threading.Thread | None = None
         self._ends: Positions | None = None  # of the rows that must be read before held labels
+        self._idle, self._drained = IdleLog(), False
         self._reported = 0.0  # when the message systems were last told what was processed
 
     def start(self) -> None:
@@ -128,10 +131,10 @@ class StreamWorker:
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                self._step()
-        except (StoppedError, ClosedError):
-            pass
+            with suppress(StoppedError, ClosedError):
+                while not self._stop.is_set():
+                    self._step()
+            log_end(self._drained, self.problems(), len(self._engine.state.pending))
         except UserError as error:
             self._on_failure(str(error))
         except BaseException as error:  # otherwise the streams would silently be left alone
@@ -146,6 +149,8 @@ class StreamWorker:
         self.counts.paused = bool(held[ROWS])
         if LABELS in self._open.sources:
             found += self._step_labels()
+        if found:
+            self._idle.note_messages()
         if any(held.values()) and not found:
             self._stop.wait(POLL_SECONDS)
         if time.monotonic() - self._reported > REPORT_SECONDS:
@@ -286,6 +291,7 @@ class StreamWorker:
             self._open.ask(part, partial(source.commit, self._engine.state.positions))
             lags |= self._open.ask(part, source.lag) or {}
         self.counts.lags = lags
+        self._idle.report(self._open.idle_reasons, len(self._engine.state.pending))
 
     def _end_if_drained(self) -> None:
         """End the worker if everything that exists now was read."""
@@ -293,6 +299,7 @@ class StreamWorker:
             ends = self._open.ask(part, source.ends)
             if ends is None or not self._open.ask(part, partial(source.has_read, ends)):
                 return
+        self._drained = True
         self._stop.set()
         self._on_end()
 
