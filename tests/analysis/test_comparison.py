@@ -31,6 +31,27 @@ def test_intervals_are_the_sequence_over_the_summed_weights():
     assert comparison.rows == 200
 
 
+@pytest.mark.parametrize("wild", [1e36, math.inf])
+def test_one_huge_loss_of_both_models_leaves_the_difference_of_the_others(wild):
+    rng = np.random.default_rng(3)
+    first, second = rng.uniform(1, 2, 500), rng.uniform(0, 1, 500)
+    first[100] = second[100] = wild
+    comparison = Comparison()
+    found = comparison.add(first, second)
+    first[100] = second[100] = 0
+    assert comparison.difference == pytest.approx((first - second).mean(), rel=1e-12)
+    assert found[-1, 0] == comparison.difference
+
+
+def test_a_state_of_an_earlier_version_continues():
+    comparison = Comparison()
+    comparison.add([3.0, 1.0], [1.0, 0.0])
+    state = comparison.state()
+    state["totals"] = state["totals"][:3]  # earlier versions stored no sum of differences
+    old = Comparison(state=state)
+    assert old.difference == comparison.difference == 1.5
+
+
 @given(st.lists(st.integers(1, 2999), max_size=5, unique=True), st.sampled_from([-1, 1]))
 def test_blocks_and_saved_states_change_nothing(cuts, sign):
     rng = np.random.default_rng(1)

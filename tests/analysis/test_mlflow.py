@@ -148,6 +148,15 @@ def test_progressive_losses_of_a_run(tracking):
     assert recent[20] == pytest.approx(np.mean(squares[15:20]))
 
 
+def test_a_huge_loss_does_not_change_later_entries(tracking):
+    with TrainingRun(span("linear")) as run:
+        active = tracking.active_run()
+        for loss in (2.0, 1e300, 3.0):
+            run.add_losses(np.full(10, loss))
+    recent = history(tracking, active, "recent_loss")
+    assert recent == pytest.approx({10: 2.0, 20: 1e300, 30: 3.0})
+
+
 def test_entries_become_rare(tracking):
     model = span("linear")
     with TrainingRun(model) as run:

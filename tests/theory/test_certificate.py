@@ -54,6 +54,15 @@ def test_theorem_1_by_hand():
     assert certificate.unproved is None
 
 
+def test_a_loss_that_overflowed_is_not_compared():
+    X, y = np.linspace(-1, 1, 20)[:, None], np.linspace(-1, 1, 20)
+    y[5] = 1e300
+    with np.errstate(over="ignore", invalid="ignore"):
+        booster = SpanBoost(LinearSGD(), n=2, label_range="growing")
+        words = list(describe(certify(booster, X, y)))
+    assert words[1:] == ["no comparison: the loss of the model overflowed; check the labels"]
+
+
 def test_theorem_2_by_hand():
     """The best within the ball of radius 1/2: |5 W| <= 2.5, and label 8 is 3 away at x = 1."""
     X, y = np.ones((9, 1)), np.full(9, 8.0)

@@ -1,5 +1,6 @@
 """Tuning equals running the configurations one by one: every loss and model, bit for bit."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from weighted_streams import ROWS, stream
 
 from spanboost import (
+    AutoBoost,
     HullBoost,
     LinearBall,
     LinearSGD,
@@ -22,11 +24,14 @@ from spanboost import (
 )
 from spanboost.analysis.progressive import LossTape
 from spanboost.compiling.kernels import plain
+from spanboost.data.batch import as_batch
 from spanboost.errors import DataError
 from spanboost.losses import Huber, PNorm, Softmax, SquaredEuclidean, radius
 from spanboost.models.row_losses import losses_of
 from spanboost.tuning import search
 from spanboost.tuning.grid import configurations
+from spanboost.tuning.rival import Rival
+from spanboost.tuning.stacked import StackedBoosters
 
 pytestmark = pytest.mark.slow  # the file as a whole
 
@@ -385,6 +390,39 @@ def test_an_absurd_label_is_scored_as_it_is_learned():
     fixed = {"learner": LinearSGD(), "grid": FEW, "n": 4, "label_range": "auto"}
     clean, found = tune(X, y, **fixed).loss_first, tune(X, absurd, **fixed).loss_first
     assert np.nanmax(found / clean) < 2  # as given, the label would add about 5e15
+
+
+def test_a_huge_loss_of_the_first_part_leaves_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] - 2 * X[:, 1] + 0.1 * rng.normal(size=400)
+    y[0] = 0
+    group = StackedBoosters([SpanBoost(LinearSGD(), n=2, label_range=(-20, 20))])
+    group.learn(X[:200], y[:200])
+    group.sums += 1e300
+    group.mark()
+    marked = copy.deepcopy(group)
+    group.learn(X[200:], y[200:])
+    first, rest = group.averages()
+    assert first.min() > 1e290
+    alone = marked.extract(0, SpanBoost(LinearSGD(), n=2, label_range=(-20, 20)), group.core.labels)
+    losses = (alone.learn_many(X[200:], y[200:]) - y[200:]) ** 2
+    assert rest[0, 1] == pytest.approx(losses.mean(), rel=1e-9)
+
+
+def test_a_huge_loss_of_the_first_part_leaves_the_rest_of_the_rival():
+    rival = Rival(AutoBoost(budget="fast", label_range="growing"))
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 1))
+    y[5, 0] = 1e200
+    batch = as_batch(X, y[:, 0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        rival.learn(batch.part(0, 30))
+        rival.mark()
+        assert np.isnan(rival.averages()[1])
+        rival.learn(batch.part(30, 60))
+    first, rest = rival.averages()
+    assert first == np.inf
+    assert not np.isnan(rest)
 
 
 def test_trees_are_tuned_by_default_for_labels_in_any_units():

@@ -52,7 +52,7 @@ class Comparison:
             raise ValueError(f"level must be between 0 and 1 (got {level})")
         self.level = level
         self._sequence = new_sequence()
-        self._totals = np.zeros(3)  # weights, losses of the first model, losses of the second
+        self._totals = np.zeros(4)  # weights, losses of the first and second model, differences
         self._side, self._since = 0, 0  # 1 if the second model is better, -1 if the first is
         self.interval = (-math.inf, math.inf)  # of first loss - second loss, after the last row
         if state is not None:
@@ -75,15 +75,18 @@ class Comparison:
         if rows == 0:
             return np.empty((0, 3))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            gains = np.stack([weights, weights * losses[0], weights * losses[1]], axis=1)
+            each = [weights * one for one in losses]
+            gained = each[0] - each[1]
+            # the difference of two totals would lose its digits to one huge loss of both models
+            gains = np.stack([weights, *each, np.where(np.isnan(gained), 0.0, gained)], axis=1)
             totals = running_totals(self._totals, gains)
-            sums, widths = add_values(self._sequence, gains[:, 1] - gains[:, 2], self.level).T
+            sums, widths = add_values(self._sequence, gained, self.level).T
             weight = totals[:, 0]
             low = np.where(weight > 0, (sums - widths) / weight, -np.inf)
             high = np.where(weight > 0, (sums + widths) / weight, np.inf)
             self._find_since((sums > widths).astype(np.int64) - (-sums > widths))
             self._totals, self.interval = totals[-1], (float(low[-1]), float(high[-1]))
-            return np.stack([(totals[:, 1] - totals[:, 2]) / weight, low, high], axis=1)
+            return np.stack([totals[:, 3] / weight, low, high], axis=1)
 
     @property
     def rows(self) -> int:
@@ -98,14 +101,17 @@ class Comparison:
     @property
     def losses(self) -> tuple[float, float]:
         """The average losses of the first and the second model; NaN before the first row."""
-        weight, first, second = self._totals.tolist()
+        weight, first, second, _ = self._totals.tolist()
         return (first / weight, second / weight) if weight > 0 else (math.nan, math.nan)
 
     @property
     def difference(self) -> float:
-        """The average loss of the first model minus that of the second; NaN before the first."""
-        first, second = self.losses
-        return first - second
+        """The average difference, first loss - second loss; NaN before the first row.
+
+        A row for which both losses are infinite counts as 0.
+        """
+        weight, _, _, gained = self._totals.tolist()
+        return gained / weight if weight > 0 else math.nan
 
     @property
     def better(self) -> str | None:
@@ -160,12 +166,15 @@ class Comparison:
         try:
             self.level = float(state["level"])
             self._sequence = restore_sequence(state["sequence"])
-            self._totals = np.array([*map(float.fromhex, state["totals"])])
+            totals = [*map(float.fromhex, state["totals"])]
+            if len(totals) == 3:  # of versions before 0.2.0
+                totals.append(totals[1] - totals[2])
+            self._totals = np.array(totals)
             self._side, self._since = int(state["side"]), int(state["since"])
             low, high = map(float.fromhex, state["interval"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"invalid comparison: {error}") from None
-        if self._totals.shape != (3,) or self._side not in (-1, 0, 1) or not 0 < self.level < 1:
+        if self._totals.shape != (4,) or self._side not in (-1, 0, 1) or not 0 < self.level < 1:
             raise ValueError("invalid comparison: wrong sizes or numbers")
         self.interval = low, high
 

@@ -31,6 +31,7 @@ class LabelSums:
         """Return the state as JSON values; sums are hexadecimal, as JSON has no infinity."""
         return {"centre": self.centre, "sums": [value.hex() for value in self.sums.tolist()]}
 
+    @np.errstate(over="ignore", invalid="ignore")  # labels such as 1e300 have no sum of squares
     def add(self, y: Array, weights: Array) -> None:
         """Add labels y with their weights."""
         if isinstance(self.loss, Softmax):
@@ -62,6 +63,7 @@ class LabelSums:
         """The sum of the weights."""
         return float(self.sums[0])
 
+    @np.errstate(over="ignore", invalid="ignore")
     def best_constant(self) -> tuple[float | None, float | None]:
         """Return the best constant prediction and its average loss; None if sums do not tell.
 

@@ -213,7 +213,7 @@ class TrainingRun(SilentRun):
         self._mlflow, self.model, self.experiment = import_mlflow(), model, experiment
         self.rows, self._logged = rows, rows
         self._sums: Array = np.zeros(2)  # of weights and of weighted losses
-        self._before: Array = np.zeros(2)  # the same at the last entry
+        self._since: Array = np.zeros(2)  # the same since the last entry
         self._stack = ExitStack()
 
     def __enter__(self) -> TrainingRun:
@@ -240,7 +240,8 @@ class TrainingRun(SilentRun):
     def add_losses(self, losses: Array, weights: Any = None) -> None:
         """Add the losses of rows."""
         each = np.ones(len(losses)) if weights is None else np.asarray(weights, np.float64)
-        self._sums = self._sums + np.array([each.sum(), each @ losses])
+        sums = np.array([each.sum(), each @ losses])
+        self._sums, self._since = self._sums + sums, self._since + sums
         self.rows += len(losses)
         if self.rows >= EVERY * self._logged:
             self._log()
@@ -255,12 +256,11 @@ class TrainingRun(SilentRun):
     def _log(self) -> None:
         if self.rows == self._logged:
             return
-        recent = self._sums - self._before
-        found = {"loss": self._sums, "recent_loss": recent}
+        found = {"loss": self._sums, "recent_loss": self._since}
         means = {name: float(sums[1] / sums[0]) for name, sums in found.items() if sums[0] > 0}
         with explain_mlflow_errors(self._mlflow):
             self._mlflow.log_metrics(means, step=self.rows)
-        self._logged, self._before = self.rows, self._sums
+        self._logged, self._since = self.rows, np.zeros(2)
 
 
 def parameters_of(model: Model) -> dict[str, str]:

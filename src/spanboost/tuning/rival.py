@@ -17,7 +17,7 @@ class Rival:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._sums = np.zeros(2)  # weights, weighted losses
+        self._sums = np.zeros(2)  # weights and weighted losses since the mark
         self._first: Array | None = None
 
     def learn(self, batch: Batch) -> None:
@@ -31,12 +31,13 @@ class Rival:
 
     def mark(self) -> None:
         """End the first part of the rows, which chooses the parameters of the grid."""
-        self._first = self._sums.copy()
+        self._first, self._sums = self._sums, np.zeros(2)
 
     def averages(self) -> tuple[float, float]:
         """Return the average losses before and after the mark; NaN without rows."""
-        first = self._sums if self._first is None else self._first
-        return _average(first), _average(self._sums - first)
+        if self._first is None:
+            return _average(self._sums), np.nan
+        return _average(self._first), _average(self._sums)
 
 
 def _average(sums: Array) -> float:

@@ -38,8 +38,8 @@ class StackedBoosters:
         self.n = self.N * len(members)
         self.schema: Any = None
         self.core = stack_cores(members)
-        self.sums = np.zeros(self.n)  # of losses, in the units of the labels; see `Scores.sums`
-        self.weight = np.zeros(1)  # sum of the weights of the rows
+        # since the mark: losses in the units of the labels (see `Scores.sums`), and weights
+        self.sums, self.weight = np.zeros(self.n), np.zeros(1)
         self._point, self._value = np.empty((self.core.d, self.n)), np.empty(self.n)  # scratch
         self._marked: tuple[Array, Array] | None = None
 
@@ -69,17 +69,20 @@ class StackedBoosters:
 
     def mark(self) -> None:
         """End the first part of the rows, which chooses the parameters."""
-        self._marked = self.sums.copy(), self.weight.copy()
+        self._marked = self.sums, self.weight
+        self.sums, self.weight = np.zeros(self.n), np.zeros(1)
 
     def averages(self) -> tuple[Array, Array]:
         """Return average losses [C, N] before and after the mark; without a mark, all are before.
 
         They are NaN where the rows have weight 0.
         """
-        sums, weight = self._marked or (self.sums, self.weight)
-        shape = len(self.members), self.N
+        parts = (self.sums, self.weight), (np.zeros(self.n), np.zeros(1))
+        if self._marked is not None:
+            parts = self._marked, parts[0]
         with np.errstate(invalid="ignore", divide="ignore"):
-            before, after = sums / weight, (self.sums - sums) / (self.weight - weight)
+            before, after = (sums / weight for sums, weight in parts)
+        shape = len(self.members), self.N
         return before.reshape(shape), after.reshape(shape)
 
     def extract(self, c: int, alone: Booster, labels: Labels) -> Booster:

@@ -48,6 +48,9 @@ def describe(certificate: Certificate) -> Iterator[str]:
             "the best ones are computed"
         )
     weight = certificate.weight
+    if certificate.comparisons and not math.isfinite(certificate.comparisons[0].loss):
+        yield "no comparison: the loss of the model overflowed; check the labels"
+        return
     if certificate.comparisons:
         yield f"the model: {_both(certificate.comparisons[0].loss, weight)}"
     for one in certificate.comparisons:
