@@ -40,6 +40,13 @@ from spanboost.errors import UserError
         (["--label", "y"], "column 'y' not found; the columns are 'size', "),
         (["--label", "sise"], "did you mean 'size'?"),
         (["--label", "size", "--ignore", "size"], "the label column 'size' is also in --ignore"),
+        (["--label", "a", "--label=b"], "--label: given twice, as 'a' and 'b'; give one of them"),
+        (["--rate", "1", "--rate", "2"], "--rate: given twice, as '1.0' and '2.0'"),
+        (
+            ["--label-range", "0,1", "--label-range", "auto"],
+            "given twice, as '0.0,1.0' and 'auto'",
+        ),
+        (["-n", "2", "--n-estimators", "3"], "given twice, as '2' and '3'"),
         (["--weight", "none"], "column 'none' not found"),
         (["--ignore", "size,rooms,age"], "there are no feature columns besides the label"),
         (["--categorical", "none"], "column 'none' not found"),

@@ -77,6 +77,12 @@ def test_an_ignored_column_equals_a_missing_one(data, shell, tmp_path):
     assert ignored == evaluate(shell, data, "--ignore", "age", "--ignore", "rooms")[1]
 
 
+def test_an_option_may_repeat_its_value(data, shell):
+    assert evaluate(shell, data, "--seed", "1") == evaluate(
+        shell, data, "--seed", "1", "--seed", "1"
+    )
+
+
 def test_the_names_of_other_libraries_are_options(data, shell):
     ours = ("--learner", "linear", "-n", "3", "--step", "0.5")
     theirs = ("--learner", "linear", "--n-estimators", "3", "--learning-rate", "0.5")

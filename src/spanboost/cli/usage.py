@@ -22,16 +22,41 @@ _OTHER_NAMES = {  # what options are called elsewhere
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)$")
 
 
+class _StoreOnce(argparse.Action):
+    """Stores the value of an option; refuses another value when the option is repeated."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store a value in the namespace."""
+        if option_string is not None and isinstance(parser, CommandParser):
+            earlier = parser.given.setdefault(self.dest, values)
+            if earlier != values:
+                both = f"{_show_value(earlier)} and {_show_value(values)}"
+                raise argparse.ArgumentError(self, f"given twice, as {both}; give one of them")
+        setattr(namespace, self.dest, values)
+
+
 class CommandParser(argparse.ArgumentParser):
-    """A parser that reports an error in one line and never guesses an abbreviated option."""
+    """A parser that reports an error in one line and never guesses an abbreviated option.
+
+    given: the values so far of options with one value, by destination.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False} | settings)
         self._words: Sequence[str] = ()
+        self.given: dict[str, Any] = {}
+        for name in (None, "store"):  # the action of options that name none
+            self.register("action", name, _StoreOnce)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; report an unknown option before a required one that is missing."""
-        self._words = args or ()
+        self._words, self.given = args or (), {}
         self._refuse_unknown(self._words)
         return super().parse_known_args(args, namespace)
 
@@ -65,6 +90,12 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and " " not in name and name not in known:
                 self.error(f"unknown option {name}{_suggest_option(name, [*known])}")
+
+
+def _show_value(value: Any) -> str:
+    """Return the value of an option as it is written."""
+    separator = " " if isinstance(value, list) else ","
+    return repr(separator.join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def _suggest_option(name: str, known: Sequence[str]) -> str:
