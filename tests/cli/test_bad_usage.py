@@ -26,7 +26,7 @@ from spanboost.errors import UserError
         (["--loss", "logistic", "--label-range", "0,1"], "--label-range requires numeric labels"),
         (["--label-range", "1,0"], "'1,0' is not a range; give LO,HI with LO < HI"),
         (["--label-range", "grow"], "or one of auto, auto-zero, growing, growing-zero"),
-        (["--label-range", "-5,5"], ":2: the label "),
+        (["--label-range", "-5,5"], ":2: column 'label': the label "),
         (["--learner", "linear", "--rate", "0"], "--rate must be a number between 1e-30 and 1e30"),
         (["--rate", "fast"], "invalid float"),
         (["-n", "0"], "must be at least 1 (got 0)"),
@@ -245,9 +245,9 @@ def test_more_bad_usage(words, message, data, model, shell, tmp_path, monkeypatc
 def test_text_labels_need_a_loss_for_classes(form, shell, tmp_path):
     rows = [row | {"label": "cheap" if row["size"] < 99 else "dear"} for row in HOUSES]
     path = put(tmp_path, f"x.{form}", as_csv(rows) if form == "csv" else as_jsonl(rows))
-    line = 2 if form == "csv" else 1
+    line, kind = (2, "column") if form == "csv" else (1, "key")
     err = shell("evaluate", path, *EVERY, status=2).err
-    assert err.startswith(f"spanboost: {path}:{line}: the label ")
+    assert err.startswith(f"spanboost: {path}:{line}: {kind} 'label': the label ")
     for word in ("--loss logistic", "--loss softmax"):
         assert word in err
     whole = [row | {"label": int(row["size"] < 99)} for row in HOUSES]
@@ -362,8 +362,8 @@ def late_row(tmp_path, row):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("1,2,abc", "the label 'abc' is not a number"),
-        ("1,2,", "the label is missing"),
+        ("1,2,abc", "column 'y': the label 'abc' is not a number"),
+        ("1,2,", "column 'y': the label is missing"),
         ("1,2", "expected 3 fields, got 2"),
     ],
 )

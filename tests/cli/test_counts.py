@@ -58,12 +58,12 @@ def test_a_label_outside_the_domain_is_one_clear_sentence(shell, sales):
     path, y = sales
     row = 2 + int(np.flatnonzero(y == 0)[0])
     printed = shell("evaluate", path, "--loss", "gamma", *LINEAR, status=2)
-    problem = "the label '0' is not positive; the loss needs labels above 0"
+    problem = "column 'sold': the label '0' is not positive; the loss needs labels above 0"
     assert f"sales.csv:{row}: {problem}\n" in printed.err
     path.write_text(path.read_text().replace(",0\n", ",-3\n"))
     for loss, least in (("gamma", "above 0"), ("poisson", "of at least 0")):
         printed = shell("evaluate", path, "--loss", loss, *LINEAR, status=2)
-        problem = f"the label '-3' is negative; the loss needs labels {least}"
+        problem = f"column 'sold': the label '-3' is negative; the loss needs labels {least}"
         assert f"sales.csv:{row}: {problem}\n" in printed.err
 
 

@@ -32,7 +32,7 @@ def finished(shell, tmp_path):
         (("--loss", "poisson"), str),
         (("--label-range", "0,50"), str),
         (("--weight", "size"), str),
-        (("--learner", "trees", "--intervals"), str),
+        (("--intervals",), str),
     ],
 )
 def test_there_is_nothing_to_do_for_the_same_data(options, label, finished, shell, tmp_path):

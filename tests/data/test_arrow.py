@@ -269,7 +269,7 @@ def test_bad_rows(format):
         "x:3: the weight must be between 0 and 1e+19 (got -1)",
         "x:4: column 'a': '1e+39' is too large for a 32-bit float",
         "x:5: the weight is missing",
-        "x:6: the label is missing",
+        "x:6: column 'y': the label is missing",
     ]
     stopped = read(data, table_schema(weight="w"), size=2)
     assert stopped.lines == [1]
@@ -287,10 +287,14 @@ def test_targets(texts):
     assert read(to_parquet(rows), table_schema(BinaryTarget("1")), skip=True).y == [-1, 1, -1, 1]
     found = read(to_parquet(rows), table_schema(BinaryTarget()), skip=True)
     assert found.lines == [2, 4]
-    assert found.bad[1].startswith("x:1: the label '3' is not 0, 1 or -1")
-    assert found.bad[2].startswith("x:3: the label '3' cannot be used together with '1'")
+    assert found.bad[1].startswith("x:1: column 'y': the label '3' is not 0, 1 or -1")
+    assert found.bad[2].startswith(
+        "x:3: column 'y': the label '3' cannot be used together with '1'"
+    )
     words = pa.table({"a": [1, 2], "y": ["no", "yes"]})
-    assert read(to_parquet(words)).error.startswith("x:1: the label 'no' is not a number; for two")
+    assert read(to_parquet(words)).error.startswith(
+        "x:1: column 'y': the label 'no' is not a number; for two"
+    )
     assert read(to_parquet(words), table_schema(BinaryTarget())).y == [-1, 1]
 
 

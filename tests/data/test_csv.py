@@ -79,15 +79,24 @@ def test_wide_tables_do_not_compare_every_name_with_every_other(monkeypatch):
         (b"a,y\n1,2\ninf,3\n", "x.csv:3: column 'a': the value is infinite, or too large"),
         (b"a,y\n1,2\n-1e999,3\n", "x.csv:3: column 'a': the value is infinite, or too large"),
         (b"a,y\n1,2\n1e39,3\n", "x.csv:3: column 'a': '1e+39' is too large for a 32-bit float"),
-        (b"a,y\n1,2\n1,\n", "x.csv:3: the label is missing"),
-        (b"a,y\n1,2\n1,?\n", "x.csv:3: the label is missing"),
-        (b"a,y\n1,2\n1,inf\n", "x.csv:3: the label is infinite, or too large for a 64-bit float"),
+        (b"a,y\n1,2\n1,\n", "x.csv:3: column 'y': the label is missing"),
+        (b"a,y\n1,2\n1,?\n", "x.csv:3: column 'y': the label is missing"),
+        (
+            b"a,y\n1,2\n1,inf\n",
+            "x.csv:3: column 'y': the label is infinite, or too large for a 64-bit float",
+        ),
         (
             b"a,y\n1,2\n1,-1e400\n",
-            "x.csv:3: the label is infinite, or too large for a 64-bit float",
+            "x.csv:3: column 'y': the label is infinite, or too large for a 64-bit float",
         ),
-        (b"a,y\n1,2\n1,yes\n", "x.csv:3: the label 'yes' is not a number; for two classes"),
-        (b'a,y\n1,2\n1,"3,5"\n', "x.csv:3: the label '3,5' has a decimal comma; write 3.5"),
+        (
+            b"a,y\n1,2\n1,yes\n",
+            "x.csv:3: column 'y': the label 'yes' is not a number; for two classes",
+        ),
+        (
+            b'a,y\n1,2\n1,"3,5"\n',
+            "x.csv:3: column 'y': the label '3,5' has a decimal comma; write 3.5",
+        ),
         (
             b'a,y\n1,2\n"3,5",1\n',
             "x.csv:3: column 'a': '3,5' is not a number; it has a decimal comma; write 3.5",
@@ -124,7 +133,10 @@ def test_weights(weight):
 def test_a_bad_label_is_shown_alike_by_both_parsers():
     for other in (b"1,2\n", b"1\n"):  # only the first is parsed by Arrow
         found = read(b"a,y\n" + other + b"1,-Infinity\n", skip=True)
-        assert found.bad[-1] == "x.csv:3: the label is infinite, or too large for a 64-bit float"
+        assert (
+            found.bad[-1]
+            == "x.csv:3: column 'y': the label is infinite, or too large for a 64-bit float"
+        )
 
 
 def test_rows_that_are_left_out_get_no_advice_to_leave_them_out():
@@ -145,7 +157,9 @@ def test_bad_rows_teach_nothing():
     assert found.state["columns"][1]["codes"] == ["y", "v"]
     assert found.state["target"]["values"] == ["no", "yes"]
     assert [what.split(":")[1] for what in found.bad[1:]] == ["2", "4", "5", "7"]
-    assert found.bad[3].startswith("x.csv:5: the label '0' cannot be used together with 'no';")
+    assert found.bad[3].startswith(
+        "x.csv:5: column 'y': the label '0' cannot be used together with 'no';"
+    )
 
 
 def test_header_only_and_no_header():
@@ -224,7 +238,7 @@ def test_targets():
     assert read(b"a,y\n1,3\n2,1.0\n3,3.0\n", table_schema(ClassTarget(2))).y == [0, 1, 0]
     assert read(b"a,y\n1,0\n2,1\n2,+1\n", table_schema(BinaryTarget())).y == [-1, 1, 1]
     assert read(data, table_schema(ClassTarget(1))).error.startswith(
-        "x.csv:3: the label 'yes' is not one of the 1 classes 'no'"
+        "x.csv:3: column 'y': the label 'yes' is not one of the 1 classes 'no'"
     )
     assert read(b"a,y\n1,3\n", table_schema(NumberTarget((0, 2)))).error.endswith(
         "label range 0 to 2"

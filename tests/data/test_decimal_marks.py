@@ -84,8 +84,8 @@ def test_the_rows_after_the_sample_do_not_decide():
     data = ("x;y\n" + "\n".join(rows)).encode()
     found, _ = read(data)
     assert found.error == (
-        "x.csv:1002: the label '1.5' has a decimal point, but this file has decimal commas; write "
-        "a comma, or use --decimal ."
+        "x.csv:1002: column 'y': the label '1.5' has a decimal point, but this file has decimal "
+        "commas; write a comma, or use --decimal ."
     )
     assert len(found.y) == 1000
 
@@ -226,7 +226,7 @@ def test_a_late_sign_is_a_bad_row(first, stray, what, column):
     """It would be read as a number that is 100 times too small or too large, or in another unit."""
     rows = [f"{first},7\n" if column == "x" else f"7,{first}\n" for _ in range(1500)]
     rows[1200] = rows[1200].replace(first, stray)
-    name = "column 'x':" if column == "x" else "the label"
+    name = "column 'x':" if column == "x" else "column 'y': the label"
     expected = f"x.csv:1202: {name} '{stray}' {what}"
     data = "".join(["x,y\n", *rows]).encode()
     assert read(data)[0].error == f"{expected}; to leave out such rows, use --on-error skip"

@@ -298,10 +298,10 @@ def test_predicting_needs_neither_labels_nor_weights_and_learns_nothing():
         ('{"a": "\\ud800", "label": 3}', "a string contains an unpaired surrogate"),
         ('{"a": 1}', "the label is missing: no key 'label'; name its key with --label"),
         ('{"lable": 1}', "the label is missing: no key 'label'; did you mean 'lable'?"),
-        ('{"label": null}', "the label is missing"),
+        ('{"label": null}', "key 'label': the label is missing"),
         ('{"label": {}}', "the label must be a number, a string or a boolean (got an object)"),
-        ('{"label": 1e999}', "the label is infinite, or too large for a 64-bit float"),
-        ('{"label": 9}', "the label '9' is outside the label range -2 to 2"),
+        ('{"label": 1e999}', "key 'label': the label is infinite, or too large for a 64-bit float"),
+        ('{"label": 9}', "key 'label': the label '9' is outside the label range -2 to 2"),
         ('{"label": 1, "w": -1}', "the weight must be a number between 0 and 1e+19 (got -1)"),
         ('{"label": 1, "w": true}', "the weight must be a number between 0 and 1e+19 (got true)"),
         ('{"label": 1, "w": null}', "the weight is missing"),
@@ -315,8 +315,8 @@ def test_error_messages(line, what):
 def test_strings_as_numeric_labels():
     assert read_line('{"label": " 2.50"}') == {}
     message = read_line('{"label": "two"}')
-    assert message.startswith("the label 'two' is not a number; for two classes")
-    assert read_line('{"label": true}').startswith("the label 'true' is not a number")
+    assert message.startswith("key 'label': the label 'two' is not a number; for two classes")
+    assert read_line('{"label": true}').startswith("key 'label': the label 'true' is not a number")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_integers_of_any_length():
         assert read_line(line, **options) == "'a' is too large for a 32-bit float"
     assert (
         read_line('{"label": ' + digits + "}")
-        == "the label is infinite, or too large for a 64-bit float"
+        == "key 'label': the label is infinite, or too large for a 64-bit float"
     )
     assert read_line('{"label": 1, "a": ' + digits + "}", ignore=("a",)) == {}
     few = digits[:25]
@@ -343,7 +343,7 @@ def test_integers_of_any_length():
 def test_the_first_bad_row_is_the_one_reported():
     data = b'{"label": 1}\n{"label": 9}\n{"label": 1\n{"label": "x"}\n'
     reader = JsonReader(Schema(NumberTarget((0.0, 2.0))), Problems(), labelled=True)
-    with pytest.raises(StreamError, match=r"^x.json:2: the label '9' is outside"):
+    with pytest.raises(StreamError, match=r"^x.json:2: key 'label': the label '9' is outside"):
         list(reader.batches(source_of(data)))
 
 
@@ -356,7 +356,7 @@ def test_the_target_learns_nothing_from_bad_rows():
     assert schema.target.values == ["x", "y"]
     assert messages == [
         f"x.json:1: 'a' {ALLOWED} (got a list)",
-        "x.json:4: the label 'z' is not one of the 2 classes 'x', 'y'",
+        "x.json:4: key 'label': the label 'z' is not one of the 2 classes 'x', 'y'",
     ]
 
 

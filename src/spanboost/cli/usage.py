@@ -35,7 +35,7 @@ class _StoreOnce(argparse.Action):
         """Store a value in the namespace."""
         if option_string is not None and isinstance(parser, CommandParser):
             earlier = parser.given.setdefault(self.dest, values)
-            if earlier != values:
+            if _show_value(earlier) != _show_value(values):  # NaN differs from itself
                 both = f"{_show_value(earlier)} and {_show_value(values)}"
                 raise argparse.ArgumentError(self, f"given twice, as {both}; give one of them")
         setattr(namespace, self.dest, values)

@@ -161,7 +161,8 @@ class _PartColumns:
         labels = np.full(len(self.part.lines[rows]), np.nan)
         labels[good], errors = self.label.codes(rows, good, skip)
         index = np.arange(len(labels))[good]
-        return labels, {int(index[row]): what for row, what in errors.items()}
+        where = f"column {self.schema.label!r:.40}"
+        return labels, {int(index[row]): f"{where}: {what}" for row, what in errors.items()}
 
     def codes(self, rows: slice, good: Any) -> Array:
         """Return the category codes of the good rows [rows, categories]."""

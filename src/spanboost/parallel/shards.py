@@ -117,7 +117,8 @@ def add_new_names(schema: Schema, sent: list[int], facts: ShardFacts, file: str)
     for value, own in facts.labels.items():
         number = schema.target.encode_text(value)
         if np.isnan(number):
-            raise StreamError(f"{file}: {schema.target.error_message(value)}")
+            column = f"column {schema.label!r:.40}: " if schema.form == "table" else ""
+            raise StreamError(f"{file}: {column}{schema.target.error_message(value)}")
         if number != own:
             labels[own] = number
     return Renumbering(codes, sent, labels)

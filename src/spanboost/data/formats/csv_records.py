@@ -172,7 +172,7 @@ class Parser:
             if number is None:
                 advice = sign_advice(label, self.decimal) or mark_advice(label, self.decimal)
                 if advice:
-                    return f"the label {label!r:.40} {advice}"
+                    return f"column {self.schema.label!r:.40}: the label {label!r:.40} {advice}"
             # the target parses texts, with a decimal point, and describes those that are invalid
             row[-1] = None if label in MISSING else label if number is None else repr(number)
         return row + [fields[position] for position in self.positions.kept]

@@ -133,7 +133,7 @@ class JsonReader:
         if self.labelled and not self.schema.target.as_text:
             y, given = self.schema.target.encode_numbers(y), y
             invalid = np.flatnonzero(np.isnan(y)).tolist()
-            bad += [(lines[t], self.schema.target.error_message(given[t])) for t in invalid]
+            bad += [(lines[t], self._label_error(given[t])) for t in invalid]
         for line, what in sorted(bad):
             self.problems.report(file, line, what)
         keep = np.flatnonzero(~np.isnan(y))
@@ -216,8 +216,12 @@ class JsonReader:
             return plain
         code = target.encode_text(plain)
         if math.isnan(code):
-            raise BadRowError(target.error_message(plain), self.label)
+            raise BadRowError(self._label_error(plain), self.label)
         return code
+
+    def _label_error(self, label: float | str) -> str:
+        """Return why a label is invalid, with its key."""
+        return f"key {self.label!r:.40}: {self.schema.target.error_message(label)}"
 
 
 def _describe_texts(name: str, texts: Sequence[str]) -> str | None:
