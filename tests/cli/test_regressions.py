@@ -78,7 +78,7 @@ def test_rows_of_weight_0_do_not_change_the_best_constant():
         assert sums.best_constant() == (4.5, 0.75)
 
 
-@pytest.mark.parametrize("change", [["--label", "size"], ["--ignore", "city"], ["-n", "4"]])
+@pytest.mark.parametrize("change", [["--label", "size"], ["--ignore", "city"], ["--seed", "4"]])
 def test_resume_refuses_the_model_of_a_different_run(change, data, tmp_path, shell):
     words = ("train", data, "-o", tmp_path / "m.sb", "--resume", *FEW)
     shell(*words)
