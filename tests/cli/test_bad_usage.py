@@ -111,6 +111,28 @@ def test_a_key_that_is_not_a_feature(command, words, message, data, shell, tmp_p
     assert not (tmp_path / "out.sb").exists()
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--label", "size", "--ignore", "size"], "the label column 'size' is also in --ignore"),
+        (["--label", "size", "--weight", "size"], "the label column 'size' is also in --weight"),
+        (["--label", "size", "--ignore", "age,size"], "remove it there, or name another label"),
+    ],
+)
+def test_a_label_that_is_left_out(words, message, form, shell, tmp_path):
+    path = put(tmp_path, f"x.{form}", as_csv(HOUSES) if form == "csv" else as_jsonl(HOUSES))
+    printed = shell("evaluate", path, "--quiet", *words, status=2)
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_the_default_label_of_json_lines_that_is_ignored(shell, tmp_path):
+    path = put(tmp_path, "x.jsonl", as_jsonl(HOUSES))
+    err = shell("train", path, "-o", tmp_path / "m.sb", "--ignore", "label", status=2).err
+    assert "the label column 'label' is also in --ignore" in err
+
+
 def test_a_key_of_times(shell, tmp_path):
     data = put(tmp_path, "days.csv", b"day,a,y\n2025-01-01,1,2\n2025-01-02,2,3\n")
     printed = shell("evaluate", data, "--budget", "fast", "--quiet", "--key", "day", status=2)

@@ -43,14 +43,6 @@ def test_the_label_is_chosen(options, label, features):
             "x: --ignore and --weight leave no column for the label",
         ),
         ({"ignore": ("age", "size")}, "x: there are no feature columns besides the label 'job'"),
-        (
-            {"label": "age", "ignore": ("age",)},
-            "the label column 'age' is also in --ignore or --weight",
-        ),
-        (
-            {"label": "age", "weight": "age"},
-            "the label column 'age' is also in --ignore or --weight",
-        ),
     ],
 )
 def test_impossible_choices(options, what):

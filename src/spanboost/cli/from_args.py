@@ -170,6 +170,13 @@ def schema_from_args(args: Namespace, form: str, spec: ModelSpec) -> Schema:
             if getattr(args, name):
                 raise UsageError(f"--{name} requires named columns; {form} files have none")
     ignore = [*(args.ignore or ())]
+    label = args.label or ("label" if form == "json" else None)
+    for option, columns in (("ignore", ignore), ("weight", (args.weight,))):
+        if label is not None and label in columns:
+            raise UsageError(
+                f"the label column {label!r} is also in --{option}; remove it there, or name "
+                "another label with --label"
+            )
     column = getattr(args, "resume_column", None)  # it numbers the rows
     if column is not None and column not in (*ignore, args.label, args.weight):
         ignore.append(column)

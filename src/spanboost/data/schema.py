@@ -122,8 +122,6 @@ class Schema:
             if not candidates:
                 raise StreamError(f"{file}: --ignore and --weight leave no column for the label")
             self.label = "label" if "label" in candidates else candidates[-1]
-        elif self.label in excluded:
-            raise StreamError(f"the label column {self.label!r} is also in --ignore or --weight")
         features = [name for name in names if name not in excluded | {self.label}]
         if not features:
             raise StreamError(
